@@ -1,0 +1,36 @@
+# `make demo` and `make test` do all of their own set-up on a fresh machine.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test lint check clean install
+install: $(STAMP)
+
+# torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+		{ echo "coterie needs Python 3.10 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq python3-venv; \
+		else echo "python3-venv is missing: install it (Debian: apt-get install python3-venv)"; exit 1; fi
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dask,train,studio,dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/coterie demo
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+check: $(STAMP)
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+
+test: lint check
+
+clean:
+	rm -rf $(VENV) build dist demo src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

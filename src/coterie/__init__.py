@@ -1,0 +1,31 @@
+"""Clustering by attention.
+
+The public names are imported on first use, so that ``import coterie`` loads neither torch nor numba.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "KMeans": "coterie.estimators",
+    "SoftKMeans": "coterie.estimators",
+    "SphericalKMeans": "coterie.estimators",
+    "TrimmedKMeans": "coterie.estimators",
+    "RobustKMeans": "coterie.estimators",
+    "KMedoids": "coterie.estimators",
+    "AttentionClustering": "coterie.estimators",
+    "load": "coterie.estimators",
+}
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'coterie' has no attribute {name!r}; it offers {', '.join(_HOMES)}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])
