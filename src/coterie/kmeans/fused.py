@@ -1,0 +1,199 @@
+"""The fused engine: the same layers as the literal one, without the self-attention that provably cancels.
+
+Limiting self-attention finds each token itself, so residual and self-attention add up to zero in the directions that
+the cross-attention writes (see ``weights.layer``). What is left of a layer is
+
+    encoder: every point scores k centres and chooses          (n, k) scores, in blocks of rows
+    decoder: every centre takes the weighted mean of its points (see ``members``)
+
+in O(n·k·d) time and bounded memory, on any torch device. Points may require gradients: for finite gamma (soft k-means,
+and the weights of robust k-means) the result is differentiable in points and centres.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coterie import em
+from coterie.kmeans import engine, members
+from coterie.kmeans.engine import Centers
+from coterie.kmeans.refill import refill
+from coterie.kmeans.result import Result
+from coterie.kmeans.rows import DenseRows, SparseRows, rows_of
+from coterie.kmeans.table import Variant
+from coterie.kmeans.weights import Settings
+from coterie.transformer import unit
+
+
+@dataclass(frozen=True)
+class Assigned:
+    """Hard assignments: every point's centre, its cost there, and its weight in that centre's mean."""
+
+    labels: Tensor  # (n,) the chosen centre; -1 for a trimmed point
+    chosen: Tensor  # (n,) the chosen centre, also for a trimmed point
+    sq_distances: Tensor  # (n,) to the chosen centre
+    weight: Tensor  # (n,) float64
+    objective: float
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Soft assignments, already summed over the points."""
+
+    labels: Tensor  # (n,) the centre with the largest share
+    sums: Tensor  # (k, d) float64
+    counts: Tensor  # (k,) float64
+    objective: float  # Σ shares · ‖x - c‖²
+
+
+class Fused:
+    """One variant of the family on one data set X: array, tensor or CSR matrix (n, d). Weights must be positive."""
+
+    def __init__(
+        self,
+        X,
+        variant: Variant,
+        settings: Settings,
+        *,
+        spherical: bool = False,
+        sample_weight=None,
+        per_cluster: bool = True,
+        device: str | torch.device = "cpu",
+    ):
+        self.rows: DenseRows | SparseRows = rows_of(X, device)
+        self.variant, self.settings = variant, settings
+        self.spherical, self.per_cluster = spherical, per_cluster
+        self.weight = torch.ones(self.rows.n, dtype=torch.float64, device=self.rows.device)
+        if sample_weight is not None:
+            self.weight = torch.as_tensor(np.asarray(sample_weight), dtype=torch.float64, device=self.rows.device)
+        self.labels_decide = variant.centers in ("limiting", "norm-max")
+
+    def scores(self, block: slice, centers: Tensor) -> tuple[Tensor, Tensor]:
+        """(b, k) scores up to a constant of the row, and the dot products they are made of."""
+        dot = self.rows.dot(block, centers)
+        return (dot if self.spherical else 2 * dot - centers.square().sum(-1)), dot
+
+    def e_step(self, state: Centers) -> Assigned | Shared:
+        return self._share(state) if self.variant.points == "softmax" else self._assign(state)
+
+    def m_step(self, state: Centers, expectation: Any) -> Centers:
+        soft = isinstance(expectation, Shared)
+        sums, counts = (expectation.sums, expectation.counts) if soft else self._means(state, expectation)
+        filled = counts > 0
+        places = torch.where(
+            filled.unsqueeze(-1), sums / torch.where(filled, counts, 1.0).unsqueeze(-1), state.places.double()
+        )
+        places = unit(places) if self.spherical else places
+        weights = None if state.weights is None else counts / counts.sum()
+        return Centers(places.to(self.rows.dtype), weights)
+
+    def _assign(self, state: Centers) -> Assigned:
+        centers, labels, distances = state.places, [], []
+        for block in self.rows.blocks(len(centers)):
+            scores, dot = self.scores(block, centers)
+            chosen = scores.argmax(-1)
+            labels.append(chosen)
+            distances.append(self.rows.own_sq_distances(block, centers, chosen, dot))
+        chosen, sq_distances = torch.cat(labels), torch.cat(distances)
+        cost = sq_distances.double()
+        if self.spherical:  # the score is ⟨x, c⟩ = 1 - ‖x - c‖²/2 on the sphere
+            cost = cost / 2
+        k, kept = len(centers), chosen
+        if self.variant.centers == "norm-max":
+            limit = members.thresholds(chosen, cost, self.weight, k, self.settings.keep, self.per_cluster)
+            inside = cost <= limit[chosen]
+            kept = torch.where(inside, chosen, -1)
+            weight = self.weight * inside
+        else:
+            weight = members.member_weights(self.variant.centers, chosen, cost, self.weight, k, self.settings)
+        counted = weight if self.variant.centers == "norm-max" else self.weight
+        return Assigned(kept, chosen, sq_distances, weight, float((counted * cost.detach()).sum()))
+
+    def _means(self, state: Centers, assigned: Assigned) -> tuple[Tensor, Tensor]:
+        k = len(state.places)
+        sums = torch.zeros(k, self.rows.d, dtype=torch.float64, device=self.rows.device)
+        for block in self.rows.blocks(k):
+            sums = sums + self.rows.sums(block, assigned.chosen[block], assigned.weight[block], k)
+        counts = assigned.weight.new_zeros(k).index_add(0, assigned.chosen, assigned.weight)
+        if bool((counts <= 0).any()):
+            sums, counts = self._refilled(assigned, sums, counts)
+        return sums, counts
+
+    def _refilled(self, assigned: Assigned, sums: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+        fill = refill if self.variant.centers == "limiting" else engine.fill_empty
+        new_sums, new_counts = sums.detach().cpu().numpy(), counts.detach().cpu().numpy()
+        fill(
+            self.rows.numpy(),
+            assigned.labels.cpu().numpy(),
+            assigned.sq_distances.detach().cpu().numpy(),
+            new_sums,
+            new_counts,
+            self.weight.cpu().numpy(),
+        )
+        return torch.from_numpy(new_sums).to(sums.device), torch.from_numpy(new_counts).to(sums.device)
+
+    def shares(self, block: slice, state: Centers) -> tuple[Tensor, Tensor]:
+        """(b, k) responsibilities and squared distances of soft k-means; centre weights count as attention to them."""
+        scores, dot = self.scores(block, state.places)
+        logits = self.settings.gamma * scores
+        if state.weights is not None:
+            logits = logits + state.weights.log().to(logits.dtype)
+        cost = 1 - dot if self.spherical else self.rows.sq_norms(block).unsqueeze(-1) - scores
+        return logits.softmax(-1), cost.clamp(min=0.0)
+
+    def _share(self, state: Centers) -> Shared:
+        k = len(state.places)
+        sums: Any = 0.0
+        counts: Any = 0.0
+        objective, labels = 0.0, []
+        for block in self.rows.blocks(k):
+            shares, cost = self.shares(block, state)
+            labels.append(shares.argmax(-1))
+            shares = shares.double() * self.weight[block].unsqueeze(-1)
+            sums = sums + self.rows.mixed(block, shares)
+            counts = counts + shares.sum(0)
+            objective += float((shares * cost).detach().sum())
+        return Shared(torch.cat(labels), sums, counts, objective)
+
+
+def run(
+    X,
+    centers,
+    variant: Variant,
+    settings: Settings,
+    *,
+    spherical: bool = False,
+    sample_weight=None,
+    per_cluster: bool = True,
+    mixing_weights=None,
+    max_iter: int = 300,
+    tol: float = 0.0,
+    device: str | torch.device = "cpu",
+    on_iteration: Callable[[em.Iteration], Any] | None = None,
+) -> tuple[Result, np.ndarray | None]:
+    """Fit on arrays; returns the result and, where ``mixing_weights`` (k,) were given, the final ones."""
+    fused = Fused(
+        X, variant, settings, spherical=spherical, sample_weight=sample_weight, per_cluster=per_cluster, device=device
+    )
+    places = torch.as_tensor(np.array(centers), dtype=fused.rows.dtype, device=fused.rows.device)
+    if mixing_weights is not None:
+        mixing_weights = torch.as_tensor(np.array(mixing_weights), dtype=torch.float64, device=fused.rows.device)
+    with torch.no_grad():
+        state, expectation, ran = engine.run(
+            fused, places, weights=mixing_weights, max_iter=max_iter, tol=tol, on_iteration=on_iteration
+        )
+    weights = None if state.weights is None else state.weights.cpu().numpy()
+    return engine.as_result(state, expectation, ran), weights
+
+
+def forward(x: Tensor, centers: Tensor, variant: Variant, settings: Settings, n_layers: int, **kind) -> Tensor:
+    """``n_layers`` layers on tensors that may require gradients; the final centres."""
+    fused = Fused(x, variant, settings, **kind)
+    state = Centers(centers)
+    for _ in range(n_layers):
+        state = fused.m_step(state, fused.e_step(state))
+    return state.places

@@ -1,0 +1,81 @@
+"""How much each point counts for the centre that it chose: the decoder's cross attention, without the zeros.
+
+A centre of the hard variants gives no weight to points of other clusters. So its normaliser need not see all n scores:
+it works on the segment of its own points, and all segments are handled at once by sorting on (label, cost). ``cost`` is
+the negative score of a point for its own centre: ‖x - c‖², or -⟨x, c⟩ on the sphere. Everything is float64.
+"""
+
+import torch
+from torch import Tensor
+
+from coterie.attention import share_of
+from coterie.kmeans.weights import Settings
+
+
+class Segments:
+    """Points ordered by cluster and, within it, from the nearest to the farthest."""
+
+    def __init__(self, labels: Tensor, cost: Tensor, weight: Tensor, k: int):
+        by_cost = cost.argsort(stable=True)
+        self.order = by_cost[labels[by_cost].argsort(stable=True)]
+        self.labels = labels[self.order]
+        self.cost = cost[self.order]
+        self.weight = weight[self.order]
+        self.k = k
+        self.total = cost.new_zeros(k).index_add(0, labels, weight)
+        self.best = cost.new_full((k,), torch.inf).scatter_reduce(0, labels, cost, "amin").detach()
+
+    def running(self, values: Tensor) -> Tensor:
+        """Sums from the start of each point's segment up to and with the point."""
+        summed = values.cumsum(0)
+        start = torch.searchsorted(self.labels, self.labels)  # first position of each segment
+        return summed - torch.where(start > 0, summed[(start - 1).clamp(min=0)], 0.0)
+
+    def at_last(self, inside: Tensor, values: Tensor, empty: float) -> Tensor:
+        """(k,): the value at the last point of each segment for which ``inside`` holds."""
+        position = torch.arange(len(inside), device=inside.device)
+        last = torch.full((self.k,), -1, device=inside.device, dtype=torch.long)
+        last = last.scatter_reduce(0, self.labels, torch.where(inside, position, -1), "amax")
+        return torch.where(last >= 0, values[last.clamp(min=0)], empty)
+
+    def threshold(self, wanted: Tensor) -> Tensor:
+        """(k,): the least cost with at least ``wanted`` weight at or below it: the weighted percentile of a segment."""
+        before = self.running(self.weight) - self.weight
+        return self.at_last(before < wanted[self.labels], self.cost, -torch.inf)
+
+
+def thresholds(labels: Tensor, cost: Tensor, weight: Tensor, k: int, keep: float, per_cluster: bool) -> Tensor:
+    """(k,): the largest cost that trimming keeps: Algorithm 4's percentile in each cluster, or one over all points."""
+    groups = labels if per_cluster else torch.zeros_like(labels)
+    segments = Segments(groups, cost, weight, k if per_cluster else 1)
+    return segments.threshold(share_of(segments.total, keep)).expand(k)
+
+
+def member_weights(rule: str, labels: Tensor, cost: Tensor, weight: Tensor, k: int, settings: Settings) -> Tensor:
+    """(n,): numerators of each point in its own cluster, times its sample weight.
+
+    ``rule`` is the decoder's normaliser: "limiting" counts all points alike, "softmax", "sparsemax" and "top-k" count
+    the near ones more.
+    """
+    if rule == "limiting":
+        return weight
+    segments = Segments(labels, cost, weight, k)
+    z = -settings.gamma * (cost - segments.best[labels])
+    if rule == "softmax":
+        return weight * z.exp()
+    if rule == "top-k":
+        reached = segments.threshold(torch.full_like(segments.total, settings.top))
+        return weight * z.exp() * (cost <= reached[labels])
+    if rule == "sparsemax":
+        return weight * (z - _sparsemax_tau(segments, settings.gamma)[labels]).clamp(min=0.0)
+    raise ValueError(f"no member weights for the rule {rule!r}")
+
+
+def _sparsemax_tau(segments: Segments, gamma: float) -> Tensor:
+    """(k,): the threshold tau of each cluster, such that the weights (z - tau)₊ sum to one."""
+    floor = -1.0 - 1.0 / float(segments.weight.min())
+    z = (-gamma * (segments.cost - segments.best[segments.labels])).clamp(min=floor)
+    count = segments.running(segments.weight)
+    total = segments.running(segments.weight * z)
+    inside = 1.0 + count * z > total
+    return segments.at_last(inside, (total - 1.0) / count, 0.0)

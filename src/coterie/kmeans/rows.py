@@ -1,0 +1,90 @@
+"""Rows of data in blocks, dense on any device or sparse on the CPU: what the fused engine asks of X, and no more."""
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+# Scores in one block: with 4 bytes each, and three or four such arrays alive at a time, well under 100 MB.
+BLOCK_SCORES = 2**22
+
+
+def rows_of(X, device: str | torch.device = "cpu") -> "DenseRows | SparseRows":
+    if sparse.issparse(X):
+        return SparseRows(X)
+    return DenseRows(X if isinstance(X, Tensor) else torch.from_numpy(np.ascontiguousarray(X)).to(device))
+
+
+def _block_list(n: int, d: int, k: int) -> list[slice]:
+    size = max(256, BLOCK_SCORES // max(d, k, 1))
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+
+class DenseRows:
+    """X (n, d) as a tensor."""
+
+    def __init__(self, x: Tensor):
+        self.x = x
+        self.n, self.d = x.shape
+        self.dtype, self.device = x.dtype, x.device
+
+    def blocks(self, k: int) -> list[slice]:
+        return _block_list(self.n, self.d, k)
+
+    def dot(self, block: slice, centers: Tensor) -> Tensor:
+        """(b, k): ⟨x, c⟩."""
+        return self.x[block] @ centers.mT
+
+    def sq_norms(self, block: slice) -> Tensor:
+        return self.x[block].square().sum(-1)
+
+    def own_sq_distances(self, block: slice, centers: Tensor, labels: Tensor, dot: Tensor) -> Tensor:
+        """(b,): ‖x - c‖² for each row's own centre, from the differences."""
+        return (self.x[block] - centers[labels]).square().sum(-1)
+
+    def sums(self, block: slice, labels: Tensor, weight: Tensor, k: int) -> Tensor:
+        """(k, d) float64: weighted sums of the rows of each label."""
+        weighted = self.x[block].double() * weight.unsqueeze(-1)
+        return weighted.new_zeros(k, self.d).index_add(0, labels, weighted)
+
+    def mixed(self, block: slice, shares: Tensor) -> Tensor:
+        """(k, d) float64: sums of the rows, each counting for cluster j by shares (b, k)."""
+        return shares.mT.double() @ self.x[block].double()
+
+    def numpy(self):
+        return self.x.detach().cpu().numpy()
+
+
+class SparseRows:
+    """X (n, d) as a CSR matrix. Its products are scipy's; centres and scores stay dense."""
+
+    def __init__(self, X):
+        self.x = X
+        self.n, self.d = X.shape
+        self.dtype = torch.float32 if X.dtype == np.float32 else torch.float64
+        self.device = torch.device("cpu")
+
+    def blocks(self, k: int) -> list[slice]:
+        return _block_list(self.n, 1, k)
+
+    def dot(self, block: slice, centers: Tensor) -> Tensor:
+        return torch.from_numpy(np.asarray(self.x[block] @ centers.numpy().T))
+
+    def sq_norms(self, block: slice) -> Tensor:
+        rows = self.x[block]
+        return torch.from_numpy(np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1))
+
+    def own_sq_distances(self, block: slice, centers: Tensor, labels: Tensor, dot: Tensor) -> Tensor:
+        own = dot.gather(1, labels.unsqueeze(1)).squeeze(1)
+        return (self.sq_norms(block) - 2 * own + centers.square().sum(-1)[labels]).clamp(min=0.0)
+
+    def sums(self, block: slice, labels: Tensor, weight: Tensor, k: int) -> Tensor:
+        n = len(labels)
+        members = sparse.csr_matrix((weight.double().numpy(), (labels.numpy(), np.arange(n))), shape=(k, n))
+        return torch.from_numpy((members @ self.x[block]).toarray().astype(np.float64))
+
+    def mixed(self, block: slice, shares: Tensor) -> Tensor:
+        return torch.from_numpy(np.asarray(self.x[block].T @ shares.double().numpy()).T.astype(np.float64))
+
+    def numpy(self):
+        return self.x

@@ -1,0 +1,129 @@
+"""Table 1 of document 002 as data: a clustering algorithm is what stands in the six sockets of the skeleton.
+
+A row is a *form* (how points and centres are written down and compared) crossed with a *variant* (how a point picks
+its centres and a centre weighs its points). The document prints ten of the rows; its stars stand for the others.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Stream = Literal["plain", "lifted", "mirrored"]
+Rule = Literal["limiting", "softmax", "linear", "norm-max", "sparsemax", "top-k", "gumbel"]
+
+# The document's abbreviations.
+ABBREVIATION: dict[str, str] = {
+    "limiting": "LSMA",
+    "softmax": "SMA",
+    "linear": "LinA",
+    "norm-max": "NMA",
+    "sparsemax": "SSMA",
+    "top-k": "SSMA",
+    "gumbel": "GSMA",
+    "l2": "ℓ2",
+    "dot": "⟨·⟩",
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a row compares points and centres."""
+
+    name: str
+    score: Literal["l2", "dot"]
+    stream: Stream
+    norm: Literal["layer", "rms"] | None
+    ffn: bool
+    source: str
+
+    @property
+    def spherical(self) -> bool:
+        return self.norm is not None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How points choose (encoder cross attention) and how centres weigh their points (decoder cross attention).
+
+    With ``reads = "labels"`` a centre looks only at which points chose it. With "members" it also looks at how near
+    they are: scores are the form's own, lowered by a gap for the points of other clusters.
+    """
+
+    name: str
+    points: Rule
+    centers: Rule
+    reads: Literal["labels", "members"]
+    algorithm: int  # of document 002
+    source: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a form and a variant."""
+
+    form: Form
+    variant: Variant
+
+    @property
+    def name(self) -> str:
+        return self.variant.name if self.form.name == "euclidean" else f"{self.variant.name}/{self.form.name}"
+
+    @property
+    def printed(self) -> bool:
+        """Whether the document prints this row; the others are its starred combinations."""
+        return self.variant.name == "lloyd" or self.form.name == "euclidean"
+
+    @property
+    def decoder_score(self) -> Literal["l2", "dot"]:
+        return "dot" if self.variant.reads == "labels" else self.form.score
+
+    def sockets(self) -> dict[str, str]:
+        """The row as the document writes it."""
+
+        def cell(score: str, rule: str) -> str:
+            return f"{ABBREVIATION[score]}-{ABBREVIATION[rule]}"
+
+        return {
+            "Enc-SA": cell(self.form.score, "limiting"),
+            "Enc-CA": cell(self.form.score, self.variant.points),
+            "Dec-SA": cell("dot", "limiting"),
+            "Dec-CA": cell(self.decoder_score, self.variant.centers),
+            "Norm": {"layer": "LayerNorm", "rms": "RMSNorm", None: "-"}[self.form.norm],
+            "NLT": "✓" if self.form.ffn else "-",
+        }
+
+
+FORMS = {
+    form.name: form
+    for form in (
+        Form("euclidean", "l2", "plain", None, False, "Theorems 1 and 2"),
+        Form("dot", "dot", "lifted", None, True, "Theorem 3"),
+        Form("spherical", "dot", "plain", "rms", False, "Theorem 4 with Remark 2"),
+        Form("spherical-layernorm", "dot", "mirrored", "layer", False, "Theorem 4"),
+    )
+}
+
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        Variant("lloyd", "limiting", "limiting", "labels", 1, "Theorem 1"),
+        Variant("soft", "softmax", "linear", "labels", 2, "Theorem 2"),
+        Variant("trimmed", "limiting", "norm-max", "members", 4, "A.4"),
+        Variant("robust-softmax", "limiting", "softmax", "members", 5, "A.5.1"),
+        Variant("robust-sparsemax", "limiting", "sparsemax", "members", 5, "A.5.1"),
+        Variant("robust-topk", "limiting", "top-k", "members", 5, "A.5.1"),
+        Variant("medoids", "limiting", "gumbel", "members", 6, "A.5.2"),
+    )
+}
+
+TABLE = {row.name: row for variant in VARIANTS.values() for form in FORMS.values() for row in (Row(form, variant),)}
+
+
+def markdown() -> str:
+    """The table for people."""
+    titles = ["row", *TABLE["lloyd"].sockets(), "source"]
+    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+    for row in TABLE.values():
+        source = row.form.source if row.variant.name == "lloyd" else row.variant.source
+        star = "" if row.printed else "*"
+        lines.append("| " + " | ".join([f"{star}`{row.name}`", *row.sockets().values(), source]) + " |")
+    return "\n".join(lines)

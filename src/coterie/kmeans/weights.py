@@ -1,0 +1,203 @@
+"""The constructed weights of document 002, each with the short reason why it works.
+
+A token is a point or a centre in named directions, written as rows of width E:
+
+    plain      [ x (d)                          | y (k) ]
+    lifted     [ x (d), ‖x‖² (1), -1/2 (1)      | y (k) ]     Definition 5
+    mirrored   [ x/√2 (d), -x/√2 (d)            | y (k) ]     zero-sum, as LayerNorm needs it, for any x
+
+``place`` is everything left of the bar, ``label`` what is right of it. A point starts with label 0 and a centre j
+carries the unit vector e_j for ever. ``P_place`` and ``P_label`` below are the projections on those directions.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from coterie import attention
+from coterie.attention import Limiting, Normaliser
+from coterie.kmeans.table import Row
+from coterie.transformer import Attention, FeedForward, Layer, LayerNorm, RMSNorm
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers that a row may need; a row that does not use one ignores it."""
+
+    gamma: float = 1.0  # inverse temperature of softmax and sparsemax
+    keep: float = 1.0  # share of a cluster's points that trimming keeps
+    trim_gamma: float | None = None  # norm-max with this one gamma instead of the percentile
+    top: int = 10  # points a centre looks at with top-k
+    delta: float = 10.0  # sampling gap of randomised k-medoids: others' points score 2 delta lower
+    temperature: float = 0.0  # of the Gumbel softmax
+    generator: torch.Generator | None = None
+
+
+class Stream:
+    """The named directions of a token, and the way in and out of them."""
+
+    def __init__(self, row: Row, d: int, k: int):
+        self.kind = row.form.stream
+        self.d, self.k = d, k
+        self.n_place = {"plain": d, "lifted": d + 2, "mirrored": 2 * d}[self.kind]
+        self.width = self.n_place + k
+        self.place = slice(0, self.n_place)
+        self.coordinates = slice(0, 2 * d if self.kind == "mirrored" else d)
+        self.label = slice(self.n_place, self.width)
+
+    def projection(self, span: slice, like: Tensor) -> Tensor:
+        """I_{d+k}^{i:j} of Definition 3."""
+        diagonal = torch.zeros(self.width, dtype=like.dtype, device=like.device)
+        diagonal[span] = 1.0
+        return torch.diag(diagonal)
+
+    def _placed(self, x: Tensor) -> Tensor:
+        if self.kind == "lifted":
+            return torch.cat([x, x.square().sum(-1, keepdim=True), torch.full_like(x[..., :1], -0.5)], dim=-1)
+        if self.kind == "mirrored":
+            return torch.cat([x, -x], dim=-1) / math.sqrt(2)
+        return x
+
+    def embed_points(self, x: Tensor) -> Tensor:
+        return torch.cat([self._placed(x), x.new_zeros(*x.shape[:-1], self.k)], dim=-1)
+
+    def embed_centers(self, c: Tensor) -> Tensor:
+        label = torch.eye(self.k, dtype=c.dtype, device=c.device).expand(*c.shape[:-2], self.k, self.k)
+        return torch.cat([self._placed(c), label], dim=-1)
+
+    def centers(self, c: Tensor) -> Tensor:
+        """The centres that decoder tokens stand for."""
+        if self.kind == "mirrored":
+            return (c[..., : self.d] - c[..., self.d : 2 * self.d]) / math.sqrt(2)
+        return c[..., : self.d]
+
+    def assignments(self, x: Tensor) -> Tensor:
+        """(..., N, K): how much each point belongs to each cluster, from encoder tokens."""
+        return x[..., self.label]
+
+
+def layer(row: Row, x: Tensor, c: Tensor, settings: Settings, override: dict[str, Normaliser] | None = None) -> Layer:
+    """The layer that runs one iteration of ``row`` on points x (N, d) and centres c (K, d).
+
+    x and c are needed only for their sizes and scale. ``override`` puts another normaliser into a socket, for example
+    a softmax with a large finite gamma where the proof asks for the limit.
+
+    Encoder. Scores compare places. The cross attention (V = P_label) brings e_j for the centre(s) j that the point
+    picks. The self attention finds the point itself, as nothing is nearer to it (equal points carry equal labels), and
+    with V = -P_label takes its old label away. So label ← new choice, and place is untouched.
+
+    Decoder. The self attention compares labels, and e_j only matches itself, so V = -P_place clears the old centre;
+    the cross attention (V = P_coordinates) brings the weighted mean of points. Label is untouched.
+    """
+    stream = Stream(row, x.shape[-1], c.shape[-2])
+    place, label = stream.projection(stream.place, x), stream.projection(stream.label, x)
+    bring = stream.projection(stream.coordinates, x)
+    query, key = _compare_places(stream, place)
+    score = row.form.score
+    gap = _gap(row, x, c, settings)
+    sockets = {
+        "encoder_self": Attention(score, Limiting(), query, key, -label),
+        "encoder_cross": Attention(score, _normaliser(row.variant.points, settings, gap), query, key, label),
+        "decoder_self": Attention("dot", Limiting(), label, label, -place),
+        "decoder_cross": _decoder_cross(row, stream, query, key, label, bring, settings, gap),
+    }
+    for name, normaliser in (override or {}).items():
+        sockets[name].normaliser = normaliser
+    norm = {"layer": LayerNorm, "rms": RMSNorm, None: None}[row.form.norm]
+    return Layer(
+        **sockets,
+        norm=None if norm is None else norm(stream.place),
+        ffn=_relift(stream, x) if row.form.ffn else None,
+    )
+
+
+def _compare_places(stream: Stream, place: Tensor) -> tuple[Tensor, Tensor]:
+    """Query and key such that the form's score ranks centres as it should.
+
+    Plain and mirrored places are compared as they are (Theorem 1: -‖x - c‖²; Theorem 4: ⟨x, c⟩, and mirrored,
+    (⟨x, c⟩ + ⟨x, c⟩)/2). Lifted ones need Lemma 2: with the last two coordinates swapped and everything doubled,
+    2(⟨x, c⟩ - ½‖c‖² - ½‖x‖²) = -‖x - c‖², a dot product.
+    """
+    if stream.kind != "lifted":
+        return place, place
+    swap = 2 * place
+    last, other = stream.n_place - 1, stream.n_place - 2
+    swap[[last, other]] = swap[[other, last]]
+    return swap, place
+
+
+def _decoder_cross(
+    row: Row,
+    stream: Stream,
+    query: Tensor,
+    key: Tensor,
+    label: Tensor,
+    bring: Tensor,
+    settings: Settings,
+    gap: float,
+) -> Attention:
+    """Reading labels alone, a point scores 1 for the centre it chose and 0 for the others (Lemma 1).
+
+    Reading members, the form's score is lowered by ``gap`` for points of other clusters. With ℓ2 scores, √(gap/2) on
+    the label directions costs gap/2 · ‖y - e_j‖² = gap for y ≠ e_j; with dot products, √gap on both sides adds
+    gap · ⟨y, e_j⟩ for one's own. All normalisers used here ignore a shift of all scores, so the two agree.
+    """
+    normaliser = _normaliser(row.variant.centers, settings, gap)
+    if row.variant.reads == "labels":
+        return Attention("dot", normaliser, label, label, bring)
+    stretch = math.sqrt(gap / 2 if row.form.score == "l2" else gap) * label
+    return Attention(row.form.score, normaliser, query + stretch, key + stretch, bring)
+
+
+def _relift(stream: Stream, like: Tensor) -> FeedForward:
+    """Theorem 3's network: squares of the coordinates sum to ‖c‖², the bias writes -1/2."""
+    w_in = like.new_zeros(stream.d, stream.width)
+    w_in[:, : stream.d] = torch.eye(stream.d, dtype=like.dtype, device=like.device)
+    w_out = like.new_zeros(stream.width, stream.d)
+    w_out[stream.d] = 1.0
+    bias = like.new_zeros(stream.width)
+    bias[stream.d + 1] = -0.5
+    return FeedForward(w_in, w_out, bias)
+
+
+def _gap(row: Row, x: Tensor, c: Tensor, settings: Settings) -> float:
+    """How much lower points of other clusters score.
+
+    k-medoids takes the user's 2 delta. Elsewhere it must outweigh any difference of scores among points (at most
+    4 max‖x‖², doubled for the test in NormMax) and drive the softmax to exact zero, and no more: a larger gap only
+    costs digits.
+    """
+    if row.variant.centers == "gumbel":
+        return 2.0 * settings.delta
+    radius_sq = max(float(x.square().sum(-1).max()), float(c.square().sum(-1).max()))
+    return 16.0 * radius_sq + 1600.0 / settings.gamma
+
+
+def _normaliser(rule: str, settings: Settings, gap: float) -> Normaliser:
+    if rule == "gumbel":
+        generator = settings.generator or torch.Generator().manual_seed(0)
+        return attention.GumbelSoftmax(generator, settings.temperature)
+    if rule == "norm-max":
+        if settings.trim_gamma is not None:
+            return attention.NormMax(settings.trim_gamma)
+        return attention.NormMax(keep=settings.keep, gap=gap / 2)
+    return {
+        "limiting": attention.Limiting(),
+        "softmax": attention.Softmax(settings.gamma),
+        "linear": attention.Linear(),
+        "sparsemax": attention.Sparsemax(settings.gamma),
+        "top-k": attention.TopK(settings.top, settings.gamma),
+    }[rule]
+
+
+def rotated(built: Layer, rotation: Tensor) -> Layer:
+    """Remark 1: queries and keys turned by one orthogonal matrix give the same scores, so the same algorithm."""
+    sockets = {}
+    for name in ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross"):
+        socket: Attention = getattr(built, name)
+        sockets[name] = Attention(
+            socket.score, socket.normaliser, rotation @ socket.query, rotation @ socket.key, socket.value.data
+        )
+    return Layer(**sockets, norm=built.norm, ffn=built.ffn)

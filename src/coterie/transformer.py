@@ -1,0 +1,149 @@
+"""The encoder-decoder layer of document 002, Figure 5: an algorithmic skeleton with six sockets.
+
+Points live in the encoder, centres in the decoder; both are rows of width E::
+
+    x ← x + encoder_self(x, x) + encoder_cross(x, c)
+    c ← c + decoder_self(c, c) + decoder_cross(c, x)
+    c ← norm(c)
+    c ← c + ffn(c)
+
+What stands in the sockets decides which clustering algorithm the layer runs. All matrices are ordinary parameters,
+frozen at first: a constructed network can be trained from where the proof left it.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from coterie.attention import SCORES, Normaliser, attend
+
+
+def _frozen(matrix: Tensor) -> nn.Parameter:
+    return nn.Parameter(matrix, requires_grad=False)
+
+
+class Attention(nn.Module):
+    """One attention socket: a score ("dot" or "l2"), a normaliser, and its query, key and value matrices (E, E)."""
+
+    def __init__(self, score: str, normaliser: Normaliser, query: Tensor, key: Tensor, value: Tensor):
+        super().__init__()
+        self.score = score
+        self.normaliser = normaliser
+        self.query = _frozen(query)
+        self.key = _frozen(key)
+        self.value = _frozen(value)
+
+    def forward(self, looking: Tensor, looked_at: Tensor, key_weight: Tensor | None = None) -> Tensor:
+        return attend(
+            looking @ self.query.mT,
+            looked_at @ self.key.mT,
+            looked_at @ self.value.mT,
+            SCORES[self.score],
+            self.normaliser,
+            key_weight,
+        )
+
+    def extra_repr(self) -> str:
+        return f"{self.score}, {self.normaliser}"
+
+
+class FeedForward(nn.Module):
+    """One hidden layer with the quadratic activation: w_out (w_in x)² + bias."""
+
+    def __init__(self, w_in: Tensor, w_out: Tensor, bias: Tensor):
+        super().__init__()
+        self.w_in = _frozen(w_in)
+        self.w_out = _frozen(w_out)
+        self.bias = _frozen(bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x @ self.w_in.mT).square() @ self.w_out.mT + self.bias
+
+
+def unit(x: Tensor) -> Tensor:
+    """Rows scaled to length one; a row of zeros has no direction and stays as it is."""
+    length = x.norm(dim=-1, keepdim=True)
+    return x / torch.where(length == 0, 1.0, length)
+
+
+class RMSNorm(nn.Module):
+    """Remark 2: z/‖z‖ on one span of the token's coordinates; the others pass."""
+
+    def __init__(self, span: slice):
+        super().__init__()
+        self.span = span
+
+    def centred(self, x: Tensor) -> Tensor:
+        return x
+
+    def forward(self, x: Tensor) -> Tensor:
+        before, after = x[..., : self.span.start], x[..., self.span.stop :]
+        return torch.cat([before, unit(self.centred(x[..., self.span])), after], dim=-1)
+
+
+class LayerNorm(RMSNorm):
+    """Definition 6 with epsilon 0, gain 1/√d, no shift, so that zero-sum vectors land on the unit sphere (Lemma 3)."""
+
+    def centred(self, x: Tensor) -> Tensor:
+        return x - x.mean(-1, keepdim=True)
+
+
+class Layer(nn.Module):
+    """One layer of the skeleton. ``norm`` and ``ffn`` may be None: a socket left empty."""
+
+    def __init__(
+        self,
+        encoder_self: Attention,
+        encoder_cross: Attention,
+        decoder_self: Attention,
+        decoder_cross: Attention,
+        norm: nn.Module | None = None,
+        ffn: nn.Module | None = None,
+    ):
+        super().__init__()
+        self.encoder_self = encoder_self
+        self.encoder_cross = encoder_cross
+        self.decoder_self = decoder_self
+        self.decoder_cross = decoder_cross
+        self.norm = norm
+        self.ffn = ffn
+
+    def encode(self, x: Tensor, c: Tensor, center_weight: Tensor | None = None) -> Tensor:
+        """x (..., N, E) points, c (..., K, E) centres, center_weight (..., K): how often each centre counts."""
+        return x + self.encoder_self(x, x) + self.encoder_cross(x, c, center_weight)
+
+    def decode(self, x: Tensor, c: Tensor, point_weight: Tensor | None = None) -> Tensor:
+        """point_weight (..., N): how often each point counts.
+
+        The self attention is added first: where it cancels the residual it does so exactly, before the new value
+        comes in.
+        """
+        c = c + self.decoder_self(c, c) + self.decoder_cross(c, x, point_weight)
+        if self.norm is not None:
+            c = self.norm(c)
+        if self.ffn is not None:
+            c = c + self.ffn(c)
+        return c
+
+    def forward(self, x: Tensor, c: Tensor, point_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        x = self.encode(x, c)
+        return x, self.decode(x, c, point_weight)
+
+
+class EncoderDecoder(nn.Module):
+    """A stack of layers; ``layers`` yields the tokens after each of them."""
+
+    def __init__(self, stack: list[Layer]):
+        super().__init__()
+        self.stack = nn.ModuleList(stack)
+
+    def layers(self, x: Tensor, c: Tensor, point_weight: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        for layer in self.stack:
+            x, c = layer(x, c, point_weight)
+            yield x, c
+
+    def forward(self, x: Tensor, c: Tensor, point_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        for tokens in self.layers(x, c, point_weight):
+            x, c = tokens
+        return x, c
