@@ -1,0 +1,1 @@
+"""Data: generators of the documents, real tables, readers."""

@@ -1,0 +1,173 @@
+"""The flow-speed transformer: points in, one estimate of a cluster centre per point out.
+
+Shapes: B data sets, N points, D dimensions (padded), E latent width, H heads.
+
+    x  --normalise-->  --P-->  L steps of  z <- z + t A(z),  z <- z + t F(z)  --normalise-->  --decode-->  --rescale-->
+
+A and F are attention and a feed-forward net behind a LayerNorm, shared by all steps (or by every ``n_blocks``-th). The
+total flow time T is a decreasing function of the signal-to-noise ratio; a regime says how T becomes step sizes t.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Regime = Literal["uniform", "unit", "none"]
+
+
+@dataclass(frozen=True)
+class FlowConfig:
+    dim: int = 2
+    width: int = 64
+    n_heads: int = 4
+    mlp_ratio: int = 4
+    n_layers: int = 16
+    n_blocks: int = 1  # 1: one block shared by all layers; n_layers: distinct layers; between: taken in turn
+    regime: Regime = "uniform"
+    max_flow: float = 16.0  # T_max
+    snr_span: tuple[float, float] = (0.0, 20.0)  # dB that the flow predictor maps to [0, 1]
+    predictor_steps: int = 16
+    snr_offset: bool = False  # also tell the block the SNR, as a shift that all tokens share
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class FlowPredictor(nn.Module):
+    """T = T_max (1 - f(x)), f the increasing sum of sigmoids of C.4, x the SNR in dB mapped to [0, 1].
+
+    At first, half of f's mass sits below the range, which keeps the flow short while the block knows nothing.
+    """
+
+    def __init__(self, steps: int, max_flow: float, snr_span: tuple[float, float]):
+        super().__init__()
+        self.steps, self.max_flow, self.snr_span = steps, max_flow, snr_span
+        low = steps // 2
+        inside = torch.linspace(0.05, 0.95, steps - low)
+        position = torch.cat([torch.full((low,), 0.02), (inside + 5 / steps) / (1 + 10 / steps)])
+        self.position_logit = nn.Parameter(torch.logit(position))
+        self.weight_logit = nn.Parameter(torch.zeros(steps))
+
+    def forward(self, snr_db_B: Tensor) -> Tensor:
+        low, high = self.snr_span
+        x_B = (snr_db_B - low) / (high - low)
+        position = (1 + 10 / self.steps) * self.position_logit.sigmoid() - 5 / self.steps
+        steps_BS = torch.sigmoid(self.steps * (x_B[:, None] - position))
+        return self.max_flow * (1 - (self.weight_logit.softmax(0) * steps_BS).sum(1))
+
+
+def step_sizes(total_B: Tensor, n_layers: int, regime: Regime, fractional: bool) -> Tensor:
+    """(L, B) step sizes. ``fractional``: the unit regime's last layer takes the rest of T, which gives T a gradient."""
+    if regime == "uniform":
+        return (total_B / n_layers).expand(n_layers, -1)
+    if regime == "none":
+        return torch.ones(n_layers, len(total_B), dtype=total_B.dtype, device=total_B.device)
+    layer_L1 = torch.arange(n_layers, device=total_B.device)[:, None]
+    return ((total_B if fractional else total_B.floor()) - layer_L1).clamp(0, 1)
+
+
+class Block(nn.Module):
+    """One step of the flow. Output projections start at zero: an untrained network is the identity."""
+
+    def __init__(self, width: int, n_heads: int, mlp_ratio: int):
+        super().__init__()
+        self.n_heads = n_heads
+        self.norm_attention = nn.LayerNorm(width)
+        self.norm_mlp = nn.LayerNorm(width)
+        self.query_key_value = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+        self.up = nn.Linear(width, mlp_ratio * width)
+        self.down = nn.Linear(mlp_ratio * width, width)
+        for last in (self.output, self.down):
+            nn.init.zeros_(last.weight)
+            nn.init.zeros_(last.bias)
+
+    def forward(self, z_BNE: Tensor, t_B11: Tensor) -> Tensor:
+        z_BNE = z_BNE + t_B11 * self.attention(self.norm_attention(z_BNE))
+        return z_BNE + t_B11 * self.down(F.gelu(self.up(self.norm_mlp(z_BNE)), approximate="tanh"))
+
+    def attention(self, z_BNE: Tensor) -> Tensor:
+        B, N, E = z_BNE.shape
+        q, k, v = self.query_key_value(z_BNE).view(B, N, 3, self.n_heads, E // self.n_heads).permute(2, 0, 3, 1, 4)
+        mixed_BHNE = F.scaled_dot_product_attention(q, k, v)
+        return self.output(mixed_BHNE.transpose(1, 2).reshape(B, N, E))
+
+
+class MeasureFlow(nn.Module):
+    """The network: it commutes with shifts, scalings and permutations of the points; the identity at T = 0."""
+
+    encoder_DE: Tensor
+
+    def __init__(self, config: FlowConfig):
+        super().__init__()
+        self.config = config
+        self.flow_time = FlowPredictor(config.predictor_steps, config.max_flow, config.snr_span)
+        self.blocks = nn.ModuleList(
+            Block(config.width, config.n_heads, config.mlp_ratio) for _ in range(config.n_blocks)
+        )
+        # The encoder stays fixed: a rotation of the latent space can be absorbed by the block. Its rows have mean zero,
+        # so that LayerNorm's centring takes nothing away from the points.
+        gaussian_ED = torch.randn(config.width, config.dim)
+        encoder_ED = torch.linalg.qr(gaussian_ED - gaussian_ED.mean(0)).Q
+        self.register_buffer("encoder_DE", encoder_ED.T.contiguous())
+        # Without a shift LayerNorm would see a point's direction only; the output's normalisation removes it.
+        self.offset_E = nn.Parameter(2 * F.normalize(torch.randn(config.width), dim=0))
+        self.snr_offset_E = nn.Parameter(torch.zeros(config.width)) if config.snr_offset else None
+        self.decoder_DE = nn.Parameter(0.1 * torch.randn(config.dim, config.width) / math.sqrt(config.width))
+
+    def forward(
+        self,
+        x_BND: Tensor,
+        snr_db_B: Tensor,
+        *,
+        dims_B: Tensor | None = None,
+        n_layers: int | None = None,
+        regime: Regime | None = None,
+        flow_time_B: Tensor | None = None,
+        on_layer: Callable[[Tensor], None] | None = None,
+    ) -> Tensor:
+        """Estimated centres (B, N, D), one per point.
+
+        ``dims_B`` counts the coordinates in use if some are padding; ``n_layers``, ``regime`` and
+        ``flow_time_B`` override the training's; ``on_layer`` is called with the decoded tokens before the first
+        layer and after each.
+        """
+        n_layers = n_layers or self.config.n_layers
+        if dims_B is None:
+            dims_B = torch.full((len(x_BND),), x_BND.shape[-1], device=x_BND.device)
+        mean_B1D, std_B11 = _location_and_scale(x_BND, dims_B)
+        z_BNE = (x_BND - mean_B1D) / std_B11 @ self.encoder_DE + self.offset_E
+        if self.snr_offset_E is not None:
+            z_BNE = z_BNE + ((snr_db_B - 9) / 6)[:, None, None] * self.snr_offset_E
+        total_B = self.flow_time(snr_db_B) if flow_time_B is None else flow_time_B
+        t_LB = step_sizes(total_B, n_layers, regime or self.config.regime, fractional=self.training)
+
+        def decode(z: Tensor) -> Tensor:
+            return self._decode(z, dims_B) * std_B11 + mean_B1D
+
+        if on_layer is not None:
+            on_layer(decode(z_BNE))
+        for layer in range(n_layers):
+            z_BNE = self.blocks[layer % len(self.blocks)](z_BNE, t_LB[layer][:, None, None])
+            if on_layer is not None:
+                on_layer(decode(z_BNE))
+        return decode(z_BNE)
+
+    def _decode(self, z_BNE: Tensor, dims_B: Tensor) -> Tensor:
+        mean_B1E, std_B11 = _location_and_scale(z_BNE, dims_B)
+        z_BNE = (z_BNE - mean_B1E) / std_B11
+        main_BND = z_BNE @ self.encoder_DE.T
+        rest_BNE = z_BNE - main_BND @ self.encoder_DE
+        used_B1D = torch.arange(self.config.dim, device=z_BNE.device) < dims_B[:, None, None]
+        return (main_BND + rest_BNE @ self.decoder_DE.T) * used_B1D
+
+
+def _location_and_scale(x_BND: Tensor, dims_B: Tensor) -> tuple[Tensor, Tensor]:
+    mean_B1D = x_BND.mean(1, keepdim=True)
+    var_B11 = (x_BND - mean_B1D).square().sum(-1).mean(1)[:, None, None] / dims_B[:, None, None]
+    return mean_B1D, var_B11.clamp_min(torch.finfo(x_BND.dtype).tiny).sqrt()

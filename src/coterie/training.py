@@ -1,0 +1,267 @@
+"""The one training loop of the learned models: schedule, averaging, checkpoints, resume, logs.
+
+A model's room supplies a :class:`Task`; this loop turns it into weights. Lightning Fabric places the model (device,
+precision, several processes). Everything random in a step comes from a generator seeded by (seed, process, step), so
+a run that was killed and resumed ends in the same weights, bit for bit, as one that was not.
+"""
+
+import csv
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+STATE_FILE = "state.pt"
+LOG_FILE = "log.csv"
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """``schedule="stable"`` holds the rate after the warm-up and lets it fall to zero over the last ``decay_steps``.
+
+    With ``decay_steps=0`` such a run can be extended by raising ``steps``; a copy with a decay gives weights to ship.
+    """
+
+    steps: int
+    learning_rate: float = 2e-3
+    matrix_learning_rate: float = 0.0  # above 0: Muon for the matrices that the task names, AdamW for the rest
+    weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.98)
+    warmup_steps: int = 100
+    schedule: Literal["stable", "cosine"] = "stable"
+    decay_steps: int = 0
+    clip_norm: float = 1.0
+    average_decay: float = 0.999
+    seed: int = 0
+    checkpoint_every: int = 500
+    log_every: int = 50
+    accelerator: str = "cpu"
+    devices: int = 1
+    precision: Any = "32-true"
+
+    def rate(self, step: int) -> float:
+        """The factor on the learning rate in step ``step`` (the first is 0)."""
+        factor = min(1.0, (step + 1) / max(1, self.warmup_steps))
+        if self.schedule == "cosine":
+            return factor * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+        left = self.steps - step
+        return factor * min(1.0, left / self.decay_steps) if self.decay_steps else factor
+
+
+class Task(Protocol):
+    """What is trained."""
+
+    @property
+    def model(self) -> nn.Module: ...
+
+    def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+        """The loss of one step on fresh data drawn from ``generator``, and numbers worth logging."""
+
+    def matrices(self) -> Iterable[nn.Parameter]:
+        """The weights that Muon may take."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One line of the log, for progress bars. ``cpu_seconds`` does not run while the process is paused."""
+
+    step: int
+    steps: int
+    loss: float
+    metrics: dict[str, float]
+    cpu_seconds: float
+    cpu_seconds_left: float
+
+
+def train(
+    task: Task,
+    config: TrainingConfig,
+    directory: Path,
+    *,
+    resume: bool = False,
+    start_from: Path | None = None,
+    on_progress: Callable[[Progress], Any] | None = None,
+) -> nn.Module:
+    """Train ``task.model`` and return its running average; ``directory`` gets the log and the state.
+
+    ``resume`` goes on from the state in ``directory``; ``start_from`` begins from a copy of another run's state.
+    A true answer of ``on_progress`` ends the run after a checkpoint.
+    """
+    from lightning.fabric import Fabric
+
+    fabric = Fabric(accelerator=config.accelerator, devices=config.devices, precision=config.precision)
+    if config.devices > 1:
+        fabric.launch()
+    directory = Path(directory)
+    state_path = directory / STATE_FILE
+    if resume and not state_path.exists():
+        raise FileNotFoundError(f"nothing to resume: {state_path} does not exist; start without resume")
+    if not resume and state_path.exists():
+        raise FileExistsError(f"{state_path} holds a run; resume it or choose another directory")
+    directory.mkdir(parents=True, exist_ok=True)
+
+    optimizers = _optimizers(task, config)
+    model, *prepared = fabric.setup(task.model, *optimizers)
+    average = AveragedModel(task.model, multi_avg_fn=get_ema_multi_avg_fn(config.average_decay))
+    step, cpu_seconds = 0, 0.0
+    origin = state_path if resume else start_from
+    if origin is not None:
+        step, cpu_seconds = _restore(origin, task.model, average, optimizers)
+    log = _Log(directory, step, enabled=fabric.global_rank == 0)
+    generator = torch.Generator(device=fabric.device)
+    began = time.process_time() - cpu_seconds
+    first_step, first_cpu, losses = step, cpu_seconds, 0.0
+    while step < config.steps:
+        for optimizer, base in zip(optimizers, _base_rates(config)):
+            for group in optimizer.param_groups:
+                group["lr"] = base * config.rate(step)
+        generator.manual_seed(_step_seed(config.seed, fabric.global_rank, step))
+        loss, metrics = task.loss(model, step, generator)
+        fabric.backward(loss)
+        norm = nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm)
+        for optimizer in prepared:
+            if torch.isfinite(norm):
+                optimizer.step()
+            optimizer.zero_grad()
+        average.update_parameters(task.model)
+        step += 1
+        losses += loss.item()
+        halted = False
+        if step % config.log_every == 0 or step == config.steps:
+            cpu_seconds = time.process_time() - began
+            pace = (cpu_seconds - first_cpu) / (step - first_step)
+            mean_loss = losses / ((step - 1) % config.log_every + 1)
+            losses = 0.0
+            row = {"rate": config.rate(step - 1), "gradient_norm": norm.item(), **metrics}
+            progress = Progress(step, config.steps, mean_loss, row, cpu_seconds, pace * (config.steps - step))
+            log.write(progress)
+            halted = on_progress is not None and bool(on_progress(progress))
+        if (step % config.checkpoint_every == 0 or step == config.steps or halted) and fabric.global_rank == 0:
+            _save(state_path, task.model, average, optimizers, step, time.process_time() - began)
+        if halted:
+            break
+    log.close()
+    return average.module
+
+
+def _step_seed(seed: int, rank: int, step: int) -> int:
+    return int(np.random.SeedSequence((seed, rank, step)).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _optimizers(task: Task, config: TrainingConfig) -> list[torch.optim.Optimizer]:
+    matrices = list(task.matrices()) if config.matrix_learning_rate > 0 else []
+    taken = {id(p) for p in matrices}
+    rest = [p for p in task.model.parameters() if p.requires_grad and id(p) not in taken]
+    optimizers: list[torch.optim.Optimizer] = [
+        torch.optim.AdamW(rest, lr=config.learning_rate, betas=config.betas, weight_decay=config.weight_decay)
+    ]
+    if matrices:
+        optimizers.append(torch.optim.Muon(matrices, lr=config.matrix_learning_rate, weight_decay=config.weight_decay))
+    return optimizers
+
+
+def _base_rates(config: TrainingConfig) -> list[float]:
+    return [config.learning_rate, config.matrix_learning_rate]
+
+
+def _save(
+    path: Path,
+    model: nn.Module,
+    average: AveragedModel,
+    optimizers: list[torch.optim.Optimizer],
+    step: int,
+    cpu_seconds: float,
+) -> None:
+    """Write the state whole or not at all."""
+    name, keys, *position = np.random.get_state()  # noqa: NPY002
+    state = {
+        "step": step,
+        "cpu_seconds": cpu_seconds,
+        "model": model.state_dict(),
+        "average": average.state_dict(),
+        "optimizers": [optimizer.state_dict() for optimizer in optimizers],
+        "random": {
+            "python": random.getstate(),
+            "numpy": (name, torch.from_numpy(np.array(keys, dtype=np.int64)), *position),
+            "torch": torch.get_rng_state(),
+        },
+    }
+    temporary = path.with_suffix(".tmp")
+    with open(temporary, "wb") as file:
+        torch.save(state, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _restore(
+    path: Path, model: nn.Module, average: AveragedModel, optimizers: list[torch.optim.Optimizer]
+) -> tuple[int, float]:
+    state = torch.load(path, weights_only=True, map_location="cpu")
+    model.load_state_dict(state["model"])
+    average.load_state_dict(state["average"])
+    for optimizer, saved in zip(optimizers, state["optimizers"]):
+        optimizer.load_state_dict(saved)
+    random.setstate(state["random"]["python"])
+    name, keys, *position = state["random"]["numpy"]
+    np.random.set_state((name, keys.numpy().astype(np.uint32), *position))  # noqa: NPY002
+    torch.set_rng_state(state["random"]["torch"])
+    return state["step"], state["cpu_seconds"]
+
+
+def load_average(path: Path, model: nn.Module) -> int:
+    """Put the running average stored in a run's state into ``model``; returns its step."""
+    state = torch.load(path, weights_only=True, map_location="cpu")
+    prefix = "module."
+    weights = {k.removeprefix(prefix): v for k, v in state["average"].items() if k.startswith(prefix)}
+    model.load_state_dict(weights)
+    return state["step"]
+
+
+class _Log:
+    """CSV and, where tensorboard is installed, its event files. Rows after the step resumed from are dropped."""
+
+    def __init__(self, directory: Path, step: int, enabled: bool):
+        self._path = directory / LOG_FILE
+        self._board = None
+        self._enabled = enabled
+        self._rows: list[dict[str, Any]] = []
+        if not enabled:
+            return
+        if self._path.exists():
+            with open(self._path, newline="") as file:
+                self._rows = [row for row in csv.DictReader(file) if int(row["step"]) <= step]
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            return
+        self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=step + 1)
+
+    def write(self, progress: Progress) -> None:
+        if not self._enabled:
+            return
+        numbers = {"loss": progress.loss, **progress.metrics, "cpu_seconds": progress.cpu_seconds}
+        self._rows.append({"step": progress.step, **{k: f"{v:.6g}" for k, v in numbers.items()}})
+        columns = list(dict.fromkeys(key for row in self._rows for key in row))
+        temporary = self._path.with_suffix(".tmp")
+        with open(temporary, "w", newline="") as file:
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self._rows)
+        os.replace(temporary, self._path)
+        if self._board is not None:
+            for name, value in numbers.items():
+                self._board.add_scalar(name, value, progress.step)
+
+    def close(self) -> None:
+        if self._board is not None:
+            self._board.close()

@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from coterie.data.mixtures import MixturePrior, sample_mixtures
+
+
+def draw(prior, batch=400, n_points=300, seed=0):
+    return sample_mixtures(prior, batch, n_points, torch.Generator().manual_seed(seed))
+
+
+def test_noise_gives_the_snr_that_was_asked_for():
+    data = draw(MixturePrior(dims=(3, 3), snr_db=(7.0, 7.0)))
+    mean = (data.weights_BK[..., None] * data.centers_BKD).sum(1, keepdim=True)
+    between = (data.weights_BK * (data.centers_BKD - mean).square().sum(-1)).sum(1)
+    torch.testing.assert_close(10 * torch.log10(between / (3 * data.var_B)), data.snr_db_B)
+    residual = (data.points_BND - data.own_centers_BND).square().mean((1, 2))
+    assert (residual / data.var_B).mean().item() == pytest.approx(1, abs=0.01)
+
+
+def test_counts_and_weights_agree_with_labels():
+    data = draw(MixturePrior())
+    assert (data.counts_BK.sum(1) == 300).all()
+    assert (data.labels_BN < data.n_clusters_B[:, None]).all()
+    torch.testing.assert_close(data.weights_BK.sum(1), torch.ones(400))
+    assert (data.counts_BK - 300 * data.weights_BK).abs().max() < 60
+    one = int(data.labels_BN[3, 5])
+    assert torch.equal(data.own_centers_BND[3, 5], data.centers_BKD[3, one])
+
+
+@pytest.mark.parametrize("law", ["uniform", "poisson", "harmonic"])
+def test_cluster_counts_follow_their_law(law):
+    prior = MixturePrior(clusters=(3, 7), clusters_law=law)
+    counts = draw(prior, batch=5000, n_points=2).n_clusters_B
+    share = torch.stack([(counts == k).double().mean() for k in range(3, 8)])
+    assert (share - prior.cluster_probabilities()).abs().max() < 0.03
+
+
+def test_dimensions_beyond_a_data_sets_own_are_zero():
+    data = draw(MixturePrior(dims=(1, 4)))
+    used = torch.arange(4) < data.dims_B[:, None]
+    assert set(data.dims_B.tolist()) == {1, 2, 3, 4}
+    assert ((data.points_BND != 0).any(1) == used).all()
+
+
+def test_lognormal_snr_is_truncated_with_its_median_inside():
+    prior = MixturePrior(snr_law="lognormal", snr_median=8.0, snr_log_std=0.5, snr_db=(3.0, 20.0))
+    snr = draw(prior, batch=4000, n_points=2).snr_db_B
+    assert snr.min() >= 3
+    assert snr.max() <= 20
+    assert snr.median().item() == pytest.approx(8, abs=0.4)
+
+
+def test_same_seed_gives_the_same_data():
+    assert torch.equal(draw(MixturePrior()).points_BND, draw(MixturePrior()).points_BND)
