@@ -2,12 +2,12 @@
 
     dx/dt = P_x v,   v(x) = mean over tokens y of exp(beta <x, y>) y,   P_x the projection onto the tangent space at x.
 
-It is the gradient flow of the interaction energy E[mu] = 1/2 mean K(<x, y>) with K(z) = exp(beta z) / beta, which rises.
+It is the gradient flow of the interaction energy E[mu] = 1/2 mean K(<x, y>), K(z) = exp(beta z) / beta, which rises.
 
-What Theorem 2.1 says about entropy. Along the flow the logarithm of the density at a moving token changes at the rate
--div v, so the *negative* entropy, integral of mu log mu, has the derivative -mean div v. On the sphere S^(d-1) the divergence of
-the gradient of K(<x, y>) is (1 - z^2) K''(z) - (d - 1) z K'(z) with z = <x, y>. Expanded in spherical harmonics, every term of
-degree l >= 1 of -div is at least (d - 1) times that of K, hence
+What Theorem 2.1 says about entropy. Along the flow the logarithm of the density at a moving token changes at the
+rate -div v, so the *negative* entropy, integral of mu log mu, has the derivative -mean div v. On the sphere S^(d-1)
+the divergence of the gradient of K(<x, y>) is (1 - z^2) K''(z) - (d - 1) z K'(z) with z = <x, y>. Expanded in
+spherical harmonics, every term of degree l >= 1 of -div is at least (d - 1) times that of K, hence
 
     d/dt integral mu log mu  =  -mean div v  >=  2 (d - 1) (E[mu] - E[uniform]).
 

@@ -171,3 +171,9 @@ def _location_and_scale(x_BND: Tensor, dims_B: Tensor) -> tuple[Tensor, Tensor]:
     mean_B1D = x_BND.mean(1, keepdim=True)
     var_B11 = (x_BND - mean_B1D).square().sum(-1).mean(1)[:, None, None] / dims_B[:, None, None]
     return mean_B1D, var_B11.clamp_min(torch.finfo(x_BND.dtype).tiny).sqrt()
+
+
+def build(config: dict[str, Any]) -> MeasureFlow:
+    """A network from the settings on its card."""
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in config.items()}
+    return MeasureFlow(FlowConfig(**values))
