@@ -1,4 +1,4 @@
-"""Read and write shipped weights. A card says what a network is, how it was made, what it scores, and its file's hash."""
+"""Read and write shipped weights. A card says what a network is, how it was made, what it scores, and its hash."""
 
 import hashlib
 import json

@@ -1,0 +1,90 @@
+"""From the flow's tokens to a few weighted atoms, and EM steps with a known noise variance from there.
+
+Shapes: B data sets, N points, K atoms (padded with weight zero), D dimensions.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coterie import em
+
+
+class Atoms(NamedTuple):
+    """A discrete measure per data set; atoms of weight zero are padding."""
+
+    centers_BKD: Tensor
+    weights_BK: Tensor
+
+
+def merge_tokens(tokens_BND: Tensor, radius_B: Tensor) -> Atoms:
+    """Group the tokens of each data set around their densest places.
+
+    The token with the most others within ``radius`` becomes a leader and takes them away; so on until none is left. Every
+    token then goes to its nearest leader, and the groups' means and shares are the atoms.
+    """
+    groups = [_merge(tokens, float(radius)) for tokens, radius in zip(tokens_BND, radius_B)]
+    size = max(len(centers) for centers, _ in groups)
+    centers_BKD = tokens_BND.new_zeros(len(groups), size, tokens_BND.shape[2])
+    weights_BK = tokens_BND.new_zeros(len(groups), size)
+    for b, (centers, weights) in enumerate(groups):
+        centers_BKD[b, : len(centers)] = centers
+        weights_BK[b, : len(weights)] = weights
+    return Atoms(centers_BKD, weights_BK)
+
+
+def _merge(tokens_ND: Tensor, radius: float) -> tuple[Tensor, Tensor]:
+    near_NN = (torch.cdist(tokens_ND, tokens_ND) <= radius).numpy()
+    np.fill_diagonal(near_NN, True)
+    count_N = near_NN.sum(1)
+    left_N = np.ones(len(near_NN), dtype=bool)
+    leaders = []
+    while left_N.any():
+        leader = int(np.argmax(np.where(left_N, count_N, -1)))
+        taken_N = near_NN[leader] & left_N
+        leaders.append(leader)
+        left_N &= ~taken_N
+        count_N = count_N - near_NN[:, taken_N].sum(1)
+    label_N = torch.cdist(tokens_ND, tokens_ND[leaders]).argmin(1)
+    member_NK = torch.nn.functional.one_hot(label_N, len(leaders)).to(tokens_ND.dtype)
+    weights_K = member_NK.sum(0)
+    return member_NK.T @ tokens_ND / weights_K[:, None], weights_K / len(tokens_ND)
+
+
+def log_joint(points_BND: Tensor, atoms: Atoms, var_B: Tensor) -> Tensor:
+    """Logarithm of weight times Gaussian density, (B, N, K), without the factor that all atoms share."""
+    sq_BNK = (
+        points_BND.square().sum(-1)[..., None]
+        - 2 * points_BND @ atoms.centers_BKD.mT
+        + atoms.centers_BKD.square().sum(-1)[:, None]
+    )
+    return -sq_BNK / (2 * var_B[:, None, None]) + atoms.weights_BK.log()[:, None]
+
+
+def refine(points_BND: Tensor, atoms: Atoms, var_B: Tensor, n_steps: int) -> Atoms:
+    """EM steps for centres and weights; the variance stays."""
+    mean_B1D = points_BND.mean(1, keepdim=True)
+    points_BND = points_BND - mean_B1D
+    tiny = torch.finfo(points_BND.dtype).tiny
+
+    def e_step(state: Atoms) -> Tensor:
+        return log_joint(points_BND, state, var_B).softmax(-1)
+
+    def m_step(state: Atoms, share_BNK: Tensor) -> Atoms:
+        total_BK = share_BNK.sum(1)
+        centers_BKD = share_BNK.mT @ points_BND / total_BK.clamp_min(tiny)[..., None]
+        alive_BK1 = (total_BK > tiny)[..., None]
+        return Atoms(torch.where(alive_BK1, centers_BKD, state.centers_BKD), total_BK / points_BND.shape[1])
+
+    start = Atoms(atoms.centers_BKD - mean_B1D, atoms.weights_BK)
+    end = em.run(start, e_step, m_step, max_iter=n_steps).state
+    return Atoms(end.centers_BKD + mean_B1D, end.weights_BK)
+
+
+def noise_variance(points_BND: Tensor, snr_db_B: Tensor, dims_B: Tensor | None = None) -> Tensor:
+    """The noise variance per dimension that an SNR implies: total variance per dimension over 1 + SNR."""
+    sq_B = (points_BND - points_BND.mean(1, keepdim=True)).square().sum(-1).mean(1)
+    dims = points_BND.shape[-1] if dims_B is None else dims_B
+    return sq_B / dims / (1 + 10 ** (snr_db_B / 10))
