@@ -8,11 +8,11 @@ values, which does not depend on where a row stands, on its dtype or on whether 
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from coterie import em, threads
+from coterie.threads import kernel
 
 _BUCKET_BITS = 12
 _ROWS_PER_BLOCK = 16_384
@@ -86,14 +86,14 @@ def _checked(centers, X, n_clusters):
 # --- the canonical order ----------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _mix(z):
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _hash_dense(X, start, stop, hashes):
     n_features = X.shape[1]
     values = np.empty(n_features, np.float64)
@@ -109,7 +109,7 @@ def _hash_dense(X, start, stop, hashes):
         hashes[i] = _mix(total)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _hash_sparse(data, indices, indptr, start, stop, hashes):
     value = np.empty(1, np.float64)
     bits = value.view(np.uint64)
@@ -179,7 +179,7 @@ def _distinct(hashes, weights):
 # --- greedy k-means++ -------------------------------------------------------------------------------------
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@kernel(fastmath=True)
 def _sq_distance_dense(X, i, z):
     total = X[i, 0] * 0
     for j in range(X.shape[1]):
@@ -188,7 +188,7 @@ def _sq_distance_dense(X, i, z):
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _gains_dense(X, weights, start, stop, candidates, quarter, nearest, sq_nearest, gains):
     """How much each candidate would lower the potential. ``quarter`` is (its distance to a centre / 2)²: a
     candidate twice as far from a row's centre as the row itself cannot be nearer (triangle inequality)."""
@@ -201,7 +201,7 @@ def _gains_dense(X, weights, start, stop, candidates, quarter, nearest, sq_neare
                     gains[c] += weights[i] * (current - new)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _add_dense(X, weights, start, stop, center, quarter, index, nearest, sq_nearest, bucket, bucket_mass):
     for i in range(start, stop):
         if quarter[nearest[i]] < sq_nearest[i]:
@@ -212,7 +212,7 @@ def _add_dense(X, weights, start, stop, center, quarter, index, nearest, sq_near
         bucket_mass[bucket[i]] += weights[i] * sq_nearest[i]
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _sq_distance_sparse(data, indices, indptr, i, z, sq_norm):
     """Direct differences where the row has values; exactly 0 for equal rows."""
     total = 0.0
@@ -225,7 +225,7 @@ def _sq_distance_sparse(data, indices, indptr, i, z, sq_norm):
     return total + max(sq_norm - shared, 0.0)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _gains_sparse(
     data, indices, indptr, weights, start, stop, candidates, sq_norms, quarter, nearest, sq_nearest, gains
 ):
@@ -238,7 +238,7 @@ def _gains_sparse(
                     gains[c] += weights[i] * (current - new)
 
 
-@njit(nogil=True, cache=True)
+@kernel()
 def _add_sparse(
     data,
     indices,
@@ -374,9 +374,7 @@ def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
         means, counts = _means(projected, labels, totals, n_clusters)
         return np.where(counts[:, None] > 0, means, centers).astype(centers.dtype)
 
-    run = em.run(
-        centers, e_step, m_step, max_iter=max_iter, stop=lambda old, new, labels: np.array_equal(old, new)
-    )
+    run = em.run(centers, e_step, m_step, max_iter=max_iter, stop=lambda old, new, labels: np.array_equal(old, new))
     means, counts = _means(X[rows], run.expectation, totals, n_clusters)
     # A cluster that lost its rows keeps, of its projected centre, the nearest row.
     for k in np.flatnonzero(counts == 0):
@@ -386,9 +384,7 @@ def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
 
 
 def _means(X, labels, weights, n_clusters):
-    membership = sparse.csr_matrix(
-        (weights, (labels, np.arange(len(labels)))), shape=(n_clusters, len(labels))
-    )
+    membership = sparse.csr_matrix((weights, (labels, np.arange(len(labels)))), shape=(n_clusters, len(labels)))
     counts = np.bincount(labels, weights=weights, minlength=n_clusters)
     sums = membership @ X
     sums = sums.toarray() if sparse.issparse(sums) else sums

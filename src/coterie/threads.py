@@ -1,21 +1,28 @@
 """Blocks of rows over threads.
 
 Kernels are compiled once, serial and without the GIL, and threads run them on disjoint blocks: that is safe
-beside other threads of a server or a worker, where a parallel region of a compiled kernel is not. Blocks are cut
-by the number of rows alone and their results are reduced in order, so the number of threads changes no bit.
+beside other threads of a server or a worker, where a parallel region of a compiled kernel is not. Blocks are
+cut by the number of rows alone and their results are reduced in order, so that the number of threads changes
+no bit of a result.
 """
 
 import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import joblib
+from numba import njit
 
 T = TypeVar("T")
 
 _pool: ThreadPoolExecutor | None = None
+
+
+def kernel(**options: Any) -> Any:
+    """Compile a function serial, without the GIL, and keep the machine code on disk for the next process."""
+    return njit(nogil=True, cache=True, **options)
 
 
 def count(n_threads: int | None = None) -> int:

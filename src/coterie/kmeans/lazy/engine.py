@@ -1,0 +1,232 @@
+"""Lloyd's algorithm on bounds: an assigner that remembers, and the loop around it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coterie import em, threads
+from coterie.kmeans.lazy import kernel
+from coterie.kmeans.lazy.grouping import Grouping
+from coterie.kmeans.lazy.lanes import lanes
+from coterie.kmeans.refill import refill
+from coterie.kmeans.result import Result
+from coterie.kmeans.statistics import Statistics
+
+_ROWS_PER_PART = 2_048
+_PARTS = 8  # parts of the rows, each with its own sums: memory and the order of the reduction depend on them
+_REFRESH = 25  # iterations after which sums of double-precision rows are made anew
+
+
+class Assigner:
+    """Assigns the same rows to centres again and again, and skips what the centres' small moves cannot change.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), float32 or float64, C-contiguous
+    sample_weight : array of shape (n,), optional
+    n_threads : int, optional
+        The result does not depend on it, to the last bit.
+
+    Attributes
+    ----------
+    labels : int32 array of shape (n,)
+    statistics : Statistics
+        Sums and counts of the current assignment; its inertia is not kept.
+    work : dict
+        Rows moved in the last call; over all calls the scores computed, the scores that plain Lloyd would have
+        computed, and the rows that exact distances had to settle.
+    """
+
+    def __init__(self, X: np.ndarray, sample_weight=None, n_threads: int | None = None):
+        n, d = X.shape
+        self.X = X
+        self.weights = np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
+        self.n_threads = threads.count(n_threads)
+        self.parts = threads.blocks(n, _ROWS_PER_PART, most=_PARTS)
+        self.mean = _mean(X)
+        self.labels = np.full(n, -1, np.int32)
+        self.upper = np.empty(n, np.float32)
+        self.centers: np.ndarray | None = None
+        self.n_calls = 0
+        self.work = {"moved": 0, "scores": 0, "plain": 0, "settled": 0}
+
+    def _begin(self, centers):
+        n, d = self.X.shape
+        k = len(centers)
+        bytes_a_row = max(20, d * self.X.itemsize)
+        most_groups = max(1, (bytes_a_row - 8) // 4)
+        self.grouping = Grouping.of(centers, lanes(self.X.itemsize), most_groups)
+        self.lower = np.empty((n, self.grouping.n_groups), np.float32)
+        self.lower.fill(-np.inf)
+        self.moved = np.zeros(k)
+        self.group_moved = np.zeros(self.grouping.n_groups)
+        self.statistics = Statistics.zero(k, d)
+        self.members = np.zeros(k, np.int64)
+        self._sums = np.zeros((len(self.parts), k, d))
+
+    def assign(self, centers: np.ndarray) -> np.ndarray:
+        """Labels of all rows for these centres (k, d); a tie goes to the lowest index."""
+        centers = np.ascontiguousarray(centers, dtype=self.X.dtype)
+        if self.centers is None:
+            self._begin(centers)
+        else:
+            step = np.sqrt(((centers.astype(np.float64) - self.centers) ** 2).sum(axis=1))
+            self.moved += step
+            self.group_moved += self.grouping.largest(step)
+        self.centers = centers
+        shifted = centers - self.mean
+        half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
+        tiles = np.ascontiguousarray(self.grouping.tiles(-shifted, 0.0).transpose(0, 2, 1))
+        offsets = self.grouping.tiles(half_sq, np.inf)
+        up, down = 1 + kernel.GROWTH, 1 - kernel.GROWTH
+        k = len(centers)
+        counts = np.zeros((len(self.parts), k))
+        members = np.zeros((len(self.parts), k), np.int64)
+        work = np.zeros((len(self.parts), 3), np.int64)
+        self._sums.fill(0.0)
+        shared = (
+            centers,
+            self.mean,
+            tiles,
+            offsets,
+            self.grouping.tile_index,
+            self.grouping.group_of,
+            self.grouping.group_begin,
+            (self.moved * up).astype(np.float32),
+            (self.moved * down).astype(np.float32),
+            (self.group_moved * up).astype(np.float32),
+            (self.group_moved * down).astype(np.float32),
+            float(np.sqrt(2 * half_sq.max())),
+            self.labels,
+            self.upper,
+            self.lower,
+        )
+
+        def task(p):
+            own = (self._sums[p], counts[p], members[p], work[p])
+            kernel.assign(self.X, self.weights, *self.parts[p], *shared, *own)
+
+        threads.run(task, len(self.parts), self.n_threads)
+        self._update(counts, members, work)
+        return self.labels
+
+    def _update(self, counts, members, work):
+        moved, scores, settled = work.sum(axis=0)
+        self.work["moved"] = int(moved)
+        self.work["scores"] += int(scores)
+        self.work["plain"] += self.X.shape[0] * len(self.centers)
+        self.work["settled"] += int(settled)
+        self.members += members.sum(axis=0)
+        self.n_calls += 1
+        if moved and self.X.dtype == np.float64 and self.n_calls % _REFRESH == 0:
+            self.statistics = self.fresh_statistics()
+            return
+        change = Statistics(self._sums.sum(axis=0), counts.sum(axis=0))
+        self.statistics = self.statistics + change
+        empty = self.members == 0
+        self.statistics.sums[empty] = 0.0
+        self.statistics.counts[empty] = 0.0
+
+    def fresh_statistics(self) -> Statistics:
+        """Sums and counts of the current labels from all rows, without a history of rounding."""
+        counts = np.zeros((len(self.parts), len(self.members)))
+        self._sums.fill(0.0)
+
+        def task(p):
+            kernel.add_rows(self.X, self.weights, *self.parts[p], self.labels, self._sums[p], counts[p])
+
+        threads.run(task, len(self.parts), self.n_threads)
+        return Statistics(self._sums.sum(axis=0), counts.sum(axis=0))
+
+    def sq_distances(self) -> np.ndarray:
+        """Squared distance of every row to its own centre, by direct differences in double precision."""
+        out = np.empty(self.X.shape[0])
+
+        def task(p):
+            kernel.own_sq_distances(self.X, *self.parts[p], self.centers, self.labels, out)
+
+        threads.run(task, len(self.parts), self.n_threads)
+        return out
+
+    def inertia(self) -> float:
+        """Weighted sum of squared distances to the own centres."""
+
+        def task(p):
+            return kernel.inertia_of(self.X, self.weights, *self.parts[p], self.centers, self.labels)
+
+        return float(sum(threads.run(task, len(self.parts), self.n_threads)))
+
+    def means(self) -> np.ndarray:
+        """The next centres: means of the clusters, after empty ones were filled again."""
+        assert self.centers is not None
+        statistics = self.statistics
+        if (self.members == 0).any():
+            statistics = Statistics(statistics.sums.copy(), statistics.counts.copy())
+            weights = self.weights if len(self.weights) else None
+            refill(self.X, self.labels, self.sq_distances(), statistics.sums, statistics.counts, weights)
+        return statistics.centers(self.centers)
+
+
+def run(
+    X: np.ndarray,
+    centers: np.ndarray,
+    *,
+    sample_weight=None,
+    max_iter: int = 300,
+    tol: float = 0.0,
+    n_threads: int | None = None,
+    spherical: bool = False,
+    on_iteration: Callable[[em.Iteration], Any] | None = None,
+) -> Result:
+    """Lloyd's algorithm from the given centres, exactly as scikit-learn's ``lloyd`` iterates and stops.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), float32 or float64, C-contiguous
+    centers : array of shape (k, d)
+    sample_weight : array of shape (n,), optional
+        Positive weights.
+    max_iter : int
+    tol : float
+        Absolute: stop when the summed squared moves of the centres are no larger.
+    n_threads : int, optional
+        All processors by default. The result does not depend on it.
+    spherical : bool
+        Rows are unit vectors; centres are put back on the sphere after every update.
+    on_iteration : callable, optional
+        Sees every finished ``em.Iteration``; a true answer ends the run.
+
+    Returns
+    -------
+    Result
+    """
+    assigner = Assigner(X, sample_weight, n_threads)
+
+    def m_step(centers, labels):
+        means = assigner.means()
+        return _on_sphere(means, centers) if spherical else means
+
+    def stop(old, new, labels):
+        if assigner.work["moved"] == 0:
+            return True
+        return float(((new.astype(np.float64) - old) ** 2).sum()) <= tol
+
+    start = np.array(centers, dtype=X.dtype, order="C")
+    outcome = em.run(start, assigner.assign, m_step, max_iter=max_iter, stop=stop, on_iteration=on_iteration)
+    if outcome.n_iter == 0 or assigner.work["moved"]:
+        assigner.assign(outcome.state)  # labels of the final centres
+    else:
+        assigner.centers = outcome.state
+    return Result(outcome.state, assigner.labels, assigner.inertia(), outcome.n_iter, outcome.converged)
+
+
+def _on_sphere(means, previous):
+    norms = np.linalg.norm(means, axis=1, keepdims=True)
+    return np.where(norms > 0, means / np.where(norms > 0, norms, 1), previous).astype(means.dtype)
+
+
+def _mean(X):
+    """About the mean of the rows; any vector near the data serves to keep scores accurate."""
+    step = max(1, X.shape[0] // 4_096)
+    return X[::step].mean(axis=0, dtype=np.float64).astype(X.dtype)

@@ -1,0 +1,200 @@
+"""Vector instructions for compiled kernels, written once for any width and any processor.
+
+A tile is a group of centres side by side in the lanes of one vector: 16 in single precision, 8 in double. Scores of
+several rows against one tile are accumulated in registers, one multiply-add per row, coordinate and tile. The order
+of the additions for a row does not depend on the rows beside it, so a score is the same number in every batch.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+ROWS = 8  # rows scored at a time
+
+
+def lanes(itemsize: int) -> int:
+    """Lanes of a tile for numbers of this size."""
+    return 64 // itemsize
+
+
+def _vector(array_type):
+    number = ir.FloatType() if array_type.dtype is types.float32 else ir.DoubleType()
+    return number, lanes(4 if array_type.dtype is types.float32 else 8)
+
+
+def _pointer(context, builder, array_type, value, offset=None):
+    data = context.make_array(array_type)(context, builder, value).data
+    return data if offset is None else builder.gep(data, [offset])
+
+
+def _as_int64(context, builder, value, value_type):
+    return context.cast(builder, value, value_type, types.int64)
+
+
+def _smaller(builder, a, b):
+    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+
+def _shuffle(builder, a, b, mask):
+    constant = ir.Constant(ir.VectorType(ir.IntType(32), len(mask)), mask)
+    return builder.shuffle_vector(a, b, constant)
+
+
+def _row_minima(builder, vectors, width):
+    """One vector with the minimum of each of the given vectors: a tournament that shares its shuffles."""
+    parts = width  # lanes that each row still has; a vector holds width // parts rows
+    while parts > 1:
+        half = parts // 2
+        if len(vectors) == 1:
+            pairs = [(vectors[0], vectors[0])]
+        else:
+            pairs = list(zip(vectors[::2], vectors[1::2]))
+        total = vectors[0].type.count
+        merged = []
+        for a, b in pairs:
+            blocks = range(0, total if a is b else 2 * total, parts)
+            low = [start + lane for start in blocks for lane in range(half)]
+            high = [lane + half for lane in low]
+            merged.append(_smaller(builder, _shuffle(builder, a, b, low), _shuffle(builder, a, b, high)))
+        vectors, parts = merged, half
+    return vectors[0]
+
+
+def _tile_scores(n_rows):
+    @intrinsic
+    def scores(typing, block, members, first, tiles, offsets, tile, out, minima):
+        """Scores of ``n_rows`` rows of ``block``, those that ``members[first:]`` names, against one tile.
+
+        ``out[r]`` becomes ``offsets[tile] + block[members[first + r]] @ tiles[tile]`` for every lane, and
+        ``minima[r]`` the smallest of them.
+        """
+
+        def generate(context, builder, signature, arguments):
+            block_t, members_t, first_t, tiles_t, _, tile_t, out_t, minima_t = signature.args
+            number, width = _vector(tiles_t)
+            vector = ir.VectorType(number, width)
+            int64 = ir.IntType(64)
+            block_v, members_v, first_v, tiles_v, offsets_v, tile_v, out_v, minima_v = arguments
+            first_i = _as_int64(context, builder, first_v, first_t)
+            tile_i = _as_int64(context, builder, tile_v, tile_t)
+            tiles_s = context.make_array(tiles_t)(context, builder, tiles_v)
+            n_features = cgutils.unpack_tuple(builder, tiles_s.shape)[1]
+            lane_count = ir.Constant(int64, width)
+
+            tile_at = builder.mul(builder.mul(tile_i, n_features), lane_count)
+            tile_p = builder.gep(tiles_s.data, [tile_at])
+            offset_p = _pointer(context, builder, signature.args[4], offsets_v, builder.mul(tile_i, lane_count))
+            offset = builder.load(builder.bitcast(offset_p, vector.as_pointer()), align=number_size(number))
+            rows = []
+            for r in range(n_rows):
+                at = builder.add(first_i, ir.Constant(int64, r))
+                member = builder.load(_pointer(context, builder, members_t, members_v, at))
+                member = _as_int64(context, builder, member, members_t.dtype)
+                rows.append(_pointer(context, builder, block_t, block_v, builder.mul(member, n_features)))
+
+            before = builder.block
+            loop = builder.append_basic_block("coordinate")
+            after = builder.append_basic_block("scored")
+            builder.branch(loop)
+            builder.position_at_end(loop)
+            j = builder.phi(int64)
+            j.add_incoming(ir.Constant(int64, 0), before)
+            sums = [builder.phi(vector) for _ in range(n_rows)]
+            column_p = builder.gep(tile_p, [builder.mul(j, lane_count)])
+            column = builder.load(builder.bitcast(column_p, vector.as_pointer()), align=number_size(number))
+            multiply_add = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(vector, [vector] * 3),
+                f"llvm.fmuladd.v{width}f{8 * number_size(number)}",
+            )
+            zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
+            for row, total in zip(rows, sums):
+                value = builder.load(builder.gep(row, [j]))
+                single = builder.insert_element(
+                    ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0)
+                )
+                spread = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
+                total.add_incoming(offset, before)
+                total.add_incoming(builder.call(multiply_add, [spread, column, total]), loop)
+            following = builder.add(j, ir.Constant(int64, 1))
+            j.add_incoming(following, loop)
+            builder.cbranch(builder.icmp_signed("<", following, n_features), loop, after)
+            builder.position_at_end(after)
+
+            finals = [total.incomings[1][0] for total in sums]
+            out_p = _pointer(context, builder, out_t, out_v)
+            for r, final in enumerate(finals):
+                at = builder.gep(out_p, [ir.Constant(int64, r * width)])
+                builder.store(final, builder.bitcast(at, vector.as_pointer()), align=number_size(number))
+            best = _row_minima(builder, finals, width)
+            minima_p = _pointer(context, builder, minima_t, minima_v)
+            builder.store(best, builder.bitcast(minima_p, best.type.as_pointer()), align=number_size(number))
+            return context.get_dummy_value()
+
+        return types.void(block, members, first, tiles, offsets, tile, out, minima), generate
+
+    return scores
+
+
+def number_size(number):
+    return 4 if isinstance(number, ir.FloatType) else 8
+
+
+score_rows = _tile_scores(ROWS)
+score_few = _tile_scores(ROWS // 2)
+
+
+@intrinsic
+def copy_lanes(typing, source, source_row, target, target_row):
+    """``target[target_row] = source[source_row]`` for rows of one vector."""
+
+    def generate(context, builder, signature, arguments):
+        source_t, source_row_t, target_t, target_row_t = signature.args
+        number, width = _vector(source_t)
+        pointer = ir.VectorType(number, width).as_pointer()
+        lane_count = ir.Constant(ir.IntType(64), width)
+        i = builder.mul(_as_int64(context, builder, arguments[1], source_row_t), lane_count)
+        o = builder.mul(_as_int64(context, builder, arguments[3], target_row_t), lane_count)
+        source_p = builder.bitcast(_pointer(context, builder, source_t, arguments[0], i), pointer)
+        target_p = builder.bitcast(_pointer(context, builder, target_t, arguments[2], o), pointer)
+        align = number_size(number)
+        builder.store(builder.load(source_p, align=align), target_p, align=align)
+        return context.get_dummy_value()
+
+    return types.void(source, source_row, target, target_row), generate
+
+
+@intrinsic
+def first_and_second(typing, scores, row):
+    """``(lane, second)`` of a row of one vector: where its minimum stands, and the minimum of the other lanes."""
+
+    def generate(context, builder, signature, arguments):
+        scores_t, row_t = signature.args
+        number, width = _vector(scores_t)
+        vector, int32 = ir.VectorType(number, width), ir.IntType(32)
+        row_i = _as_int64(context, builder, arguments[1], row_t)
+        at = builder.mul(row_i, ir.Constant(ir.IntType(64), width))
+        pointer = builder.bitcast(_pointer(context, builder, scores_t, arguments[0], at), vector.as_pointer())
+        values = builder.load(pointer, align=number_size(number))
+        undefined = ir.Constant(vector, ir.Undefined)
+        zeros = ir.Constant(ir.VectorType(int32, width), [0] * width)
+
+        def spread(value):
+            single = builder.insert_element(undefined, value, ir.Constant(int32, 0))
+            return builder.shuffle_vector(single, undefined, zeros)
+
+        def smallest(of):
+            narrow = _row_minima(builder, [of], width)
+            return builder.extract_element(narrow, ir.Constant(int32, 0))
+
+        equal = builder.fcmp_ordered("==", values, spread(smallest(values)))
+        mask = builder.bitcast(equal, ir.IntType(width))
+        lane = builder.cttz(mask, ir.Constant(ir.IntType(1), 0))
+        others = builder.shl(ir.Constant(ir.IntType(width), 1), lane)
+        own = builder.bitcast(others, ir.VectorType(ir.IntType(1), width))
+        infinity = ir.Constant(vector, [float("inf")] * width)
+        second = smallest(builder.select(own, infinity, values))
+        return context.make_tuple(builder, signature.return_type, [builder.zext(lane, ir.IntType(64)), second])
+
+    return types.Tuple((types.int64, scores.dtype))(scores, row), generate
