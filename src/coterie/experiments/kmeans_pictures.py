@@ -1,0 +1,141 @@
+"""Pictures of document 002's Figures 3 and 4, each from its JSON record alone."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"]
+SETTING = {"cross": "finite gamma in the two cross attentions", "all": "finite gamma in all four attentions"}
+LABEL = {
+    "dimension": "dimension d",
+    "points": "number of points n",
+    "clusters": "number of clusters k",
+    "scale": "scale factor",
+}
+PAIRS = [("scale", "points"), ("dimension", "points"), ("dimension", "clusters"), ("scale", "clusters")]
+
+
+def _save(figure: Figure, path: Path) -> None:
+    FigureCanvasAgg(figure)
+    figure.savefig(path, dpi=110)
+
+
+def draw_figure3(record: dict[str, Any], path: Path) -> None:
+    """2 × 3 panels: objective, paths of the centres, final assignment; Lloyd above, the network below."""
+    figure = Figure(figsize=(14.5, 9), layout="constrained")
+    parts = figure.subfigures(2, 1)
+    axes = np.array([part.subplots(1, 3) for part in parts])
+    points = np.array(record["points"])
+    titles = {"lloyd": "Lloyd's algorithm", "cross": f"k-means transformer, gamma = {record['gamma']:g}"}
+    for line, (name, title) in enumerate(titles.items()):
+        side = record["sides"][name]
+        _objective(axes[line, 0], record, name)
+        _paths(axes[line, 1], points, np.array(side["centers"]))
+        colours = np.array(COLOURS)[np.array(side["labels"])]
+        axes[line, 2].scatter(*points.T, s=3, c=colours, linewidths=0)
+        final = np.array(side["centers"][-1])
+        axes[line, 2].scatter(*final.T, marker="^", s=110, c="white", edgecolors="black", linewidths=1.5)
+        parts[line].suptitle(title, fontsize=12, fontweight="bold")
+        what = ["objective", "paths of the centres (start: circles)", "final assignment"]
+        for column in range(3):
+            axes[line, column].set_title(f"{'ABCDEF'[3 * line + column]}  {what[column]}", loc="left", fontsize=11)
+            if column:
+                axes[line, column].set(xlabel="$x_1$", ylabel="$x_2$")
+                axes[line, column].set_aspect("equal", adjustable="datalim")
+    top = max(axes[line, 0].get_ylim()[1] for line in (0, 1))
+    low = min(axes[line, 0].get_ylim()[0] for line in (0, 1))
+    for line in (0, 1):
+        axes[line, 0].set_ylim(low, top)
+    gap = record["differences"]["cross"]
+    figure.suptitle(
+        f"{record['n']:,} points, {record['k']} clusters. Largest difference of a centre in any layer "
+        f"{max(gap['centers_by_layer']):.1e}; final labels that differ: {gap['labels_that_differ']}",
+        fontsize=11,
+    )
+    _save(figure, path)
+
+
+def _objective(axes: Axes, record: dict[str, Any], name: str) -> None:
+    sides = record["sides"]
+    steps = range(len(sides[name]["objective"]))
+    label = "Lloyd" if name == "lloyd" else "cross attentions finite"
+    axes.plot(steps, sides[name]["objective"], "o-", color="black", label=label)
+    if name != "lloyd":
+        axes.plot(steps, sides["all"]["objective"], "s--", color="#d55e00", label="all four attentions finite")
+        axes.legend(frameon=False)
+    axes.set(xlabel="layer" if name != "lloyd" else "iteration", ylabel="k-means objective")
+    axes.grid(alpha=0.3)
+
+
+def _paths(axes: Axes, points: np.ndarray, centers: np.ndarray) -> None:
+    """Start as circles, later positions as triangles."""
+    axes.scatter(*points.T, s=2, c="#d0d0d0", linewidths=0)
+    for j, colour in enumerate(COLOURS):
+        axes.plot(*centers[:, j].T, color=colour, linewidth=1.3)
+        axes.scatter(*centers[0, j], marker="o", s=75, color=colour, edgecolors="black", zorder=3)
+        axes.scatter(*centers[1:, j].T, marker="^", s=38, color=colour, edgecolors="black", linewidths=0.6, zorder=4)
+
+
+def draw_figure4(record: dict[str, Any], path: Path) -> None:
+    """A-D: lines over gamma, bars one standard deviation over everything else. E-H: means over pairs."""
+    figure = Figure(figsize=(19, 17), layout="constrained")
+    parts = figure.subfigures(2, 1, hspace=0.04)
+    for part, name in zip(parts, record["values"]):
+        part.suptitle(f"{SETTING[name]}: log objective of the network − log objective of Lloyd", fontsize=14)
+        axes = part.subplots(2, 4)
+        values = np.array(record["values"][name])
+        for column, parameter in enumerate(LABEL):
+            _lines(axes[0, column], values, record["axes"], parameter)
+            axes[0, column].set_title(f"{'ABCD'[column]}  gamma × {LABEL[parameter]}", loc="left")
+        heights = [_pair_means(values, record["axes"], pair) for pair in PAIRS]
+        top = max(float(h.max()) for h in heights)
+        for column, pair in enumerate(PAIRS):
+            image = _heat(axes[1, column], heights[column], record["axes"], pair, top)
+            axes[1, column].set_title(f"{'EFGH'[column]}  {LABEL[pair[0]]} × {LABEL[pair[1]]}", loc="left")
+        part.colorbar(image, ax=axes[1, :], shrink=0.9, label="mean over all other parameters, gamma included")
+        lines = axes[0, :]
+        low = min(a.get_ylim()[0] for a in lines)
+        high = max(a.get_ylim()[1] for a in lines)
+        for a in lines:
+            a.set_ylim(low, high)
+    _save(figure, path)
+
+
+def _lines(axes: Axes, values: np.ndarray, ranges: dict[str, list], parameter: str) -> None:
+    names, gammas = list(ranges), np.array(ranges["gamma"])
+    first = np.moveaxis(values, names.index(parameter), 0)
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.85, len(first)))
+    for i, (block, shade) in enumerate(zip(first, shades)):
+        flat = block.reshape(-1, len(gammas))
+        aside = 10 ** (0.07 * (i - (len(first) - 1) / 2))
+        axes.errorbar(
+            gammas * aside, flat.mean(0), flat.std(0), color=shade, marker="o", markersize=4, capsize=2,
+            linewidth=1.3, elinewidth=0.7, label=f"{ranges[parameter][i]:g}",
+        )  # fmt: skip
+    axes.axhline(0, color="black", linewidth=0.6)
+    axes.set_yscale("symlog", linthresh=0.01, linscale=0.6)
+    axes.set(xscale="log", xlabel="gamma", ylabel="difference of log objectives (linear below 0.01)")
+    axes.legend(title=LABEL[parameter], frameon=False, fontsize=9)
+
+
+def _pair_means(values: np.ndarray, ranges: dict[str, list], pair: tuple[str, str]) -> np.ndarray:
+    """(values of pair[1], values of pair[0])"""
+    names = list(ranges)
+    column, line = (names.index(p) for p in pair)
+    mean = values.mean(axis=tuple(i for i in range(values.ndim) if i not in (column, line)))
+    return mean if line < column else mean.T
+
+
+def _heat(axes: Axes, mean: np.ndarray, ranges: dict[str, list], pair: tuple[str, str], top: float):
+    image = axes.imshow(mean, origin="lower", cmap="viridis", vmin=min(0.0, float(mean.min())), vmax=top, aspect="auto")
+    for (line, column), value in np.ndenumerate(mean):
+        axes.text(column, line, f"{value:.2f}", ha="center", va="center", color="black" if value > top / 2 else "white")
+    for axis, name, place in ((axes.xaxis, pair[0], 0), (axes.yaxis, pair[1], 1)):
+        axis.set_ticks(range(mean.shape[1 - place]), [f"{v:g}" for v in ranges[name]])
+        axis.set_label_text(LABEL[name])
+    return image

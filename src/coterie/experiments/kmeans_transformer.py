@@ -1,0 +1,387 @@
+"""Document 002, "Finding Clustering Algorithms in the Transformer Architecture": Table 1, Figure 3 and Figure 4.
+
+Each function writes ``<name>.json`` into ``output`` and then draws from that file alone. "cross" means a finite gamma
+in the two cross attentions and limiting self attentions; "all" means one finite gamma in all four attentions.
+"""
+
+import json
+import math
+import platform
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import coterie
+from coterie.attention import Linear, NormMax, Softmax, attend, dot_scores, gumbel_noise, normalise, sq_euclidean_scores
+from coterie.experiments.kmeans_pictures import draw_figure3, draw_figure4
+from coterie.kmeans import fused, literal, reference
+from coterie.kmeans.table import TABLE, Row, markdown
+from coterie.kmeans.weights import Settings, Stream
+
+__all__ = ["draw_figure3", "draw_figure4", "figure3", "figure4", "table1"]
+
+N_LAYERS = 10
+KINDS = ("literal", "fused", "rotated", "rotated_limiting")
+SOCKETS = {
+    "cross": ("encoder_cross", "decoder_cross"),
+    "all": ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross"),
+}
+
+
+def _blobs(rng: np.random.Generator, n: int, d: int, k: int, spread: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
+    """n points around k centres drawn from N(0, spread² I), noise N(0, I); and k different points to start from."""
+    X = rng.normal(size=(n, d)) + spread * rng.normal(size=(k, d))[rng.integers(k, size=n)]
+    return X, X[rng.choice(n, k, replace=False)].copy()
+
+
+def _save(record: dict[str, Any], name: str, output: Path, quick: bool, seed: int, began: float) -> Path:
+    head = {
+        "command": f"coterie reproduce kmeans/{name}" + (" --quick" if quick else ""),
+        "seed": seed,
+        "seconds": round(time.perf_counter() - began, 1),
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "torch": torch.__version__,
+            "coterie": coterie.__version__,
+        },
+    }
+    body = {**head, **record}
+    record.clear()
+    record.update(body)
+    output.mkdir(parents=True, exist_ok=True)
+    path = output / f"{name}.json"
+    path.write_text(json.dumps(record) + "\n")
+    return path
+
+
+# --- Table 1 ---------------------------------------------------------------------------------------------------------
+
+
+def table1(output: Path, quick: bool = False) -> dict:
+    """Every row of Table 1 against its plain algorithm: literal, with rotated weights (Remark 1), and fused."""
+    began, seed, n_instances = time.perf_counter(), 0, 1 if quick else 60
+    rows = {name: _new_deviation() for name in TABLE}
+    rng = np.random.default_rng(seed)
+    for _ in range(n_instances):
+        n, d, k = int(rng.integers(40, 300)), int(rng.integers(2, 9)), int(rng.integers(2, 8))
+        X, C = _blobs(rng, n, d, k)
+        for name, row in TABLE.items():
+            _compare(row, X, C, rng, rows[name])
+    record: dict[str, Any] = {
+        "instances": n_instances,
+        "layers": 8,
+        "about": "largest |deviation| of a centre's coordinate from the plain algorithm, over all layers and instances",
+        "rows": rows,
+        "edges": _edges(quick),
+    }
+    _save(record, "table1", output, quick, seed, began)
+    (output / "table1.md").write_text(_table1_text(record))
+    return record
+
+
+def _new_deviation() -> dict[str, Any]:
+    return {"layers": 0, "labels_differ": None, **dict.fromkeys(KINDS)}
+
+
+def _settings(row: Row) -> Settings:
+    gamma = 5.0 if row.form.spherical else 0.7
+    return Settings(gamma=gamma, keep=0.873, top=7, delta=1.0, generator=torch.Generator().manual_seed(5))
+
+
+def _reference_step(row: Row, X: np.ndarray, C: np.ndarray, s: Settings, noise: torch.Generator) -> np.ndarray:
+    name, sphere = row.variant.name, row.form.spherical
+    if name == "lloyd":
+        return reference.lloyd(X, C, sphere)
+    if name == "soft":
+        return reference.soft(X, C, s.gamma, sphere)
+    if name == "trimmed":
+        return reference.trimmed(X, C, 100 * s.keep, sphere)
+    if name == "medoids":
+        like = torch.zeros(1, dtype=torch.float64)
+        return reference.medoids(X, C, s.delta, gumbel_noise((len(C), len(X)), like, noise).numpy(), sphere)  # type: ignore[arg-type]
+    return reference.robust(X, C, name.split("-")[1], s.gamma, s.top, sphere)
+
+
+def _reference_path(row: Row, X: np.ndarray, C: np.ndarray, n_layers: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Centres and labels layer by layer, up to the first empty cluster, where the plain algorithms are undefined."""
+    s, noise = _settings(row), torch.Generator().manual_seed(5)
+    centers, labels = [], []
+    for _ in range(n_layers):
+        a = reference.labels(X, C, row.form.spherical)
+        if len(np.unique(a)) < len(C):
+            break
+        C = _reference_step(row, X, C, s, noise)
+        centers.append(C)
+        labels.append(a)
+    return centers, labels
+
+
+def _compare(row: Row, X: np.ndarray, C: np.ndarray, rng: np.random.Generator, worst: dict[str, Any]) -> None:
+    if row.form.spherical:
+        X, C = (a / np.linalg.norm(a, axis=1, keepdims=True) for a in (X, C))
+    width = Stream(row, X.shape[1], len(C)).width
+    rotation = torch.linalg.qr(torch.from_numpy(rng.normal(size=(width, width))))[0]
+    centers, labels = _reference_path(row, X, C, 8)
+    # Rotated, equal scores differ in the last bit and the limit would choose among them; exp(-1000) is 0 too.
+    finite = {"decoder_cross": Softmax(1e3)} if row.variant.centers == "limiting" else {}
+    kinds: dict[str, dict] = {
+        "literal": {},
+        "rotated": {"rotation": rotation, "override": finite},
+        "rotated_limiting": {"rotation": rotation},
+    }
+    for kind, options in kinds.items():
+        outputs = list(literal.layers(row, X, C, len(centers), _settings(row), **options))
+        worst[kind] = max([worst[kind] or 0.0, *(float(abs(o.centers - c).max()) for o, c in zip(outputs, centers))])
+        if kind == "literal" and row.variant.name != "soft":
+            differ = sum(int((o.assignments.argmax(1) != a).sum()) for o, a in zip(outputs, labels))
+            worst["labels_differ"] = (worst["labels_differ"] or 0) + differ
+    worst["layers"] += len(centers)
+    if row.variant.name == "medoids":
+        return
+    engine = fused.Fused(X, row.variant, _settings(row), spherical=row.form.spherical)
+    state = fused.Centers(torch.from_numpy(C))
+    for plain in centers:
+        state = engine.m_step(state, engine.e_step(state))
+        worst["fused"] = max(worst["fused"] or 0.0, float(abs(state.places.numpy() - plain).max()))
+
+
+def _edges(quick: bool) -> dict[str, Any]:
+    """Where the theorems say nothing, or the document's remark needs a number."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(50, 2))
+    after = next(literal.layers(TABLE["lloyd"], X, np.array([[-1.0, 0], [1, 0], [1e3, 0]]), 1)).centers
+    line, two = np.array([[-2.0], [-1], [0], [1], [2]]), np.array([[-1.0], [1.0]])
+    tie = next(literal.layers(TABLE["lloyd"], line, two, 1))
+    shared = next(literal.layers(TABLE["lloyd"], line, two, 1, override={"decoder_cross": Linear()}))
+    return {
+        "empty_cluster": {"distance_to_mean_of_all_points": float(np.linalg.norm(after[2] - X.mean(axis=0)))},
+        "tie": {
+            "points": line.ravel().tolist(),
+            "start": two.ravel().tolist(),
+            "assignment_of_0": tie.assignments[2].tolist(),
+            "limiting": tie.centers.ravel().tolist(),
+            "linear": shared.centers.ravel().tolist(),
+            "plain_lloyd": reference.lloyd(line, two).ravel().tolist(),
+        },
+        "norm_max": _norm_max_shares(),
+        "gumbel": _gumbel_walk(*((4, 60) if quick else (20, 400))),
+    }
+
+
+def _norm_max_shares() -> dict[str, Any]:
+    """Share of a cluster's points that norm-max keeps, clusters of several sizes with the same spread (mean of 50)."""
+    sizes, gammas = [20, 60, 200, 600], [1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0]
+    generator = torch.Generator().manual_seed(2)
+    scores = {n: -torch.randn(50, n, 2, generator=generator, dtype=torch.float64).square().sum(-1) for n in sizes}
+
+    def share(normaliser: NormMax) -> list[float]:
+        return [round(float(normaliser(s).mean()), 4) for s in scores.values()]
+
+    return {
+        "sizes": sizes,
+        "one_gamma": {f"{g:g}": share(NormMax(g)) for g in gammas},
+        "gamma_per_cluster_keep_0.9": share(NormMax(keep=0.9)),
+    }
+
+
+def _gumbel_walk(n_seeds: int, n_layers: int) -> dict[str, Any]:
+    """The sampler of A.5.2 alone (delta 10, temperature 0), layer by layer, mean over seeds."""
+    ratios = []
+    for seed in range(n_seeds):
+        X, C = _blobs(np.random.default_rng(seed), 200, 2, 5)
+        s = Settings(delta=10.0, generator=torch.Generator().manual_seed(seed))
+        path = [reference.objective(X, o.centers) for o in literal.layers(TABLE["medoids"], X, C, n_layers, s)]
+        ratios.append(np.array(path) / reference.objective(X, _lloyd(X, C, 100)[-1]))
+    ratio = np.array(ratios)
+    half = n_layers // 2
+    at = [t for t in (1, 10, 100, 400) if t <= n_layers]
+    return {
+        "about": "k-medoids objective of the sampler over the k-means objective that Lloyd reaches from the same start",
+        "mean_at_layer": {str(t): round(float(ratio[:, t - 1].mean()), 3) for t in at},
+        "mean_first_half": round(float(ratio[:, :half].mean()), 3),
+        "mean_second_half": round(float(ratio[:, half:].mean()), 3),
+        "best_seen": round(float(ratio.min(axis=1).mean()), 3),
+        "steps_that_rise": round(float((np.diff(ratio, axis=1) > 0).mean()), 3),
+    }
+
+
+def _table1_text(record: dict[str, Any]) -> str:
+    """Markdown: the sockets of every row, then the measured deviations."""
+    lines = ["# Table 1", "", f"`{record['command']}`", "", markdown(), ""]
+    lines += [
+        f"Largest deviation from the plain algorithm: {record['instances']} instances, {record['layers']} layers.",
+        "With rotated weights the decoder's limiting cross attention is a softmax with gamma 1000. The last column",
+        "keeps the limit, which then chooses among scores that differ only by rounding.",
+        "",
+        "| row | layers compared | labels that differ | literal | fused | rotated weights | rotated, limit kept |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, r in record["rows"].items():
+        sizes = ["-" if r[kind] is None else f"{r[kind]:.1e}" for kind in KINDS]
+        labels = "-" if r["labels_differ"] is None else str(r["labels_differ"])
+        lines.append("| " + " | ".join([f"`{name}`", str(r["layers"]), labels, *sizes]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+# --- Figures 3 and 4 -------------------------------------------------------------------------------------------------
+
+
+def _lloyd(X: np.ndarray, C: np.ndarray, n_iterations: int = N_LAYERS) -> list[np.ndarray]:
+    """Plain Lloyd, start included. An empty cluster keeps its centre."""
+    path = [C]
+    for _ in range(n_iterations):
+        a = reference.labels(X, C)
+        C = np.stack([X[a == j].mean(axis=0) if (a == j).any() else C[j] for j in range(len(C))])
+        path.append(C)
+    return path
+
+
+def finite_gamma(x: Tensor, c: Tensor, gammas: Tensor, attentions: str) -> Iterator[Tensor]:
+    """The network of Theorem 1 at several finite gammas at once: centres (G, K, d) layer by layer.
+
+    The same arithmetic as ``literal.layers`` with overridden normalisers, save that encoder self attention, whose
+    scores never change, is computed once ("all") or known to be the identity ("cross").
+    """
+    n_gammas, k = len(gammas), len(c)
+    soft = Softmax(gammas.reshape(-1, 1, 1))
+    eye = torch.eye(k, dtype=x.dtype).expand(n_gammas, k, k)
+    x_GND, c_GKD = x.expand(n_gammas, *x.shape), c.expand(n_gammas, *c.shape)
+    y_GNK = x.new_zeros(n_gammas, len(x), k)
+    looks = normalise(soft(sq_euclidean_scores(x, x))) if attentions == "all" else None
+    for _ in range(N_LAYERS):
+        chosen = attend(x_GND, c_GKD, eye, sq_euclidean_scores, soft)
+        y_GNK = chosen if looks is None else y_GNK - looks @ y_GNK + chosen
+        old = 0.0 if looks is None else c_GKD - attend(eye, eye, c_GKD, dot_scores, soft)
+        c_GKD = old + attend(eye, y_GNK, x_GND, dot_scores, soft)
+        yield c_GKD
+
+
+def figure3(output: Path, quick: bool = False) -> dict:
+    """Lloyd beside the k-means transformer, 10,000 points, 5 clusters, gamma 1e4, 10 layers of the literal network."""
+    began, seed, gamma, n = time.perf_counter(), 3, 1e4, 400 if quick else 10_000
+    X, C = _blobs(np.random.default_rng(seed), n, 2, 5)
+    sides = {"lloyd": _lloyd(X, C)}
+    for attentions, sockets in SOCKETS.items():
+        override: dict = {name: Softmax(gamma) for name in sockets}
+        outputs = literal.layers(TABLE["lloyd"], X, C, N_LAYERS, override=override)
+        sides[attentions] = [C, *(o.centers for o in outputs)]
+    record: dict[str, Any] = {"n": n, "k": 5, "gamma": gamma, "layers": N_LAYERS, "attentions": SOCKETS}
+    record["points"] = X.round(3).tolist()
+    record["sides"] = {
+        name: {
+            "objective": [reference.objective(X, c) for c in path],
+            "centers": [c.tolist() for c in path],
+            "labels": reference.labels(X, path[-1]).tolist(),
+        }
+        for name, path in sides.items()
+    }
+    record["differences"] = {name: _difference(X, sides["lloyd"], sides[name]) for name in SOCKETS}
+    record["other_seeds"] = _figure3_seeds(n, gamma, 3 if quick else 20)
+    path = _save(record, "figure3", output, quick, seed, began)
+    draw_figure3(json.loads(path.read_text()), output / "figure3.png")
+    return record
+
+
+def _difference(X: np.ndarray, lloyd: list[np.ndarray], network: list[np.ndarray]) -> dict[str, Any]:
+    ours, plain = reference.objective(X, network[-1]), reference.objective(X, lloyd[-1])
+    return {
+        "centers_by_layer": [float(abs(a - b).max()) for a, b in zip(lloyd, network)],
+        "log_objective": math.log(ours) - math.log(plain),
+        "labels_that_differ": int((reference.labels(X, lloyd[-1]) != reference.labels(X, network[-1])).sum()),
+    }
+
+
+def _figure3_seeds(n: int, gamma: float, n_seeds: int) -> dict[str, Any]:
+    """The same comparison on other data, finite gamma in the cross attentions."""
+    found = []
+    for seed in range(100, 100 + n_seeds):
+        X, C = _blobs(np.random.default_rng(seed), n, 2, 5)
+        layers = finite_gamma(torch.from_numpy(X), torch.from_numpy(C), torch.tensor([gamma]).double(), "cross")
+        found.append(_difference(X, _lloyd(X, C), [C, *(c[0].numpy() for c in layers)]))
+    return {
+        "seeds": n_seeds,
+        "largest_center_difference": max(max(f["centers_by_layer"]) for f in found),
+        "largest_log_objective": max(abs(f["log_objective"]) for f in found),
+        "most_labels_that_differ": max(f["labels_that_differ"] for f in found),
+        "seeds_with_equal_labels": sum(f["labels_that_differ"] == 0 for f in found),
+    }
+
+
+def figure4(output: Path, quick: bool = False) -> dict:
+    """log objective of the network minus that of Lloyd, over all pairs of gamma, dimension, points, clusters, scale."""
+    began, seed = time.perf_counter(), 0
+    axes: dict[str, list] = {
+        "dimension": [2, 8] if quick else [2, 4, 8, 16, 32],
+        "points": [40, 120] if quick else [50, 100, 200, 400, 800],
+        "clusters": [2, 6] if quick else [2, 4, 8, 16],
+        "scale": [0.3, 3.0] if quick else [0.1, 0.3, 1.0, 3.0, 10.0],
+        "seed": list(range(2 if quick else 3)),
+        "gamma": [10.0**e for e in range(-2, 6)],
+    }
+    shape = tuple(map(len, axes.values()))
+    values = {attentions: np.zeros(shape) for attentions in SOCKETS}
+    gammas, empty = torch.tensor(axes["gamma"], dtype=torch.float64), 0
+    for at in np.ndindex(shape[0], shape[1], shape[2], shape[4]):
+        d, n, k = axes["dimension"][at[0]], axes["points"][at[1]], axes["clusters"][at[2]]
+        X, C = _blobs(np.random.default_rng([seed, d, n, k, at[3]]), n, d, k)
+        path = _lloyd(X, C)
+        empty += any(len(np.unique(reference.labels(X, c))) < k for c in path[:-1])
+        lloyd = math.log(reference.objective(X, path[-1]))
+        for i, scale in enumerate(axes["scale"]):
+            x, c = torch.from_numpy(scale * X), torch.from_numpy(scale * C)
+            for attentions in SOCKETS:
+                final = list(finite_gamma(x, c, gammas, attentions))[-1].numpy() / scale
+                logs = [math.log(reference.objective(X, f)) for f in final]
+                values[attentions][at[0], at[1], at[2], i, at[3]] = np.array(logs) - lloyd
+    record: dict[str, Any] = {
+        "layers": N_LAYERS,
+        "attentions": SOCKETS,
+        "data": "centres N(0, 3² I), noise N(0, I), times scale; start: k different points",
+        "engine": "finite_gamma, a batch over gamma",
+        "largest_difference_from_literal_network": _against_literal(axes),
+        "lloyd_runs_with_an_empty_cluster": empty,
+        "axes": axes,
+        "values": {name: np.round(v, 6).tolist() for name, v in values.items()},
+        "trends": {name: _trends(v, axes) for name, v in values.items()},
+    }
+    path4 = _save(record, "figure4", output, quick, seed, began)
+    draw_figure4(json.loads(path4.read_text()), output / "figure4.png")
+    return record
+
+
+def _against_literal(axes: dict[str, list]) -> dict[str, float]:
+    """Largest difference of a centre, in any layer, between ``finite_gamma`` and the literal network at every gamma."""
+    worst = {}
+    X, C = _blobs(np.random.default_rng(7), 100, 4, 5)
+    gammas = torch.tensor(axes["gamma"], dtype=torch.float64)
+    for attentions, sockets in SOCKETS.items():
+        batch = list(finite_gamma(torch.from_numpy(X), torch.from_numpy(C), gammas, attentions))
+        worst[attentions] = 0.0
+        for g, gamma in enumerate(axes["gamma"]):
+            override: dict = {name: Softmax(gamma) for name in sockets}
+            for one, many in zip(literal.layers(TABLE["lloyd"], X, C, N_LAYERS, override=override), batch):
+                worst[attentions] = max(worst[attentions], float(abs(one.centers - many[g].numpy()).max()))
+    return worst
+
+
+def _trends(values: np.ndarray, axes: dict[str, list]) -> dict[str, Any]:
+    """Mean |difference| at every value of every parameter, over all the others, and gamma by gamma."""
+    names = list(axes)
+    size = abs(values)
+    found: dict[str, Any] = {}
+    for i, name in enumerate(names):
+        others = tuple(j for j in range(len(names)) if j != i)
+        found[name] = {"mean": size.mean(axis=others).round(6).tolist()}
+        if name not in ("gamma", "seed"):
+            by_gamma = size.mean(axis=tuple(j for j in others if names[j] != "gamma"))
+            found[name]["mean_by_gamma"] = by_gamma.T.round(6).tolist()
+    found["share_within_1e-3"] = (size < 1e-3).mean(axis=tuple(range(len(names) - 1))).round(4).tolist()
+    steps = np.diff(size, axis=-1)
+    found["share_of_gamma_steps_that_worsen"] = round(float((steps > 1e-3).mean()), 4)
+    return found
