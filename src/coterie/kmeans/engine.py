@@ -84,11 +84,14 @@ def fill_empty(X, labels, sq_distances, sums, counts, sample_weight) -> None:
 
 def as_result(state: Centers, expectation: Any, ran: em.Run, trajectory: list | None = None) -> Result:
     """The engine's tensors as the arrays that estimators keep."""
+    limits = getattr(expectation, "limits", None)
     return Result(
         centers=state.places.cpu().numpy(),
         labels=expectation.labels.cpu().numpy().astype(np.int32),
         inertia=expectation.objective,
         n_iter=ran.n_iter,
         converged=ran.converged,
+        weights=None if state.weights is None else state.weights.cpu().numpy(),
+        limits=None if limits is None else limits.cpu().numpy(),
         trajectory=trajectory or [],
     )

@@ -35,9 +35,10 @@ class Assigned:
 
     labels: Tensor  # (n,) the chosen centre; -1 for a trimmed point
     chosen: Tensor  # (n,) the chosen centre, also for a trimmed point
-    sq_distances: Tensor  # (n,) to the chosen centre
+    cost: Tensor  # (n,) float64, at the chosen centre
     weight: Tensor  # (n,) float64
     objective: float
+    limits: Tensor | None = None  # (k,) the largest cost that trimming keeps
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,9 @@ class Fused:
             self.weight = torch.as_tensor(np.asarray(sample_weight), dtype=torch.float64, device=self.rows.device)
         self.labels_decide = variant.centers in ("limiting", "norm-max")
 
-    def scores(self, block: slice, centers: Tensor) -> tuple[Tensor, Tensor]:
-        """(b, k) scores up to a constant of the row, and the dot products they are made of."""
-        dot = self.rows.dot(block, centers)
-        return (dot if self.spherical else 2 * dot - centers.square().sum(-1)), dot
+    def cost(self, block: slice, centers: Tensor) -> Tensor:
+        """(b, k): the negative scores: ‖x - c‖², or 1 - ⟨x, c⟩ = ‖x - c‖²/2 on the sphere."""
+        return 1 - self.rows.dot(block, centers) if self.spherical else self.rows.sq_distances(block, centers)
 
     def e_step(self, state: Centers) -> Assigned | Shared:
         return self._share(state) if self.variant.points == "softmax" else self._assign(state)
@@ -91,27 +91,26 @@ class Fused:
         weights = None if state.weights is None else counts / counts.sum()
         return Centers(places.to(self.rows.dtype), weights)
 
-    def _assign(self, state: Centers) -> Assigned:
-        centers, labels, distances = state.places, [], []
+    def choose(self, centers: Tensor) -> tuple[Tensor, Tensor]:
+        """(n,) every point's best centre (the lowest index of equals) and its accurate cost there, float64."""
+        labels, costs = [], []
         for block in self.rows.blocks(len(centers)):
-            scores, dot = self.scores(block, centers)
-            chosen = scores.argmax(-1)
+            chosen = self.cost(block, centers).argmin(-1)
             labels.append(chosen)
-            distances.append(self.rows.own_sq_distances(block, centers, chosen, dot))
-        chosen, sq_distances = torch.cat(labels), torch.cat(distances)
-        cost = sq_distances.double()
-        if self.spherical:  # the score is ⟨x, c⟩ = 1 - ‖x - c‖²/2 on the sphere
-            cost = cost / 2
-        k, kept = len(centers), chosen
+            costs.append(self.rows.own_sq_distances(block, centers, chosen).double())
+        return torch.cat(labels), torch.cat(costs) / (2 if self.spherical else 1)
+
+    def _assign(self, state: Centers) -> Assigned:
+        chosen, cost = self.choose(state.places)
+        k, settings = len(state.places), self.settings
         if self.variant.centers == "norm-max":
-            limit = members.thresholds(chosen, cost, self.weight, k, self.settings.keep, self.per_cluster)
-            inside = cost <= limit[chosen]
-            kept = torch.where(inside, chosen, -1)
+            limits = members.thresholds(chosen, cost, self.weight, k, settings.keep, self.per_cluster)
+            inside = cost <= limits[chosen]
             weight = self.weight * inside
-        else:
-            weight = members.member_weights(self.variant.centers, chosen, cost, self.weight, k, self.settings)
-        counted = weight if self.variant.centers == "norm-max" else self.weight
-        return Assigned(kept, chosen, sq_distances, weight, float((counted * cost.detach()).sum()))
+            objective = float((weight * cost.detach()).sum())
+            return Assigned(torch.where(inside, chosen, -1), chosen, cost, weight, objective, limits)
+        weight = members.member_weights(self.variant.centers, chosen, cost, self.weight, k, settings)
+        return Assigned(chosen, chosen, cost, weight, float((self.weight * cost.detach()).sum()))
 
     def _means(self, state: Centers, assigned: Assigned) -> tuple[Tensor, Tensor]:
         k = len(state.places)
@@ -129,7 +128,7 @@ class Fused:
         fill(
             self.rows.numpy(),
             assigned.labels.cpu().numpy(),
-            assigned.sq_distances.detach().cpu().numpy(),
+            assigned.cost.detach().cpu().numpy(),
             new_sums,
             new_counts,
             self.weight.cpu().numpy(),
@@ -137,20 +136,18 @@ class Fused:
         return torch.from_numpy(new_sums).to(sums.device), torch.from_numpy(new_counts).to(sums.device)
 
     def shares(self, block: slice, state: Centers) -> tuple[Tensor, Tensor]:
-        """(b, k) responsibilities and squared distances of soft k-means; centre weights count as attention to them."""
-        scores, dot = self.scores(block, state.places)
-        logits = self.settings.gamma * scores
+        """(b, k) responsibilities of soft k-means, and costs. A mixing weight is how often its centre counts as a key."""
+        cost = self.cost(block, state.places)
+        logits = -self.settings.gamma * cost
         if state.weights is not None:
             logits = logits + state.weights.log().to(logits.dtype)
-        cost = 1 - dot if self.spherical else self.rows.sq_norms(block).unsqueeze(-1) - scores
-        return logits.softmax(-1), cost.clamp(min=0.0)
+        return logits.softmax(-1), cost
 
     def _share(self, state: Centers) -> Shared:
-        k = len(state.places)
         sums: Any = 0.0
         counts: Any = 0.0
         objective, labels = 0.0, []
-        for block in self.rows.blocks(k):
+        for block in self.rows.blocks(len(state.places)):
             shares, cost = self.shares(block, state)
             labels.append(shares.argmax(-1))
             shares = shares.double() * self.weight[block].unsqueeze(-1)
@@ -166,28 +163,20 @@ def run(
     variant: Variant,
     settings: Settings,
     *,
-    spherical: bool = False,
-    sample_weight=None,
-    per_cluster: bool = True,
     mixing_weights=None,
     max_iter: int = 300,
     tol: float = 0.0,
-    device: str | torch.device = "cpu",
     on_iteration: Callable[[em.Iteration], Any] | None = None,
-) -> tuple[Result, np.ndarray | None]:
-    """Fit on arrays; returns the result and, where ``mixing_weights`` (k,) were given, the final ones."""
-    fused = Fused(
-        X, variant, settings, spherical=spherical, sample_weight=sample_weight, per_cluster=per_cluster, device=device
-    )
+    **kind,
+) -> Result:
+    """Fit on arrays. ``kind``: the keywords of ``Fused``. ``mixing_weights`` (k,): where estimated ones begin."""
+    fused = Fused(X, variant, settings, **kind)
     places = torch.as_tensor(np.array(centers), dtype=fused.rows.dtype, device=fused.rows.device)
     if mixing_weights is not None:
         mixing_weights = torch.as_tensor(np.array(mixing_weights), dtype=torch.float64, device=fused.rows.device)
     with torch.no_grad():
-        state, expectation, ran = engine.run(
-            fused, places, weights=mixing_weights, max_iter=max_iter, tol=tol, on_iteration=on_iteration
-        )
-    weights = None if state.weights is None else state.weights.cpu().numpy()
-    return engine.as_result(state, expectation, ran), weights
+        ended = engine.run(fused, places, weights=mixing_weights, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+    return engine.as_result(*ended)
 
 
 def forward(x: Tensor, centers: Tensor, variant: Variant, settings: Settings, n_layers: int, **kind) -> Tensor:

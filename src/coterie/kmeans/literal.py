@@ -84,7 +84,7 @@ class Encoded:
 
 
 class Literal:
-    """A row of the table as an engine. It keeps the encoder's tokens: their old labels are what self-attention cancels."""
+    """A row of the table as an engine. It keeps the encoder's tokens, whose old labels self-attention cancels."""
 
     labels_decide: bool
 

@@ -18,4 +18,6 @@ class Result:
     inertia: float
     n_iter: int
     converged: bool = True
+    weights: np.ndarray | None = None  # (k,) mixing weights, where they are estimated
+    limits: np.ndarray | None = None  # (k,) the largest cost that trimming kept
     trajectory: list = field(default_factory=list)  # (centers, assignments) layer by layer, where an engine keeps it

@@ -12,7 +12,10 @@ BLOCK_SCORES = 2**22
 def rows_of(X, device: str | torch.device = "cpu") -> "DenseRows | SparseRows":
     if sparse.issparse(X):
         return SparseRows(X)
-    return DenseRows(X if isinstance(X, Tensor) else torch.from_numpy(np.ascontiguousarray(X)).to(device))
+    if isinstance(X, Tensor):
+        return DenseRows(X)
+    X = np.require(X, requirements=["C", "W"] if not X.flags.writeable else ["C"])  # torch wants writable memory
+    return DenseRows(torch.from_numpy(X).to(device))
 
 
 def _block_list(n: int, d: int, k: int) -> list[slice]:
@@ -35,10 +38,18 @@ class DenseRows:
         """(b, k): ⟨x, c⟩."""
         return self.x[block] @ centers.mT
 
-    def sq_norms(self, block: slice) -> Tensor:
-        return self.x[block].square().sum(-1)
+    def sq_distances(self, block: slice, centers: Tensor) -> Tensor:
+        """(b, k): ‖x - c‖² as ‖x‖² - 2⟨x, c⟩ + ‖c‖², with the centres' mean as the origin so that little cancels."""
+        origin = centers.mean(0)
+        x, c = self.x[block] - origin, centers - origin
+        half = torch.addmm(c.square().sum(-1) / 2, x, c.mT, alpha=-1)
+        return (x.square().sum(-1, keepdim=True) + 2 * half).clamp(min=0.0)
 
-    def own_sq_distances(self, block: slice, centers: Tensor, labels: Tensor, dot: Tensor) -> Tensor:
+    def distances(self, block: slice, centers: Tensor) -> Tensor:
+        """(b, k): ‖x - c‖ from the differences: slower, and exact to the last digits."""
+        return torch.cdist(self.x[block], centers, compute_mode="donot_use_mm_for_euclid_dist")
+
+    def own_sq_distances(self, block: slice, centers: Tensor, labels: Tensor) -> Tensor:
         """(b,): ‖x - c‖² for each row's own centre, from the differences."""
         return (self.x[block] - centers[labels]).square().sum(-1)
 
@@ -70,13 +81,16 @@ class SparseRows:
     def dot(self, block: slice, centers: Tensor) -> Tensor:
         return torch.from_numpy(np.asarray(self.x[block] @ centers.numpy().T))
 
-    def sq_norms(self, block: slice) -> Tensor:
+    def sq_distances(self, block: slice, centers: Tensor) -> Tensor:
         rows = self.x[block]
-        return torch.from_numpy(np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1))
+        sq_norms = torch.from_numpy(np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1, 1))
+        return (sq_norms - 2 * self.dot(block, centers) + centers.square().sum(-1)).clamp(min=0.0)
 
-    def own_sq_distances(self, block: slice, centers: Tensor, labels: Tensor, dot: Tensor) -> Tensor:
-        own = dot.gather(1, labels.unsqueeze(1)).squeeze(1)
-        return (self.sq_norms(block) - 2 * own + centers.square().sum(-1)[labels]).clamp(min=0.0)
+    def distances(self, block: slice, centers: Tensor) -> Tensor:
+        return self.sq_distances(block, centers).sqrt()
+
+    def own_sq_distances(self, block: slice, centers: Tensor, labels: Tensor) -> Tensor:
+        return self.sq_distances(block, centers).gather(1, labels.unsqueeze(1)).squeeze(1)
 
     def sums(self, block: slice, labels: Tensor, weight: Tensor, k: int) -> Tensor:
         n = len(labels)

@@ -1,0 +1,10 @@
+"""scikit-learn estimators, one a file."""
+
+from coterie.estimators.kmeans import KMeans
+from coterie.estimators.persistence import load
+from coterie.estimators.robust_kmeans import RobustKMeans
+from coterie.estimators.soft_kmeans import SoftKMeans
+from coterie.estimators.spherical_kmeans import SphericalKMeans
+from coterie.estimators.trimmed_kmeans import TrimmedKMeans
+
+__all__ = ["KMeans", "RobustKMeans", "SoftKMeans", "SphericalKMeans", "TrimmedKMeans", "load"]

@@ -1,0 +1,109 @@
+"""The estimators' border: what a user hands in is checked here, once. Inside, code assumes."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+
+def check_rows(estimator, X, *, reset: bool, accept_sparse: bool = False) -> Any:
+    """X as a C-contiguous float32 or float64 array (or CSR matrix), finite and of a size whose squares do not overflow.
+
+    Errors name the row and the column, and say what to do.
+    """
+    _refuse_half_precision(X)
+    _refuse_text_columns(X)
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr" if accept_sparse else False,
+        dtype=[np.float64, np.float32],
+        order="C",
+        accept_large_sparse=False,
+        ensure_all_finite=False,
+    )
+    if sparse.issparse(X):
+        X.sort_indices()
+    _refuse_extremes(estimator, X)
+    return X
+
+
+def check_weights(X, sample_weight) -> np.ndarray | None:
+    """Sample weights as float64, or None where all rows count alike."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("All sample weights are zero: at least n_clusters rows need a positive sample_weight.")
+    return weight
+
+
+def check_enough_rows(n: int, n_clusters: int) -> None:
+    if n < n_clusters:
+        raise ValueError(
+            f"n_samples={n} should be >= n_clusters={n_clusters}: give more rows or set n_clusters to {n} or less."
+        )
+
+
+def _refuse_half_precision(X) -> None:
+    kinds = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else [getattr(X, "dtype", None)]
+    if any(str(kind).lower() in ("float16", "torch.float16", "torch.bfloat16") for kind in kinds):
+        raise ValueError(
+            "X is float16, which has three digits and overflows at 65,504: convert it with X.astype(numpy.float32)."
+        )
+
+
+def _refuse_text_columns(X) -> None:
+    if not hasattr(X, "columns") or not hasattr(X, "select_dtypes"):
+        return
+    text = [str(name) for name in X.select_dtypes(exclude=["number", "bool", "boolean"]).columns]
+    if text and any(_is_text(X[name]) for name in X.columns if str(name) in text):
+        raise ValueError(
+            f"X has columns that are not numbers: {', '.join(map(repr, text))}. "
+            "Drop them, or encode them first (for example with sklearn.preprocessing.OneHotEncoder)."
+        )
+
+
+def _is_text(column) -> bool:
+    return column.map(lambda value: isinstance(value, str)).any()
+
+
+def _refuse_extremes(estimator, X) -> None:
+    """One pass over the values: a sum of squares that is finite shows at once that all is well."""
+    values = X.data if sparse.issparse(X) else X
+    largest = float(np.max(np.abs(values), initial=0.0)) if values.size else 0.0
+    if not np.isfinite(largest):
+        _report_not_finite(estimator, X, values)
+    # The largest squared distance is d (2 max)², and sums of n of them must stay finite too; float64 does the summing.
+    limit = float(np.sqrt(np.finfo(values.dtype).max / (16.0 * max(1, X.shape[1]))))
+    if largest > limit:
+        row, column = _where(X, np.abs(values) > limit)
+        raise ValueError(
+            f"X has a value of size {largest:.2g} ({_place(estimator, row, column)}), whose squared distances overflow "
+            f"{values.dtype.name} (the limit here is {limit:.1g}): scale the columns, for example with "
+            "sklearn.preprocessing.StandardScaler" + (", or pass float64." if values.dtype == np.float32 else ".")
+        )
+
+
+def _report_not_finite(estimator, X, values) -> None:
+    kind = "NaN" if np.isnan(values).any() else "infinity"
+    row, column = _where(X, np.isnan(values) if kind == "NaN" else np.isinf(values))
+    raise ValueError(
+        f"Input X contains {kind} ({_place(estimator, row, column)}). {type(estimator).__name__} needs finite numbers: "
+        "drop such rows or fill them first (for example with sklearn.impute.SimpleImputer)."
+    )
+
+
+def _where(X, mask) -> tuple[int, int]:
+    """Row and column of the first true value."""
+    first = int(np.argmax(mask))
+    if sparse.issparse(X):
+        return int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first])
+    return first // X.shape[1], first % X.shape[1]
+
+
+def _place(estimator, row: int, column: int) -> str:
+    names = getattr(estimator, "feature_names_in_", None)
+    return f"row {row}, column {column}" + (f" {names[column]!r}" if names is not None else "")

@@ -1,0 +1,114 @@
+"""Lloyd's k-means."""
+
+from typing import ClassVar
+
+from sklearn.utils._param_validation import StrOptions
+
+from coterie.estimators.base import CenterClusterer
+from coterie.kmeans import fused, literal
+from coterie.kmeans.result import Result
+from coterie.kmeans.table import TABLE
+from coterie.kmeans.weights import Settings
+
+
+class KMeans(CenterClusterer):
+    """k-means by Lloyd's algorithm, exactly, as a transformer runs it.
+
+    Every engine gives the same answer: points exactly between two centres go to the lower index, and empty clusters
+    take over the points farthest from their centres, as in scikit-learn.
+
+    Parameters
+    ----------
+    n_clusters : int, default=4
+    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable
+        "k-means++" is the greedy one. "spectral" projects on the leading eigenvectors first. A callable gets
+        ``(X, n_clusters, random_state)``.
+    n_init : int or "auto", default="auto"
+        Starts to try; the lowest inertia wins. "auto" is 10 for ``init="random"`` and 1 otherwise.
+    max_iter : int, default=300
+    tol : float, default=1e-4
+        Stop when the centres move by less, in squares, relative to the mean variance of the columns.
+    engine : {"auto", "literal", "fused"}, default="auto"
+        "literal" runs the real matrices on every token (at most 20,000 rows) and keeps ``trajectory_``; "fused" leaves
+        out the self-attention that cancels.
+    device : str, torch.device or None, default=None
+        Where the fused engine computes; None is the CPU.
+    n_jobs : int or None, default=None
+        Threads; None uses all processors.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+
+    Attributes
+    ----------
+    cluster_centers_ : array of shape (n_clusters, n_features)
+    labels_ : int32 array of shape (n_samples,)
+    inertia_ : float
+        Weighted sum of squared distances to the nearest centre.
+    n_iter_ : int
+    trajectory_ : list of (centers, assignments), layer by layer
+        Only with ``engine="literal"``.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import KMeans
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> KMeans(n_clusters=2, random_state=0).fit(X).cluster_centers_[:, 0]
+    array([ 1., 10.])
+    """
+
+    _takes_sparse = True
+
+    _parameter_constraints: ClassVar[dict] = {
+        **CenterClusterer._parameter_constraints,
+        "engine": [StrOptions({"auto", "literal", "fused"})],
+    }
+
+    def __init__(
+        self,
+        n_clusters=4,
+        *,
+        init="k-means++",
+        n_init="auto",
+        max_iter=300,
+        tol=1e-4,
+        engine="auto",
+        device=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.engine = engine
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _run(self, X, weight, random_state, on_iteration) -> Result:
+        centers = self._start(X, weight, random_state)
+        loop = {
+            "sample_weight": weight,
+            "max_iter": self.max_iter,
+            "tol": self._absolute_tol(X, weight),
+            "on_iteration": on_iteration,
+        }
+        if self.engine == "literal":
+            return literal.run(_dense(X), centers, TABLE["lloyd"], **loop)
+        return fused.run(X, centers, self._variant, Settings(), device=self._device(), **loop)
+
+    def _keep(self, result: Result) -> None:
+        super()._keep(result)
+        if self.engine == "literal":
+            self.trajectory_ = result.trajectory
+
+
+def _dense(X):
+    return X.toarray() if hasattr(X, "toarray") else X

@@ -1,0 +1,110 @@
+"""A fitted estimator as one safetensors file: arrays as tensors, everything else as JSON in the file's header.
+
+There is no pickle: loading a file runs no code from it. The format:
+
+* metadata ``coterie``: ``{"format": 1, "version", "class", "params", "attributes"}``;
+* a fitted attribute or parameter that is an array is the tensor ``attribute.NAME`` or ``param.NAME``;
+* lists of names and plain numbers stay in the JSON.
+"""
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+from coterie.files import check_writable, replacing
+
+FORMAT = 1
+
+
+class SaveMixin:
+    """``save`` for estimators."""
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the fitted estimator to ``path`` (one safetensors file, written whole or not at all)."""
+        save(self, path)
+
+
+def save(estimator, path: str | os.PathLike) -> None:
+    """Write a fitted estimator; see the module's docstring for the format."""
+    from sklearn.utils.validation import check_is_fitted
+
+    import coterie
+
+    check_is_fitted(estimator)
+    tensors: dict[str, np.ndarray] = {}
+    fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") or name == "_n_features_out"}
+    header = {
+        "format": FORMAT,
+        "version": coterie.__version__,
+        "class": type(estimator).__name__,
+        "params": _pack(estimator.get_params(deep=False), "param", tensors),
+        "attributes": _pack(fitted, "attribute", tensors),
+    }
+    with replacing(check_writable(path)) as file:
+        file.write_bytes(to_bytes(tensors, metadata={"coterie": json.dumps(header)}))
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Read an estimator that ``save`` wrote."""
+    from coterie import estimators
+
+    try:
+        with safe_open(os.fspath(path), framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if "coterie" not in metadata:
+                raise ValueError(f"{path} is a safetensors file, but not one that coterie saved.")
+            header = json.loads(metadata["coterie"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a saved coterie model ({error}).") from error
+    if header["format"] > FORMAT:
+        raise ValueError(
+            f"{path} was saved by coterie {header['version']} in a newer format: update coterie to read it."
+        )
+    if header["class"] not in estimators.__all__:
+        raise ValueError(f"{path} holds a {header['class']}, which this version of coterie does not have.")
+    kind = getattr(estimators, header["class"])
+    estimator = kind(**_unpack(header["params"], "param", tensors))
+    for name, value in _unpack(header["attributes"], "attribute", tensors).items():
+        setattr(estimator, name, value)
+    return estimator
+
+
+def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+    packed = {}
+    for name, value in values.items():
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            tensors[f"{prefix}.{name}"] = np.ascontiguousarray(value)
+            packed[name] = {"tensor": f"{prefix}.{name}"}
+        elif isinstance(value, np.ndarray):  # column names
+            packed[name] = {"names": [str(item) for item in value]}
+        elif isinstance(value, np.generic):
+            packed[name] = value.item()
+        elif _is_json(value) or (isinstance(value, list) and all(map(_is_json, value))):
+            packed[name] = value
+        elif isinstance(value, np.random.RandomState) or callable(value):
+            packed[name] = None  # needed to fit again, not to predict
+        elif name == "trajectory_":
+            continue
+        else:
+            raise TypeError(
+                f"{name} is a {type(value).__name__}, which cannot be saved; pass an array, number or text."
+            )
+    return packed
+
+
+def _is_json(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _unpack(packed: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+    values = {}
+    for name, value in packed.items():
+        if isinstance(value, dict):
+            value = tensors[value["tensor"]] if "tensor" in value else np.array(value["names"], dtype=object)
+        values[name] = value
+    return values

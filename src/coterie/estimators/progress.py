@@ -1,0 +1,104 @@
+"""How a fit tells of itself: a progress bar on standard error, and scikit-learn's callbacks where there are any."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from coterie.em import Iteration
+
+try:
+    from sklearn.callback import CallbackSupportMixin
+except ImportError:  # scikit-learn < 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn has no callbacks."""
+
+
+class Watch:
+    """Follows one fit: ``run(number)`` gives the ``on_iteration`` function of one of its runs."""
+
+    def __init__(self, estimator, X, n_runs: int, max_iter: int, bar=None):
+        self.estimator, self.X = estimator, X
+        self.n_runs, self.max_iter = n_runs, max_iter
+        self.bar = bar
+        self.context = None
+        if getattr(estimator, "_skl_callbacks", None):
+            self.context = estimator._init_callback_context(max_subtasks=n_runs)
+            self.context.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def close(self, attributes: dict[str, Any]) -> None:
+        if self.context is not None:
+            self.context.call_on_fit_task_end(
+                estimator=self.estimator, X=self.X, reconstruction_attributes=lambda: attributes
+            )
+
+    @contextmanager
+    def run(self, number: int) -> Iterator[Any]:
+        """The ``on_iteration`` of run ``number`` (from 0), or None if nobody is watching."""
+        if self.context is None and self.bar is None:
+            yield None
+            return
+        task = None
+        if self.bar is not None:
+            title = f"{type(self.estimator).__name__} {number + 1}/{self.n_runs}"
+            task = self.bar.add_task(title, total=self.max_iter, objective="", moved="")
+        run_context = None
+        if self.context is not None:
+            run_context = self.context.subcontext(task_name="run", max_subtasks=self.max_iter)
+            run_context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
+        yield _Listener(self, task, run_context)
+        if task is not None:
+            done = self.bar.tasks[task].completed
+            self.bar.update(task, total=done, completed=done)
+        if run_context is not None:
+            run_context.call_on_fit_task_end(estimator=self.estimator, X=self.X)
+
+
+class _Listener:
+    def __init__(self, watch: Watch, task, context):
+        self.watch, self.task, self.context = watch, task, context
+        self.labels = None
+
+    def __call__(self, iteration: Iteration) -> bool:
+        expectation = iteration.expectation
+        if self.task is not None:
+            labels = np.asarray(expectation.labels)
+            moved = "" if self.labels is None else f"{np.mean(labels != self.labels):.1%} moved"
+            self.labels = labels.copy()
+            self.watch.bar.update(
+                self.task, completed=iteration.number, objective=f"objective {expectation.objective:.6g}", moved=moved
+            )
+        if self.context is None:
+            return False
+        estimator = self.watch.estimator
+        step = self.context.subcontext(task_name="iteration")
+        step.call_on_fit_task_begin(estimator=estimator, X=self.watch.X)
+        return bool(
+            step.call_on_fit_task_end(
+                estimator=estimator,
+                X=self.watch.X,
+                reconstruction_attributes=lambda: estimator._attributes_during_fit(iteration),
+            )
+        )
+
+
+@contextmanager
+def watching(estimator, X, n_runs: int, max_iter: int) -> Iterator[Watch]:
+    """A ``Watch`` over a fit, with a bar on standard error if the estimator is verbose."""
+    if not getattr(estimator, "verbose", 0):
+        yield Watch(estimator, X, n_runs, max_iter)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[objective]}  {task.fields[moved]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        yield Watch(estimator, X, n_runs, max_iter, bar)

@@ -1,0 +1,54 @@
+"""Files that appear whole or not at all."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class OutputError(OSError):
+    """A place that cannot be written to. The message says what to do."""
+
+
+def check_writable(path: str | os.PathLike) -> Path:
+    """The path, or an :class:`OutputError` if a file could not be put there. Leaves nothing behind."""
+    path = Path(path)
+    if path.is_dir():
+        raise OutputError(f"{path} is a folder: give a file name inside it.")
+    if path.exists() and not path.is_file():
+        raise OutputError(f"{path} is not a regular file: give another name.")
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.exists():
+        raise OutputError(f"{path} cannot be written: there is no folder {folder}. Create it first.")
+    if not folder.is_dir():
+        raise OutputError(f"{path} cannot be written: {folder} is not a folder. Choose another place.")
+    probe = _beside(path)
+    try:
+        _create(probe)
+        probe.unlink()
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written ({error.strerror}): choose another place.") from error
+    return path
+
+
+@contextmanager
+def replacing(path: str | os.PathLike) -> Iterator[Path]:
+    """A temporary file beside ``path`` that takes its name when the block ends well and vanishes when it does not."""
+    path = Path(path)
+    temporary = _beside(path)
+    _create(temporary)
+    try:
+        yield temporary
+        os.replace(temporary, os.path.realpath(path))
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    """A hidden neighbour of the file itself: a link keeps pointing to it."""
+    real = Path(os.path.realpath(path))
+    return real.with_name(f".{real.stem[:100]}-{os.getpid()}-{os.urandom(4).hex()}{real.suffix}")
+
+
+def _create(path: Path) -> None:
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))

@@ -1,0 +1,34 @@
+"""scikit-learn's own checks, over all estimators, with an empty list of expected failures."""
+
+import pytest
+from sklearn.utils import estimator_checks
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from coterie import estimators
+
+ALL = [getattr(estimators, name)() for name in estimators.__all__ if name != "load"]
+
+# Checks that parametrize_with_checks leaves out.
+FURTHER = [
+    "check_dataframe_column_names_consistency",
+    "check_param_validation",
+    "check_set_output_transform",
+    "check_set_output_transform_pandas",
+    "check_global_output_transform_pandas",
+    "check_transformer_get_feature_names_out",
+    "check_transformer_get_feature_names_out_pandas",
+    "check_n_features_in",
+    "check_positive_only_tag_during_fit",
+]
+
+
+@parametrize_with_checks(ALL)
+def test_estimators_pass_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore:X (does not have|has)")  # these checks mix frames and arrays
+@pytest.mark.parametrize("name", FURTHER)
+@pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: type(estimator).__name__)
+def test_estimators_pass_the_checks_that_are_left_out(estimator, name):
+    getattr(estimator_checks, name)(type(estimator).__name__, estimator)
