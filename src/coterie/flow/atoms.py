@@ -22,8 +22,8 @@ class Atoms(NamedTuple):
 def merge_tokens(tokens_BND: Tensor, radius_B: Tensor) -> Atoms:
     """Group the tokens of each data set around their densest places.
 
-    The token with the most others within ``radius`` becomes a leader and takes them away; so on until none is left. Every
-    token then goes to its nearest leader, and the groups' means and shares are the atoms.
+    The token with the most others within ``radius`` becomes a leader and takes them away; so on until none is left.
+    Every token then goes to its nearest leader, and the groups' means and shares are the atoms.
     """
     groups = [_merge(tokens, float(radius)) for tokens, radius in zip(tokens_BND, radius_B)]
     size = max(len(centers) for centers, _ in groups)

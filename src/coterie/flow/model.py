@@ -175,5 +175,7 @@ def _location_and_scale(x_BND: Tensor, dims_B: Tensor) -> tuple[Tensor, Tensor]:
 
 def build(config: dict[str, Any]) -> MeasureFlow:
     """A network from the settings on its card."""
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in config.items()}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in config.items()
+    }
     return MeasureFlow(FlowConfig(**values))

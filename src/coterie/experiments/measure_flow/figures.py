@@ -1,0 +1,173 @@
+"""Figures 1, 2, 4 and 6 to 11 of document 003. Every function writes ``figureN.json`` and then the picture from it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from coterie.experiments.measure_flow import document, pictures, scoring, tables
+from coterie.experiments.measure_flow.record import write
+from coterie.flow.dynamics import integrate, nearest_neighbour_entropy
+from coterie.flow.inference import flow_tokens
+from coterie.flow.model import MeasureFlow
+
+HIGH, LOW = "flow-d2-high", "flow-d2-low"
+
+
+def _main() -> MeasureFlow:
+    network = scoring.network(tables.MAIN)
+    if network is None:
+        raise FileNotFoundError(f"the weights {tables.MAIN!r} are not shipped; train them with `coterie train flow`")
+    return network
+
+
+def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Tokens and their entropy from layer to layer, and the idealised flow on the sphere beside its bound."""
+    network, count, n_points = _main(), 5 if quick else 100, 200 if quick else 1000
+    layers: list[list[torch.Tensor]] = []
+    for batch in scoring.instances(10.0, n_points, count):
+        seen: list[torch.Tensor] = []
+        with torch.no_grad():
+            network(batch.points_BND, batch.snr_db_B, on_layer=seen.append)
+        layers.append(seen)
+    entropy = [
+        torch.cat([nearest_neighbour_entropy(seen[layer]) for seen in layers]).mean().item()
+        for layer in range(len(layers[0]))
+    ]
+    generator = torch.Generator().manual_seed(scoring.SEED)
+    start = torch.randn(100 if quick else 400, 3, generator=generator, dtype=torch.float64)
+    sphere = integrate(start, beta=4.0, time=0.5, n_steps=50 if quick else 400)
+    first = scoring.instances(10.0, n_points, 1)[0]
+    record = {
+        "instances": count,
+        "n_points": n_points,
+        "snr_db": 10.0,
+        "tokens": {
+            str(layer): layers[0][layer][0].numpy().round(4).tolist()
+            for layer in np.linspace(0, len(layers[0]) - 1, 4).round().astype(int).tolist()
+        },
+        "centers": first.centers_BKD[0, : int(first.n_clusters_B[0])].numpy().tolist(),
+        "entropy_by_layer": entropy,
+        "sphere": {
+            "beta": 4.0,
+            "dimensions": 3,
+            "times": sphere.times,
+            "energy": sphere.energy,
+            "negative_entropy_rise": sphere.negentropy,
+            "rate": sphere.rate,
+            "bound": sphere.bound,
+        },
+    }
+    write(record, "figure1", output, quick)
+    pictures.draw_figure1(record, output / "figure1.png")
+    return record
+
+
+def figure2(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Networks for high and for low SNR on data of both. Without such networks: the main one, told the wrong SNR."""
+    n_points = 200 if quick else 1000
+    high, low = scoring.network(HIGH), scoring.network(LOW)
+    panels = []
+    for trained, told in (("high", 15.0), ("low", 5.0)):
+        own = high if trained == "high" else low
+        for level in ("high", "low"):
+            data = scoring.instances(document.LEVELS[level], n_points, 1)[0]
+            snr_db = data.snr_db_B if own is not None else torch.full_like(data.snr_db_B, told)
+            tokens = flow_tokens(own or _main(), data.points_BND, snr_db)
+            panels.append(
+                {
+                    "network": f"trained on {trained} SNR" if own is not None else f"told {told:g} dB",
+                    "data_db": document.LEVELS[level],
+                    "points": data.points_BND[0].numpy().round(4).tolist(),
+                    "tokens": tokens[0].numpy().round(4).tolist(),
+                    "centers": data.centers_BKD[0, : int(data.n_clusters_B[0])].numpy().tolist(),
+                }
+            )
+    record: dict[str, Any] = {"n_points": n_points, "panels": panels}
+    write(record, "figure2", output, quick)
+    pictures.draw_figure2(record, output / "figure2.png")
+    return record
+
+
+def figure4(output: Path, quick: bool = False) -> dict[str, Any]:
+    """The flow and k-means over the SNR."""
+    return _curves(4, {"kmeans": scoring.kmeans, "flow": scoring.tokens(tables.MAIN)}, output, quick)
+
+
+def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
+    """One data set of each level."""
+    sets = {}
+    for level, snr_db in document.LEVELS.items():
+        data = scoring.instances(snr_db, 200 if quick else 1000, 1)[0]
+        sets[level] = {
+            "snr_db": snr_db,
+            "points": data.points_BND[0].numpy().round(4).tolist(),
+            "labels": data.labels_BN[0].tolist(),
+            "centers": data.centers_BKD[0, : int(data.n_clusters_B[0])].numpy().tolist(),
+        }
+    record: dict[str, Any] = {"sets": sets}
+    write(record, "figure6", output, quick)
+    pictures.draw_figure6(record, output / "figure6.png")
+    return record
+
+
+def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Depth and no flow over the SNR."""
+    names = ("kmeans", "layers_16", "layers_32", "no_flow")
+    return _curves(7, {name: tables.depths()[name] for name in names}, output, quick)
+
+
+def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Learned flow time over the SNR, total and per layer."""
+    network = _main()
+    snr_db = torch.linspace(3, 15, 25 if quick else 121)
+    with torch.no_grad():
+        total = network.flow_time(snr_db)
+    record: dict[str, Any] = {
+        "snr_db": snr_db.tolist(),
+        "total": total.tolist(),
+        "per_layer": {str(layers): (total / layers).tolist() for layers in (16, 32, 64)},
+        "max_flow": network.config.max_flow,
+    }
+    write(record, "figure8", output, quick)
+    pictures.draw_figure8(record, output / "figure8.png")
+    return record
+
+
+def figure9(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Flow-speed regimes over the SNR."""
+    return _curves(9, tables.regimes(), output, quick)
+
+
+def figure10(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Shared and distinct layers over the SNR."""
+    return _curves(10, tables.sharing(), output, quick)
+
+
+def figure11(output: Path, quick: bool = False) -> dict[str, Any]:
+    """k-means of points and of tokens over the SNR."""
+    names = ("kmeans", "layers_16", "layers_32", "no_flow")
+    return _curves(11, {name: tables.rounded()[name] for name in names}, output, quick)
+
+
+def _curves(number: int, columns: tables.Columns, output: Path, quick: bool) -> dict[str, Any]:
+    count, n_points = (5, 200) if quick else (100, 1000)
+    levels = (3.0, 9.0, 15.0) if quick else tuple(np.arange(3.0, 15.1, 1.5).tolist())
+    curves: dict[str, list[dict[str, float]]] = {name: [] for name, column in columns.items() if column is not None}
+    for snr_db in levels:
+        batches = scoring.instances(snr_db, n_points, count)
+        for name in curves:
+            column = columns[name]
+            assert column is not None
+            curves[name].append(scoring.summary(scoring.score(column, batches)))
+    record: dict[str, Any] = {
+        "n_points": n_points,
+        "instances": count,
+        "snr_db": list(levels),
+        "curves": curves,
+        "not_trained": [name for name, column in columns.items() if column is None],
+    }
+    write(record, f"figure{number}", output, quick)
+    pictures.draw_curves(record, f"Figure {number}", output / f"figure{number}.png")
+    return record

@@ -1,0 +1,164 @@
+"""Pictures of document 003's tables and figures, each from its JSON record alone."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31"]
+NAMES = {
+    "kmeans": "k-means",
+    "flow": "measure flow",
+    "layers_16": "16 layers",
+    "layers_32": "32 layers",
+    "layers_64": "64 layers",
+    "no_flow": "no flow",
+    "refined": "refined, SNR given",
+    "refined_snr_estimated": "refined, SNR estimated",
+    "uniform_uniform": "uniform → uniform",
+    "uniform_unit": "uniform → unit",
+    "unit_uniform": "unit → uniform",
+    "unit_unit": "unit → unit",
+    "identical": "shared layers",
+    "unit": "unit regime",
+    "distinct": "distinct layers",
+}
+
+
+def _save(figure: Figure, path: Path) -> None:
+    FigureCanvasAgg(figure)
+    figure.savefig(path, dpi=110)
+
+
+def _name(key: str) -> str:
+    kind, _, size = key.rpartition("_")
+    if key not in NAMES and size.isdigit():
+        return f"{NAMES[kind]}, n = {size}"
+    return NAMES.get(key, key)
+
+
+def draw_table(record: dict[str, Any], title: str, path: Path) -> None:
+    """Bars: ours with standard errors, the document's as black marks."""
+    measure, levels = record["measure"], record["levels"]
+    names = list(next(iter(levels.values())))
+    figure = Figure(figsize=(4.3 * len(levels), 0.42 * len(names) + 1.6), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(levels), sharey=True))
+    for axis, (level, row) in zip(axes, levels.items()):
+        for place, name in enumerate(names):
+            entry = row[name]
+            if measure in entry:
+                axis.barh(
+                    place,
+                    entry[measure],
+                    xerr=entry[f"{measure}_se"],
+                    color=COLOURS[place % len(COLOURS)],
+                    height=0.65,
+                    error_kw={"lw": 1},
+                )
+            else:
+                axis.text(0.02, place, "not trained yet", transform=axis.get_yaxis_transform(), va="center", fontsize=8)
+            if entry["document"] is not None:
+                axis.plot(entry["document"], place, "k|", ms=18, mew=2)
+        axis.set_title(f"{level} SNR", fontsize=10)
+        if measure == "mean":
+            axis.set_xscale("log")
+        axis.grid(axis="x", alpha=0.3)
+    axes[0].set_yticks(range(len(names)), [_name(name) for name in names], fontsize=8)
+    axes[0].invert_yaxis()
+    what = "squared W2" if measure == "mean" else "mean log squared W2"
+    size = record.get("n_points", "several sizes of")
+    figure.suptitle(
+        f"{title}: {what}, {record['instances']} instances of {size} points; black: the document", fontsize=11
+    )
+    _save(figure, path)
+
+
+def draw_curves(record: dict[str, Any], title: str, path: Path) -> None:
+    figure = Figure(figsize=(7, 4.4), layout="constrained")
+    axis = figure.subplots()
+    for colour, (name, points) in zip(COLOURS, record["curves"].items()):
+        mean = [point["mean"] for point in points]
+        axis.errorbar(
+            record["snr_db"], mean, [p["mean_se"] for p in points], color=colour, label=_name(name), marker="o", ms=3
+        )
+    axis.set(xlabel="SNR in dB", ylabel="squared W2", yscale="log")
+    missing = ", ".join(_name(name) for name in record["not_trained"])
+    axis.set_title(
+        f"{title}: {record['instances']} instances of {record['n_points']} points"
+        + (f"\nnot trained yet: {missing}" if missing else ""),
+        fontsize=10,
+    )
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
+    _save(figure, path)
+
+
+def _scatter(axis: Axes, points: Any, **style: Any) -> None:
+    axis.scatter(*np.array(points).T, linewidths=0, **style)
+    axis.set_aspect("equal")
+
+
+def _stars(axis: Axes, centers: Any) -> None:
+    axis.scatter(*np.array(centers).T, marker="*", s=90, c="white", edgecolors="black", linewidths=0.9, zorder=3)
+
+
+def draw_figure1(record: dict[str, Any], path: Path) -> None:
+    figure = Figure(figsize=(15, 6.6), layout="constrained")
+    axes = figure.subplots(2, 4)
+    for axis, (layer, tokens) in zip(axes[0], record["tokens"].items()):
+        _scatter(axis, tokens, s=4, c=COLOURS[0], alpha=0.5)
+        _stars(axis, record["centers"])
+        axis.set_title(f"tokens after layer {layer}" if layer != "0" else "data (★ true centres)", fontsize=10)
+    first, second, third, last = axes[1]
+    first.plot(record["entropy_by_layer"], color=COLOURS[1])
+    first.set(xlabel="layer", title=f"entropy of the tokens, mean of {record['instances']}")
+    sphere = record["sphere"]
+    second.plot(sphere["times"], sphere["energy"], color=COLOURS[2])
+    second.set(xlabel="time", title=f"sphere, beta = {sphere['beta']:g}: interaction energy")
+    third.plot(sphere["times"], sphere["negative_entropy_rise"], color=COLOURS[3])
+    third.set(xlabel="time", title="sphere: rise of the negative entropy")
+    last.plot(sphere["times"], sphere["rate"], color=COLOURS[0], label="rate, -mean div v")
+    last.plot(sphere["times"], sphere["bound"], color=COLOURS[1], ls="--", label="2 (d - 1) (E[mu] - E[uniform])")
+    last.set(xlabel="time", title="sphere: rate and its lower bound")
+    last.legend(fontsize=8)
+    for axis in axes[1]:
+        axis.grid(alpha=0.3)
+        axis.title.set_fontsize(10)
+    _save(figure, path)
+
+
+def draw_figure2(record: dict[str, Any], path: Path) -> None:
+    figure = Figure(figsize=(15, 4), layout="constrained")
+    for axis, panel in zip(figure.subplots(1, 4), record["panels"]):
+        _scatter(axis, panel["points"], s=4, c="#bbbbbb")
+        _scatter(axis, panel["tokens"], s=10, c=COLOURS[0], alpha=0.6)
+        _stars(axis, panel["centers"])
+        axis.set_title(f"network {panel['network']}, data {panel['data_db']:g} dB", fontsize=10)
+    _save(figure, path)
+
+
+def draw_figure6(record: dict[str, Any], path: Path) -> None:
+    figure = Figure(figsize=(12, 4), layout="constrained")
+    for axis, (level, data) in zip(figure.subplots(1, 3), record["sets"].items()):
+        colours = np.array(COLOURS)[np.array(data["labels"]) % len(COLOURS)]
+        _scatter(axis, data["points"], s=5, c=colours)
+        _stars(axis, data["centers"])
+        axis.set_title(f"{level} SNR, {data['snr_db']:g} dB", fontsize=10)
+    _save(figure, path)
+
+
+def draw_figure8(record: dict[str, Any], path: Path) -> None:
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for colour, (layers, speed) in zip(COLOURS, record["per_layer"].items()):
+        left.plot(record["snr_db"], speed, color=colour, label=f"{layers} layers")
+    left.set(xlabel="SNR in dB", ylabel="flow speed t = T / L")
+    left.legend(fontsize=8)
+    right.plot(record["snr_db"], record["total"], color=COLOURS[3])
+    right.set(xlabel="SNR in dB", ylabel="total flow T")
+    for axis in (left, right):
+        axis.grid(alpha=0.3)
+    _save(figure, path)

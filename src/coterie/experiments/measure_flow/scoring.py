@@ -1,0 +1,131 @@
+"""Data sets of the document's evaluation (E.1) and the columns of its tables: squared W2 of every instance."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+from torch import Tensor
+
+from coterie import checkpoints
+from coterie.data.mixtures import MixturePrior, Mixtures, sample_mixtures
+from coterie.flow.atoms import Atoms
+from coterie.flow.inference import flow_atoms, flow_tokens, path_atoms
+from coterie.flow.model import MeasureFlow, Regime
+from coterie.metrics import squared_w2
+
+Column = Callable[[Mixtures], Tensor]
+SEED = 20_250
+BATCH = 20
+
+
+@cache
+def network(name: str) -> MeasureFlow | None:
+    """A shipped network, or None if that variant has not been trained."""
+    names = {card["name"] for card in checkpoints.available()}
+    return checkpoints.load(name) if name in names else None
+
+
+def instances(snr_db: float, n_points: int, count: int, seed: int = SEED) -> list[Mixtures]:
+    """``count`` data sets with 3 to 7 clusters at one SNR, in batches; the same for every column."""
+    prior = MixturePrior(clusters=(3, 7), clusters_law="poisson", clusters_mean=5.0, snr_db=(snr_db, snr_db))
+    generator = torch.Generator().manual_seed(seed)
+    sizes = [min(BATCH, count - first) for first in range(0, count, BATCH)]
+    return [sample_mixtures(prior, size, n_points, generator) for size in sizes]
+
+
+def score(column: Column, batches: list[Mixtures]) -> np.ndarray:
+    """Squared W2 of every instance."""
+    return torch.cat([column(batch) for batch in batches]).double().numpy()
+
+
+def kmeans(data: Mixtures) -> Tensor:
+    """k-means of the points, told the number of clusters, from one random start."""
+    return _atoms_error(kmeans_atoms(data.points_BND, data), data)
+
+
+def kmeans_atoms(tokens_BND: Tensor, data: Mixtures) -> Atoms:
+    """Centres and shares of k-means from one random start, with the true number of clusters."""
+    batch, n_points, dim = tokens_BND.shape
+    centers_BKD = torch.zeros(batch, data.centers_BKD.shape[1], dim)
+    weights_BK = torch.zeros(batch, data.centers_BKD.shape[1])
+    for b, (tokens, k) in enumerate(zip(tokens_BND.numpy(), data.n_clusters_B.tolist())):
+        k = min(k, len(np.unique(tokens, axis=0)))
+        fitted = KMeans(k, init="random", n_init=1, random_state=b).fit(tokens)
+        centers_BKD[b, :k] = torch.as_tensor(fitted.cluster_centers_)
+        weights_BK[b, :k] = torch.as_tensor(np.bincount(fitted.labels_, minlength=k) / n_points)
+    return Atoms(centers_BKD, weights_BK)
+
+
+def tokens(name: str, n_layers: int | None = None, regime: Regime | None = None, n_rotations: int = 1) -> Column | None:
+    """The measure of the network's tokens."""
+    model = network(name)
+    if model is None:
+        return None
+
+    def column(data: Mixtures) -> Tensor:
+        estimate = flow_tokens(
+            model, data.points_BND, data.snr_db_B, n_layers=n_layers, regime=regime, n_rotations=n_rotations
+        )
+        return squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK)
+
+    return column
+
+
+def kmeans_of_tokens(name: str, n_layers: int | None = None) -> Column | None:
+    """k-means of the tokens instead of the points (E.5)."""
+    model = network(name)
+    if model is None:
+        return None
+
+    def column(data: Mixtures) -> Tensor:
+        estimate = flow_tokens(model, data.points_BND, data.snr_db_B, n_layers=n_layers)
+        return _atoms_error(kmeans_atoms(estimate, data), data)
+
+    return column
+
+
+def refined(name: str, *, snr_known: bool = True) -> Column | None:
+    """Tokens merged to atoms and refined by EM; the number of clusters is not given. The SNR is, or is estimated."""
+    model = network(name)
+    if model is None:
+        return None
+
+    def column(data: Mixtures) -> Tensor:
+        if snr_known:
+            return _atoms_error(flow_atoms(model, data.points_BND, data.snr_db_B), data)
+        paths = [path_atoms(model, points) for points in data.points_BND]
+        return torch.cat([_atoms_error(path.best.atoms, data, b) for b, path in enumerate(paths)])
+
+    return column
+
+
+def _atoms_error(atoms: Atoms, data: Mixtures, one: int | None = None) -> Tensor:
+    pick = slice(None) if one is None else slice(one, one + 1)
+    return squared_w2(atoms.centers_BKD, data.centers_BKD[pick], data.empirical_weights_BK[pick], atoms.weights_BK)
+
+
+def summary(w2: np.ndarray) -> dict[str, float]:
+    """Mean and mean logarithm with their standard errors."""
+    log_w2 = np.log(np.maximum(w2, 1e-12))
+    root = np.sqrt(len(w2))
+    return {
+        "mean": float(w2.mean()),
+        "mean_se": float(w2.std(ddof=1) / root),
+        "log": float(log_w2.mean()),
+        "log_se": float(log_w2.std(ddof=1) / root),
+    }
+
+
+def paired(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
+    """a - b over the same instances, of the values and of their logarithms: negative where a is better."""
+    log_ratio = np.log(np.maximum(a, 1e-12)) - np.log(np.maximum(b, 1e-12))
+    root = np.sqrt(len(a))
+    return {
+        "mean": float((a - b).mean()),
+        "mean_se": float((a - b).std(ddof=1) / root),
+        "log": float(log_ratio.mean()),
+        "log_se": float(log_ratio.std(ddof=1) / root),
+        "share_better": float((a < b).mean()),
+    }

@@ -1,0 +1,157 @@
+"""Tables 1 to 11 of document 003. Every function writes ``tableN.json`` and then a picture of it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.experiments.measure_flow import document, pictures, scoring
+from coterie.experiments.measure_flow.record import write
+
+MAIN, NO_FLOW, UNIT, DISTINCT = "flow-d2", "flow-d2-no-flow", "flow-d2-unit", "flow-d2-distinct"
+SIZES = (100, 500, 1000, 2000)
+Columns = dict[str, scoring.Column | None]
+
+
+def table1(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Flow-speed regimes, trained -> evaluated: Wasserstein loss."""
+    return _table(1, "mean", regimes(), output, quick)
+
+
+def table2(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Depth, no flow and k-means; below them the flow refined to atoms, with the SNR given and estimated."""
+    return _table(2, "mean", depths(), output, quick, beat="layers_64")
+
+
+def table3(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Table 2 in logarithms."""
+    return _table(3, "log", depths(), output, quick, beat="layers_64")
+
+
+def table4(output: Path, quick: bool = False) -> dict[str, Any]:
+    """The same as Table 1."""
+    return _table(4, "mean", regimes(), output, quick)
+
+
+def table5(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Table 4 in logarithms."""
+    return _table(5, "log", regimes(), output, quick)
+
+
+def table6(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Shared and distinct layers."""
+    return _table(6, "mean", sharing(), output, quick)
+
+
+def table7(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Table 6 in logarithms."""
+    return _table(7, "log", sharing(), output, quick)
+
+
+def table8(output: Path, quick: bool = False) -> dict[str, Any]:
+    """k-means of the tokens."""
+    return _table(8, "mean", rounded(), output, quick)
+
+
+def table9(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Table 8 in logarithms."""
+    return _table(9, "log", rounded(), output, quick)
+
+
+def table10(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Number of points: flow and k-means."""
+    return _sizes(10, "mean", output, quick)
+
+
+def table11(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Table 10 in logarithms."""
+    return _sizes(11, "log", output, quick)
+
+
+def regimes() -> Columns:
+    return {
+        "kmeans": scoring.kmeans,
+        "uniform_uniform": scoring.tokens(MAIN),
+        "uniform_unit": scoring.tokens(MAIN, regime="unit"),
+        "unit_uniform": scoring.tokens(UNIT, regime="uniform"),
+        "unit_unit": scoring.tokens(UNIT),
+    }
+
+
+def depths() -> Columns:
+    return {
+        "kmeans": scoring.kmeans,
+        "layers_16": scoring.tokens(MAIN, n_layers=16),
+        "layers_32": scoring.tokens(MAIN, n_layers=32),
+        "layers_64": scoring.tokens(MAIN, n_layers=64),
+        "no_flow": scoring.tokens(NO_FLOW),
+        "refined": scoring.refined(MAIN),
+        "refined_snr_estimated": scoring.refined(MAIN, snr_known=False),
+    }
+
+
+def sharing() -> Columns:
+    return {
+        "kmeans": scoring.kmeans,
+        "identical": scoring.tokens(MAIN),
+        "unit": scoring.tokens(UNIT),
+        "distinct": scoring.tokens(DISTINCT),
+    }
+
+
+def rounded() -> Columns:
+    return {
+        "kmeans": scoring.kmeans,
+        "layers_16": scoring.kmeans_of_tokens(MAIN, n_layers=16),
+        "layers_32": scoring.kmeans_of_tokens(MAIN, n_layers=32),
+        "layers_64": scoring.kmeans_of_tokens(MAIN, n_layers=64),
+        "no_flow": scoring.kmeans_of_tokens(NO_FLOW),
+    }
+
+
+def _table(
+    number: int, measure: str, columns: Columns, output: Path, quick: bool, beat: str | None = None
+) -> dict[str, Any]:
+    count, n_points = (20, 300) if quick else (1000, 1000)
+    record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": measure, "levels": {}}
+    for level, snr_db in document.LEVELS.items():
+        batches = scoring.instances(snr_db, n_points, count)
+        w2 = {name: scoring.score(column, batches) for name, column in columns.items() if column is not None}
+        record["levels"][level] = _row(w2, {n: v[level] for n, v in document.TABLES[number].items()}, columns)
+        if beat is not None and "refined" in w2:
+            record["levels"][level]["refined"]["target"] = document.TABLES[number][beat][level]
+    return _finish(number, record, output, quick)
+
+
+def _sizes(number: int, measure: str, output: Path, quick: bool) -> dict[str, Any]:
+    count, sizes = (10, (100, 300)) if quick else (1000, SIZES)
+    record: dict[str, Any] = {"sizes": list(sizes), "instances": count, "measure": measure, "levels": {}}
+    flow = scoring.tokens(MAIN)
+    for level, snr_db in document.LEVELS.items():
+        row: dict[str, Any] = {}
+        for n_points in sizes:
+            batches = scoring.instances(snr_db, n_points, count)
+            names = {f"flow_{n_points}": flow, f"kmeans_{n_points}": scoring.kmeans}
+            w2 = {name: scoring.score(column, batches) for name, column in names.items() if column is not None}
+            theirs = {n: v[level] for n, v in document.TABLES[number].items() if n in names}
+            row |= _row(w2, theirs, names, against=f"kmeans_{n_points}")
+        record["levels"][level] = row
+    return _finish(number, record, output, quick)
+
+
+def _row(
+    w2: dict[str, np.ndarray], document_row: dict[str, float], columns: Columns, against: str = "kmeans"
+) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name in columns:
+        entry: dict[str, Any] = {"document": document_row.get(name)}
+        if name in w2:
+            entry |= {**scoring.summary(w2[name]), "against_kmeans": scoring.paired(w2[name], w2[against])}
+        row[name] = entry
+    return row
+
+
+def _finish(number: int, record: dict[str, Any], output: Path, quick: bool) -> dict[str, Any]:
+    write(record, f"table{number}", output, quick)
+    pictures.draw_table(record, f"Table {number}", output / f"table{number}.png")
+    return record
