@@ -1,5 +1,5 @@
 """Shipped weights: one safetensors file and one card (JSON) per network, and their one loader."""
 
-from coterie.checkpoints.store import available, card, load, save
+from coterie.checkpoints.store import SHELF, available, card, load, save
 
-__all__ = ["available", "card", "load", "save"]
+__all__ = ["SHELF", "available", "card", "load", "save"]

@@ -14,10 +14,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from coterie import checkpoints
 from coterie.data.mixtures import MixturePrior, sample_mixtures
 from coterie.flow.model import FlowConfig, MeasureFlow
 from coterie.metrics import own_center_error, squared_w2
-from coterie.training import Progress, TrainingConfig, train
+from coterie.training import STATE_FILE, Progress, TrainingConfig, load_average, train
 
 
 @dataclass(frozen=True)
@@ -103,3 +104,29 @@ def main(
     average = train(task, run.training, directory, resume=resume, start_from=start_from, on_progress=on_progress)
     average.eval()
     return average  # type: ignore[return-value]
+
+
+def ship(config: Path, directory: Path, name: str, scores: dict[str, Any], shelf: Path = checkpoints.SHELF) -> Path:
+    """Put the averaged weights of the run in ``directory`` on the shelf of shipped networks, with their card."""
+    run = FlowRun.from_json(config)
+    network = MeasureFlow(run.model)
+    state = torch.load(Path(directory) / STATE_FILE, weights_only=True)
+    steps = load_average(Path(directory) / STATE_FILE, network)
+    about = {
+        "name": name,
+        "kind": "flow",
+        "about": f"Measure flow for {run.prior.dims[0]} to {run.prior.dims[1]} dimensions, "
+        f"{run.model.n_layers} layers, {run.model.regime} flow speed",
+        "config": run.model.to_dict(),
+        "data": {"synthetic": "spherical Gaussian mixtures, fresh every step", **asdict(run.prior)},
+        "training": {
+            "steps": steps,
+            "cpu_seconds": round(state["cpu_seconds"]),
+            "weights": sum(p.numel() for p in network.parameters()),
+            "settings": asdict(run.training),
+            "stages": [asdict(stage) for stage in run.stages],
+        },
+        "scores": scores,
+        "licence": "BSD-3-Clause",
+    }
+    return checkpoints.save(network, about, shelf)

@@ -97,12 +97,14 @@ def draw_curves(record: dict[str, Any], title: str, path: Path) -> None:
 
 
 def _scatter(axis: Axes, points: Any, **style: Any) -> None:
-    axis.scatter(*np.array(points).T, linewidths=0, **style)
+    x, y = np.array(points).T
+    axis.scatter(x, y, linewidths=0, **style)
     axis.set_aspect("equal")
 
 
 def _stars(axis: Axes, centers: Any) -> None:
-    axis.scatter(*np.array(centers).T, marker="*", s=90, c="white", edgecolors="black", linewidths=0.9, zorder=3)
+    x, y = np.array(centers).T
+    axis.scatter(x, y, marker="*", s=90, c="white", edgecolors="black", linewidths=0.9, zorder=3)
 
 
 def draw_figure1(record: dict[str, Any], path: Path) -> None:
