@@ -112,7 +112,7 @@ def rounded() -> Columns:
 def _table(
     number: int, measure: str, columns: Columns, output: Path, quick: bool, beat: str | None = None
 ) -> dict[str, Any]:
-    count, n_points = (20, 300) if quick else (1000, 1000)
+    count, n_points = (4, 150) if quick else (1000, 1000)
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": measure, "levels": {}}
     for level, snr_db in document.LEVELS.items():
         batches = scoring.instances(snr_db, n_points, count)
@@ -124,7 +124,7 @@ def _table(
 
 
 def _sizes(number: int, measure: str, output: Path, quick: bool) -> dict[str, Any]:
-    count, sizes = (10, (100, 300)) if quick else (1000, SIZES)
+    count, sizes = (4, (100, 200)) if quick else (1000, SIZES)
     record: dict[str, Any] = {"sizes": list(sizes), "instances": count, "measure": measure, "levels": {}}
     flow = scoring.tokens(MAIN)
     for level, snr_db in document.LEVELS.items():

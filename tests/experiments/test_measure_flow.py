@@ -1,0 +1,35 @@
+import json
+
+import numpy as np
+import pytest
+
+from coterie.experiments import measure_flow
+from coterie.experiments.measure_flow import document, scoring
+
+
+@pytest.mark.parametrize("name", ["table2", "table11", "figure1", "figure6", "figure8"])
+def test_quick_runs_write_json_and_a_picture(tmp_path, name):
+    record = getattr(measure_flow, name)(tmp_path, quick=True)
+    assert json.loads((tmp_path / f"{name}.json").read_text()) == json.loads(json.dumps(record))
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    assert record["command"] == f"coterie reproduce flow/{name} --quick"
+
+
+def test_every_table_of_the_document_has_a_function():
+    assert set(document.TABLES) == set(range(1, 12))
+    assert all(f"table{number}" in measure_flow.__all__ for number in document.TABLES)
+
+
+def test_kmeans_column_agrees_with_the_documents_within_noise():
+    batches = scoring.instances(10.0, 1000, 100)
+    ours = scoring.summary(scoring.score(scoring.kmeans, batches))
+    assert abs(ours["log"] - document.TABLES[3]["kmeans"]["moderate"]) < 4 * ours["log_se"]
+
+
+def test_paired_differences_have_the_sign_of_the_better():
+    rng = np.random.default_rng(0)
+    b = rng.exponential(size=500)
+    found = scoring.paired(0.5 * b, b)
+    assert found["log"] == pytest.approx(np.log(0.5))
+    assert found["mean"] < -3 * found["mean_se"]
+    assert found["share_better"] == 1

@@ -1,0 +1,45 @@
+import pytest
+import torch
+
+from coterie.data.mixtures import MixturePrior, sample_mixtures
+from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, refine
+
+
+def test_tokens_at_a_few_places_become_those_places():
+    places = torch.tensor([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0]])
+    labels = torch.tensor([0] * 50 + [1] * 30 + [2])
+    tokens = places[labels] + 0.01 * torch.randn(81, 2, generator=torch.Generator().manual_seed(0))
+    atoms = merge_tokens(tokens[None], torch.tensor([0.5]))
+    order = atoms.weights_BK[0].argsort(descending=True)
+    torch.testing.assert_close(atoms.weights_BK[0][order] * 81, torch.tensor([50.0, 30.0, 1.0]))
+    torch.testing.assert_close(atoms.centers_BKD[0][order], places, atol=0.03, rtol=0)
+
+
+def test_merged_atoms_keep_mass_and_mean():
+    tokens = torch.randn(3, 200, 2, generator=torch.Generator().manual_seed(1))
+    atoms = merge_tokens(tokens, torch.tensor([0.1, 0.5, 100.0]))
+    torch.testing.assert_close(atoms.weights_BK.sum(1), torch.ones(3))
+    mean = (atoms.weights_BK[..., None] * atoms.centers_BKD).sum(1)
+    torch.testing.assert_close(mean, tokens.mean(1), atol=1e-5, rtol=0)
+    assert (atoms.weights_BK[2] > 0).sum() == 1
+
+
+def test_em_steps_raise_the_likelihood_and_leave_padding_alone():
+    data = sample_mixtures(MixturePrior(clusters=(3, 5), snr_db=(8.0, 8.0)), 4, 300, torch.Generator().manual_seed(2))
+    points = data.points_BND.double()
+    var = data.var_B.double()
+    atoms = Atoms(data.centers_BKD.double() + 0.3, data.weights_BK.double())
+    before = log_joint(points, atoms, var).logsumexp(-1).mean(1)
+    for _ in range(5):
+        atoms = refine(points, atoms, var, 1)
+        after = log_joint(points, atoms, var).logsumexp(-1).mean(1)
+        assert (after >= before - 1e-12).all()
+        before = after
+    assert ((atoms.weights_BK == 0) == (data.weights_BK == 0)).all()
+    assert torch.isfinite(atoms.centers_BKD).all()
+
+
+def test_the_variance_that_an_snr_implies_is_the_noises():
+    data = sample_mixtures(MixturePrior(snr_db=(12.0, 12.0)), 50, 4000, torch.Generator().manual_seed(3))
+    ratio = noise_variance(data.points_BND, data.snr_db_B) / data.var_B
+    assert ratio.mean().item() == pytest.approx(1, abs=0.02)
