@@ -1,0 +1,31 @@
+"""The command line: parse, call, print. Results go to standard output, everything else to standard error.
+
+Heavy imports happen inside the commands, so that ``coterie --help`` answers at once.
+"""
+
+import sys
+
+import typer
+
+from coterie.cli import research, tables
+from coterie.cli.base import MISUSE, app, complain
+
+__all__ = ["app", "main", "research", "tables"]
+
+
+def main() -> None:
+    """Entry point. A wrong option is one line as well, instead of a box."""
+    try:
+        code = app(standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        complain("stopped")
+        code = 130
+    except Exception as error:
+        describe = getattr(error, "format_message", None)
+        if describe is None:
+            raise
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context is not None else "coterie"
+        complain(f"{describe()} See {where} --help")
+        code = MISUSE
+    sys.exit(code if isinstance(code, int) else 0)

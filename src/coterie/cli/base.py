@@ -1,0 +1,81 @@
+"""The one application that all commands join, and how it treats what a user got wrong."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from coterie import __version__
+
+MISUSE = 2
+
+
+class Refused(Exception):
+    """Something that the user has to change. The message says what."""
+
+
+class Commands(TyperGroup):
+    """Turns what a user got wrong into one line on standard error and exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Refused as error:
+            complain(error)
+            raise typer.Exit(MISUSE) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Cluster tables by attention: k-means and its relatives, exact, from the command line.",
+    epilog="Start here: [bold]coterie demo[/], then [bold]coterie cluster YOUR.csv --scale --plot clusters.png[/]",
+)
+
+
+def complain(message: object) -> None:
+    print("coterie:", " ".join(str(message).split()), file=sys.stderr)
+
+
+@contextmanager
+def user_errors(*more: type[Exception]) -> Iterator[None]:
+    """Errors whose messages are written for users, whatever room they come from."""
+    from coterie.data.tables import TableError
+    from coterie.files import OutputError
+    from coterie.tabular import SettingError
+
+    kinds: tuple[type[Exception], ...] = (TableError, OutputError, SettingError, *more)
+    try:
+        yield
+    except kinds as error:
+        raise Refused(str(error)) from error
+
+
+def make_folder(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"The folder {folder} cannot be made ({error.strerror}): choose another with --output") from error
+    return folder
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"coterie {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,239 @@
+"""What the command line says: progress on standard error, results on standard output, for people or as JSON."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from coterie.data.tables import numeric_matrix
+from coterie.selection import Choice, on_sphere
+from coterie.tabular import ClusterSummary, TableModel
+
+SHOWN_COLUMNS = 6
+SPREAD_LIMIT = 30.0
+
+
+@dataclass
+class Clustering:
+    """Everything that there is to tell about one run."""
+
+    file: str
+    algorithm: str
+    rows: int
+    model: TableModel
+    summaries: list[ClusterSummary]
+    choice: Choice | None
+    seed: int
+    seconds: float
+    notes: list[str]
+    files: dict[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A turning wheel while something without a known length goes on."""
+    with Console(stderr=True).status(escape(what)):
+        yield
+
+
+@contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar; each call of what it yields is one step."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=total == 1 or not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda: progress.advance(task)
+
+
+def spread_notes(frame: Any, model: TableModel) -> list[str]:
+    """A word of warning where one unscaled column outweighs all others."""
+    names = list(model.columns.names)
+    if model.columns.scale is not None or len(names) < 2 or on_sphere(model.estimator):
+        return []
+    matrix, _ = numeric_matrix(frame, names)
+    deviation = matrix.std(axis=0, dtype=np.float64)
+    varying = deviation > 0
+    if varying.sum() < 2:
+        return []
+    order = np.flatnonzero(varying)[np.argsort(-deviation[varying])]
+    ratio = deviation[order[0]] / deviation[order[1:]].max()
+    total = deviation[order[0]] ** 2 / (deviation**2).sum()
+    if ratio < SPREAD_LIMIT and total < 0.95:
+        return []
+    return [
+        f"the column {names[order[0]]!r} holds {total:.1%} of all variance and decides the clusters nearly alone: "
+        "add --scale to let every column count alike"
+    ]
+
+
+def choice_notes(choice: Choice | None) -> list[str]:
+    if choice is None or not choice.at_edge:
+        return []
+    return [f"{choice.k} is the largest number that was tried: a wider range may hold a better one"]
+
+
+def tell(done: Clustering, as_json: bool) -> None:
+    """The result of ``coterie cluster``."""
+    done.notes.extend(choice_notes(done.choice))
+    if as_json:
+        print(json.dumps(_document(done), allow_nan=False))
+        return
+    for note in done.notes:
+        print(f"note: {note}", file=sys.stderr)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    estimator = done.model.estimator
+    columns = done.model.columns
+    kind = f"{len(columns.names)} columns" if len(columns.names) > 1 else f"column {escape(columns.names[0])}"
+    scaled = ", scaled" if columns.scale is not None else ""
+    console.print(f"[bold]{escape(done.file)}[/]: {done.rows:,} rows, {kind}{scaled}", highlight=False)
+    if done.choice is not None:
+        console.print(candidates_table(done.choice))
+    console.print(clusters_table(done.summaries, f"{estimator.n_clusters} clusters by {done.algorithm}"))
+    console.print(
+        f"inertia {estimator.inertia_:.6g}{' (scaled)' if scaled else ''}, {estimator.n_iter_} iterations, "
+        f"seed {done.seed}, {done.seconds:.2f} s",
+        highlight=False,
+    )
+    tell_files(console, done.files)
+
+
+def tell_files(console: Console, files: dict[str, str]) -> None:
+    for what, path in files.items():
+        console.print(f"{what:>7} → {escape(path)}", highlight=False, soft_wrap=True)
+
+
+def candidates_table(choice: Choice) -> Table:
+    table = Table(title=f"How many clusters, by {choice.criterion}", title_justify="left", box=None, pad_edge=False)
+    for title in ("clusters", "inertia", choice.criterion, ""):
+        table.add_column(title, justify="left" if title == "" else "right")
+    for one in choice.candidates:
+        error = f" ± {one.score_error:.3f}" if one.score_error else ""
+        mark, style = ("← chosen", "bold") if one.k == choice.k else ("", "")
+        table.add_row(str(one.k), f"{one.inertia:.6g}", f"{one.score:.4g}{error}", mark, style=style)
+    return table
+
+
+def clusters_table(summaries: list[ClusterSummary], title: str) -> Table:
+    """Centres in the table's own units; where there are many columns, those in which a cluster stands out."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("cluster", justify="right")
+    table.add_column("rows", justify="right")
+    table.add_column("share", justify="right")
+    names = list(summaries[0].center)
+    few = len(names) <= SHOWN_COLUMNS
+    for name in names if few else ["stands out by (value, standard deviations from the mean)"]:
+        table.add_column(escape(name), justify="right" if few else "left", overflow="fold")
+    for one in summaries:
+        label = "outliers" if one.label < 0 else str(one.label)
+        if few:
+            cells = [f"{value:.4g}" for value in one.center.values()]
+        else:
+            cells = [
+                ", ".join(
+                    f"{escape(name)} {one.center[name]:.4g} ({one.deviation[name]:+.1f})" for name in one.distinctive()
+                )
+            ]
+        table.add_row(label, f"{one.size:,}", f"{one.share:.1%}", *cells, style="dim" if one.label < 0 else "")
+    return table
+
+
+def _document(done: Clustering) -> dict[str, Any]:
+    estimator, columns, choice = done.model.estimator, done.model.columns, done.choice
+    return {
+        "file": done.file,
+        "rows": done.rows,
+        "columns": list(columns.names),
+        "scaled": columns.scale is not None,
+        "algorithm": done.algorithm,
+        "n_clusters": int(estimator.n_clusters),
+        "seed": done.seed,
+        "inertia": float(estimator.inertia_),
+        "iterations": int(estimator.n_iter_),
+        "seconds": round(done.seconds, 4),
+        "clusters": [_cluster_entry(one) for one in done.summaries if one.label >= 0],
+        "outliers": sum(one.size for one in done.summaries if one.label < 0),
+        "choice": None
+        if choice is None
+        else {
+            "criterion": choice.criterion,
+            "candidates": [
+                {"n_clusters": one.k, "inertia": one.inertia, "score": one.score if np.isfinite(one.score) else None}
+                for one in choice.candidates
+            ],
+        },
+        "files": done.files,
+        "notes": done.notes,
+    }
+
+
+def _cluster_entry(one: ClusterSummary) -> dict[str, Any]:
+    return {"label": one.label, "rows": one.size, "share": one.share, "center": one.center}
+
+
+def tell_prediction(
+    model: str, file: str, table_model: TableModel, labels: np.ndarray, output: Path | None, as_json: bool
+) -> None:
+    """The result of ``coterie predict``."""
+    counts = {label: int((labels == label).sum()) for label in range(table_model.estimator.n_clusters)}
+    outliers = int((labels < 0).sum())
+    files = {} if output is None else {"labels": str(output)}
+    if as_json:
+        rows = [{"label": label, "rows": count, "share": count / len(labels)} for label, count in counts.items()]
+        document = {
+            "model": model, "file": file, "rows": len(labels), "clusters": rows, "outliers": outliers, "files": files,
+        }  # fmt: skip
+        print(json.dumps(document))
+        return
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    table = Table(
+        title=f"{escape(file)}: {len(labels):,} rows in the clusters of {escape(model)}", title_justify="left"
+    )
+    for title in ("cluster", "rows", "share"):
+        table.add_column(title, justify="right")
+    for label, count in counts.items():
+        table.add_row(str(label), f"{count:,}", f"{count / len(labels):.1%}")
+    if outliers:
+        table.add_row("outliers", f"{outliers:,}", f"{outliers / len(labels):.1%}", style="dim")
+    console.print(table)
+    tell_files(console, files)
+
+
+@contextmanager
+def training() -> Iterator[Callable[[int, int, float, float], None]]:
+    """A bar with the loss and the time left, on a terminal; elsewhere a line now and then."""
+    console = Console(stderr=True)
+    columns = (TextColumn("step"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("")
+
+        def show(step: int, steps: int, loss: float, seconds_left: float) -> None:
+            text = f"loss {loss:.4g}, {seconds_left / 60:.0f} min left"
+            progress.update(task, completed=step, total=steps, description=text)
+            if not console.is_terminal:
+                print(f"step {step} of {steps}: {text}", file=sys.stderr)
+
+        yield show
+
+
+def tell_models(cards: list[dict[str, Any]]) -> None:
+    """The result of ``coterie models``."""
+    if not cards:
+        print("No networks are shipped with this version.")
+        return
+    table = Table()
+    for title in ("name", "kind", "size", "about", "licence"):
+        table.add_column(title, overflow="fold")
+    for card in cards:
+        size = f"{card['bytes'] / 2**20:.1f} MB" if "bytes" in card else ""
+        table.add_row(*(escape(str(x)) for x in (card["name"], card["kind"], size, card["data"], card["licence"])))
+    Console(width=None if sys.stdout.isatty() else 120).print(table)

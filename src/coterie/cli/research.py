@@ -1,0 +1,97 @@
+"""Commands for people with a question: reproduce a document's numbers, train networks, list what is shipped."""
+
+import difflib
+import time
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coterie.cli.base import Refused, app, make_folder, user_errors
+
+TRAINABLE = ("flow", "incontext", "generative", "zeroshot")
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="As in kmeans/figure3; without it, the names are listed.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version that takes seconds.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FOLDER", help="Default: results, or results/quick for --quick."),
+    ] = None,
+) -> None:
+    """Run a table or a figure of one of the papers again, and write its JSON and pictures.
+
+    [bold]Examples[/]
+
+    \b
+    coterie reproduce                  lists the names
+    coterie reproduce kmeans/figure3
+    coterie reproduce kmeans --quick   all of one paper, small
+    """
+    from coterie import experiments
+    from coterie.cli import console
+
+    if name is None:
+        print("\n".join(experiments.available()))
+        return
+    with user_errors(experiments.UnknownExperiment):
+        found = experiments.find(name)
+    output = output or Path("results/quick" if quick else "results")
+    for one, run in found.items():
+        folder = make_folder(output / one.partition("/")[0])
+        started, before = time.perf_counter(), time.time()
+        with console.working(f"Running {one}"):
+            run(folder, quick)
+        print(f"{one}: {time.perf_counter() - started:.1f} s")
+        for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_mtime >= before - 1):
+            print(f"  {path}")
+
+
+@app.command()
+def train(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which network: flow.")],
+    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run, as a JSON file.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the log and the state.")],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the state in that folder.")] = False,
+) -> None:
+    """Train a network from a JSON file. A run that was stopped goes on with --resume, as if it never had been.
+
+    [bold]Example[/]
+
+    \b
+    coterie train flow --config flow.json --output runs/flow
+    coterie train flow --config flow.json --output runs/flow --resume
+    """
+    from coterie.cli import console
+
+    known = [one for one in TRAINABLE if find_spec(f"coterie.{one}") and find_spec(f"coterie.{one}.train")]
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise Refused(f"There is no network {name!r} to train.{hint} Known are {', '.join(known) or 'none'}.")
+    if not config.is_file():
+        raise Refused(f"There is no file {config}: --config names the JSON file that describes the run.")
+    make_folder(output)
+    with console.training() as show:
+
+        def on_progress(progress: Any) -> None:
+            show(progress.step, progress.steps, progress.loss, progress.cpu_seconds_left)
+
+        with user_errors(ValueError, KeyError, TypeError, FileNotFoundError):
+            import_module(f"coterie.{name}.train").main(config, output, resume=resume, on_progress=on_progress)
+    print(f"{name}: the log and the state are in {output}")
+
+
+@app.command()
+def models() -> None:
+    """List the networks that come with the package."""
+    from coterie import checkpoints
+    from coterie.cli import console
+
+    console.tell_models(checkpoints.available())

@@ -1,0 +1,255 @@
+"""Commands for people with a table: cluster, predict, demo."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coterie.cli.base import Refused, app, make_folder, user_errors
+
+
+def _option(panel: str | None, *names: str, **settings: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, **settings)
+
+
+WRITTEN, TUNING = "What to write", "Fine tuning"
+Table = Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .npy table, one row a point.")]
+K = Annotated[str, _option(None, "--clusters", "-k", metavar="K", help="A number, as in 5, or a range, as in 2..12.")]
+Algorithm = Annotated[str, _option(None, "--algorithm", "-a", metavar="NAME", help="One of the names above.")]
+Columns = Annotated[str | None, _option(None, "--columns", "-c", metavar="A,B", help="Columns to use. Default: all.")]
+Exclude = Annotated[str | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns to leave out.")]
+Scale = Annotated[bool, _option(None, "--scale", help="Bring every column to mean 0 and deviation 1.")]
+Criterion = Annotated[str, _option(None, metavar="NAME", help="Chooses from a range, by one of the names above.")]
+Header = Annotated[
+    bool | None, _option(None, "--header/--no-header", help="Whether line 1 names the columns.", show_default=False)
+]
+Labels = Annotated[
+    Path | None,
+    _option(WRITTEN, "--output", "-o", metavar="FILE", help="Each row's cluster: .csv, .tsv, .parquet or .npy."),
+]
+WithData = Annotated[bool, _option(WRITTEN, "--with-data", help="In --output, the table's own columns too.")]
+Plot = Annotated[Path | None, _option(WRITTEN, "--plot", "-p", metavar="FILE", help="A picture of the clusters: .png.")]
+Save = Annotated[Path | None, _option(WRITTEN, "--save", "-s", metavar="FILE", help="The model, for coterie predict.")]
+Json = Annotated[bool, _option(WRITTEN, "--json", help="Print one JSON document and nothing else.")]
+Trim = Annotated[float | None, _option(TUNING, metavar="SHARE", help="trimmed: rows to leave out. Default: 0.05.")]
+Gamma = Annotated[
+    float | None, _option(TUNING, metavar="X", help="soft, robust: the larger, the harder. Default: by data.")
+]
+Starts = Annotated[int, _option(TUNING, metavar="N", min=1, help="Starts to try; the best is kept.")]
+MaxIter = Annotated[int, _option(TUNING, metavar="N", min=1, help="Most iterations of a start.")]
+Seed = Annotated[int, _option(TUNING, metavar="N", min=0, help="The same seed gives the same clusters.")]
+
+
+@app.command()
+def cluster(
+    file: Table,
+    clusters: K = "2..10",
+    algorithm: Algorithm = "kmeans",
+    columns: Columns = None,
+    exclude: Exclude = None,
+    scale: Scale = False,
+    criterion: Criterion = "silhouette",
+    header: Header = None,
+    output: Labels = None,
+    with_data: WithData = False,
+    plot: Plot = None,
+    save: Save = None,
+    as_json: Json = False,
+    trim: Trim = None,
+    gamma: Gamma = None,
+    n_init: Starts = 10,
+    max_iter: MaxIter = 300,
+    seed: Seed = 0,
+) -> None:
+    """Find clusters in a table.
+
+    Without -k the number of clusters is chosen from 2 to 10. Scale the columns (--scale) when their units differ.
+
+    [bold]Algorithms[/]
+
+    \b
+    kmeans     compact clusters; start with this one
+    trimmed    leaves out the farthest rows; outliers get the label -1
+    robust     keeps all rows, but far ones count little
+    soft       overlapping clusters
+    spherical  clusters of directions: texts, embeddings
+    medoids    centres are rows of the table
+
+    [bold]Criteria that choose from a range[/]
+
+    \b
+    silhouette         a row is near its own cluster and far from the next
+    calinski-harabasz  variance between clusters over variance within
+    davies-bouldin     no two clusters are alike
+    gap                inertia against structureless data; can answer 1
+
+    [bold]Examples[/]
+
+    \b
+    coterie cluster points.csv --output labels.csv
+    coterie cluster wine.csv -k 3 --exclude cultivar --scale --plot wine.png
+    coterie cluster shop.parquet -k 2..12 -c age,income --scale --save shop.model
+    coterie cluster sensors.npy -k 5 --algorithm trimmed --trim 0.1 --json
+    """
+    from coterie.cli import console
+    from coterie.data.tables import read_table
+    from coterie.tabular import Columns as ChosenColumns
+    from coterie.tabular import TableModel, fit_table, make_estimator, summarise
+
+    started = time.perf_counter()
+    wanted = _numbers(clusters)
+    if columns is not None and exclude is not None:
+        raise Refused("--columns and --exclude say the same thing in two ways: give one of them.")
+    with user_errors():
+        _check_places(file, output, with_data, plot, save)
+        settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
+        estimator = make_estimator(algorithm, **settings)
+        with console.working(f"Reading {file.name}"):
+            frame = read_table(file, header=header)
+            names = _chosen_columns(frame, columns, exclude)
+            model = TableModel(estimator, ChosenColumns.of(frame, names, scale=scale))
+        wanted = _possible(wanted, len(frame), by_default=clusters == "2..10")
+    with user_errors(ValueError), console.counting("Trying numbers of clusters", len(wanted)) as advance:
+        fitted = fit_table(
+            model, frame, wanted, criterion=criterion, seed=seed, verbose=sys.stderr.isatty(), on_candidate=advance
+        )
+    done = console.Clustering(
+        file=str(file),
+        algorithm=algorithm,
+        rows=len(frame),
+        model=fitted.model,
+        summaries=summarise(fitted.model, frame, fitted.labels),
+        choice=fitted.choice,
+        seed=seed,
+        seconds=time.perf_counter() - started,
+        notes=console.spread_notes(frame, fitted.model) + list(fitted.warnings),
+    )
+    with user_errors():
+        _write(done, frame, fitted.labels, output, with_data, plot, save)
+    console.tell(done, as_json)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `coterie cluster --save MODEL` wrote.")],
+    file: Table,
+    output: Labels = None,
+    with_data: WithData = False,
+    header: Header = None,
+    as_json: Json = False,
+) -> None:
+    """Put the rows of another table into the clusters of a saved model.
+
+    Columns are found by name, and scaled as they were when the model was made.
+
+    [bold]Examples[/]
+
+    \b
+    coterie cluster january.csv -k 5 --scale --save shop.model
+    coterie predict shop.model february.csv --output february-labels.csv
+    """
+    from coterie.cli import console
+    from coterie.data.tables import read_table, write_labels
+    from coterie.tabular import TableModel
+
+    if output is not None and output.resolve() == model.resolve():
+        raise Refused(f"--output {output} would overwrite the model: choose another name.")
+    with user_errors(ValueError):
+        _check_places(file, output, with_data)
+        table_model = TableModel.load(model)
+        with console.working(f"Reading {file.name}"):
+            frame = read_table(file, header=header)
+        labels = table_model.predict(frame)
+        if output is not None:
+            write_labels(output, labels, frame if with_data else None)
+    console.tell_prediction(str(model), str(file), table_model, labels, output, as_json)
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures.")] = Path("demo"),
+) -> None:
+    """See what it does: a real table, and points with outliers. Takes seconds and writes pictures."""
+    from coterie.cli.demonstration import run
+
+    make_folder(output)
+    with user_errors():
+        run(output)
+
+
+def _numbers(text: str) -> list[int]:
+    """The numbers of clusters that ``-k`` asks for."""
+    first, dots, last = text.strip().partition("..")
+    try:
+        low = int(first)
+        high = int(last) if dots else low
+    except ValueError:
+        raise Refused(f"-k wants a number, as in 5, or a range, as in 2..12; got {text!r}") from None
+    if low < 1:
+        raise Refused(f"-k must be at least 1; got {text}")
+    if high < low:
+        raise Refused(f"-k {text} is an empty range: put the smaller number first, -k {high}..{low}")
+    return list(range(low, high + 1))
+
+
+def _possible(wanted: list[int], rows: int, *, by_default: bool) -> list[int]:
+    if by_default and rows >= 3:
+        return [k for k in wanted if k < rows]
+    if wanted[-1] > rows:
+        raise Refused(f"-k asks for {wanted[-1]} clusters, but the table has {rows} rows: take {rows} or fewer.")
+    return wanted
+
+
+def _chosen_columns(frame: Any, columns: str | None, exclude: str | None) -> list[str] | None:
+    from coterie.data.tables import all_but
+
+    def names(text: str) -> list[str]:
+        """A comma stands between names, unless the whole text is a name."""
+        known = list(frame.columns)
+        return [text] if text in known else [name if name in known else name.strip() for name in text.split(",")]
+
+    if exclude is not None:
+        return all_but(frame, names(exclude))
+    return None if columns is None else names(columns)
+
+
+def _check_places(
+    file: Path, output: Path | None, with_data: bool = False, plot: Path | None = None, save: Path | None = None
+) -> None:
+    """Everything that would go wrong when writing, found before the work begins."""
+    from coterie.data.tables import check_labels_place
+    from coterie.files import check_writable
+
+    taken = {file.resolve(): "the input"}
+    for option, path in (("--output", output), ("--plot", plot), ("--save", save)):
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise Refused(f"{option} {path} would overwrite {taken[path.resolve()]}: choose another name.")
+        taken[path.resolve()] = f"what {option} writes"
+    if output is not None:
+        check_labels_place(output, with_data=with_data)
+    elif with_data:
+        raise Refused("--with-data needs a place to write to: add --output labels.csv")
+    if plot is not None and plot.suffix.lower() != ".png":
+        raise Refused(f"{plot}: pictures are PNG files. Give a name that ends in .png")
+    for path in (plot, save):
+        if path is not None:
+            check_writable(path)
+
+
+def _write(
+    done: Any, frame: Any, labels: Any, output: Path | None, with_data: bool, plot: Path | None, save: Path | None
+) -> None:
+    from coterie.data.tables import write_labels
+    from coterie.tabular import draw
+
+    if output is not None:
+        done.files["labels"] = str(write_labels(output, labels, frame if with_data else None))
+    if plot is not None:
+        title = f"{Path(done.file).name}: {done.model.estimator.n_clusters} clusters by {done.algorithm}"
+        done.files["plot"] = str(draw(plot, done.model, frame, labels, title))
+    if save is not None:
+        done.files["model"] = str(done.model.save(save))

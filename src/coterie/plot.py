@@ -1,0 +1,316 @@
+"""Pictures of clusterings as PNG files. Nothing here opens a window or touches pyplot's global state."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from coterie.files import replacing
+
+# Okabe and Ito's colours, which people with any colour vision tell apart, without black and the pale yellow.
+# From the eighth cluster on the marker changes as well: colour and marker together name a cluster.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7A5195")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X")
+OUTLIER = "#777777"
+MAX_POINTS = 20_000
+DPI = 150
+_LEGEND_ROWS = 16
+
+
+@dataclass(frozen=True)
+class Run:
+    """One of several clusterings of the same points."""
+
+    title: str
+    labels: np.ndarray
+    centers: np.ndarray | None = None
+
+
+def save_clusters(
+    path: str | os.PathLike,
+    X: np.ndarray,
+    labels: np.ndarray,
+    centers: np.ndarray | None = None,
+    names: Sequence[str] | None = None,
+    title: str = "",
+) -> Path:
+    """A picture of the points in their clusters, and the centres.
+
+    One column is drawn as stacked histograms, two as they are, more by their two principal axes. Outliers (label -1)
+    are grey crosses. Of more than 20,000 points a sample is drawn, and the title says so.
+    """
+    view = _View(X, names)
+    figure = Figure(figsize=(8.0, 5.6), dpi=DPI, layout="constrained")
+    axes = figure.add_subplot()
+    if view.dims == 1:
+        _draw_histogram(axes, view, labels, centers)
+    else:
+        _draw_points(axes, view, labels, centers)
+        _frame(axes, view, centers)
+    _legend(axes, labels)
+    if view.note:
+        title = f"{title}\n{view.note}" if title else view.note
+    _text(axes.set_title(title, fontsize=12, loc="left"))
+    return _save(figure, path)
+
+
+def save_comparison(
+    path: str | os.PathLike,
+    X: np.ndarray,
+    runs: Sequence[Run],
+    names: Sequence[str] | None = None,
+    true_centers: np.ndarray | None = None,
+    window: tuple[float, float] | None = None,
+) -> Path:
+    """Several clusterings of the same points (two or more columns) side by side, in one frame of axes.
+
+    ``window`` cuts both axes to an interval; the points outside are counted in the corner.
+    """
+    view = _View(X, names)
+    figure = Figure(figsize=(4.6 * len(runs), 5.4), dpi=DPI, layout="constrained")
+    panels = figure.subplots(1, len(runs), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, run in zip(panels, runs):
+        _draw_points(axes, view, run.labels, None)
+        if run.centers is not None:
+            places, colors = view.place(run.centers), [_color(j) for j in range(len(run.centers))]
+            axes.scatter(*places.T, s=90, c=colors, edgecolors="black", linewidths=1.4, zorder=5, label="centre found")
+        if true_centers is not None:
+            places = view.place(true_centers)
+            axes.plot(*places.T, "+", color="black", markersize=20, markeredgewidth=1.4, label="true centre", zorder=6)
+        axes.set_box_aspect(1)
+        _text(axes.set_title(run.title, fontsize=12))
+        _frame(axes, view, None, window)
+    for axes in panels[1:]:
+        axes.set_ylabel("")
+    handles, legend_names = _unlike(panels)
+    if handles:
+        legend = figure.legend(handles, legend_names, loc="outside lower center", ncols=len(handles), frameon=False)
+        for name, handle in zip(legend_names, legend.legend_handles):
+            if handle is not None and name != "outlier":
+                handle.set(**({"markersize": 11} if name == "true centre" else {"facecolor": "white"}))
+    return _save(figure, path)
+
+
+def save_trajectory(
+    path: str | os.PathLike,
+    X: np.ndarray,
+    centers: np.ndarray,
+    objective: Sequence[float],
+    labels: np.ndarray | None = None,
+    names: Sequence[str] | None = None,
+    title: str = "",
+) -> Path:
+    """The paths of the centres (layers, k, d) over the points, and the objective beside them, layer by layer."""
+    centers = np.asarray(centers)
+    view = _View(X, names)
+    figure = Figure(figsize=(11.0, 4.8), dpi=DPI, layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    rows = view.rows
+    faint = "#9a9a9a" if labels is None else [_color(label) for label in labels[rows]]
+    left.scatter(*view.points.T, s=_size(len(rows)), c=faint, alpha=0.25, linewidths=0)
+    placed = view.place(centers.reshape(-1, centers.shape[-1])).reshape(*centers.shape[:2], -1)
+    for j in range(placed.shape[1]):
+        left.plot(*placed[:, j].T, "-", color="black", linewidth=1.2, zorder=4)
+        left.scatter(*placed[:, j].T, s=9, color="black", linewidths=0, zorder=4)
+        left.scatter(*placed[:1, j].T, s=50, facecolor="white", edgecolor="black", linewidths=1.2, zorder=5)
+        left.scatter(*placed[-1:, j].T, s=80, marker=_marker(j), color=_color(j), edgecolor="black", zorder=6)
+    left.scatter([], [], s=50, facecolor="white", edgecolor="black", label="start")
+    left.scatter([], [], s=80, facecolor="#cccccc", edgecolor="black", label="end")
+    left.legend(loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=2, frameon=False, borderaxespad=0.0)
+    _frame(left, view, None)
+    right.plot(range(len(objective)), objective, "o-", color=PALETTE[0], markersize=4)
+    right.set(xlabel="layer", ylabel="objective")
+    right.xaxis.set_major_locator(MaxNLocator(integer=True))
+    right.grid(alpha=0.25)
+    _tidy(right)
+    if title:
+        _text(figure.suptitle(title, fontsize=13))
+    return _save(figure, path)
+
+
+class _View:
+    """Where rows of X stand on the paper: their own columns, or two principal axes."""
+
+    def __init__(self, X: np.ndarray, names: Sequence[str] | None):
+        X = np.asarray(X)
+        n, d = X.shape
+        names = [f"x{i}" for i in range(d)] if names is None else [_short(name) for name in names]
+        self.rows = np.arange(n)
+        self.note = ""
+        if n > MAX_POINTS:
+            self.rows = np.sort(np.random.default_rng(0).choice(n, MAX_POINTS, replace=False))
+            self.note = f"{MAX_POINTS:,} of {n:,} points are drawn"
+        self.origin = np.zeros(d)
+        if d <= 2:
+            self.axes, self.titles = np.eye(d), names
+        else:
+            self._turn(X[self.rows].astype(np.float64))
+        self.dims = len(self.titles)
+        self.points = self.place(X[self.rows])
+
+    def _turn(self, X: np.ndarray) -> None:
+        self.origin = X.mean(axis=0)
+        _, values, axes = np.linalg.svd(X - self.origin, full_matrices=False)
+        variance = values**2
+        shares = variance / variance.sum() if variance.sum() > 0 else np.zeros_like(variance)
+        if len(axes) < 2:
+            axes, shares = np.vstack([axes, np.zeros_like(axes)]), np.append(shares, 0.0)
+        signs = np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])
+        self.axes = (axes[:2] * np.where(signs == 0, 1.0, signs)[:, None]).T
+        self.titles = [f"principal axis {i + 1} ({shares[i]:.0%} of the variance)" for i in range(2)]
+
+    def place(self, rows: np.ndarray) -> np.ndarray:
+        return (np.asarray(rows, dtype=np.float64) - self.origin) @ self.axes
+
+
+def _draw_points(axes: Any, view: _View, labels: np.ndarray, centers: np.ndarray | None) -> None:
+    shown = np.asarray(labels)[view.rows]
+    size = _size(len(shown))
+    alpha = 0.85 if len(shown) <= 2_000 else 0.5
+    for label in np.unique(shown[shown >= 0]):
+        where = view.points[shown == label]
+        axes.scatter(*where.T, s=size, c=_color(label), marker=_marker(label), alpha=alpha, linewidths=0)
+    outliers = view.points[shown < 0]
+    if len(outliers):
+        axes.scatter(*outliers.T, s=max(size, 16), c=OUTLIER, marker="x", linewidths=1.0, zorder=3, label="outlier")
+    if centers is not None:
+        for j, place in enumerate(view.place(centers)):
+            axes.text(
+                *place,
+                str(j),
+                fontsize=9,
+                fontweight="bold",
+                ha="center",
+                va="center",
+                zorder=7,
+                clip_on=True,
+                bbox={"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": _color(j), "linewidth": 2.0},
+            )
+
+
+def _draw_histogram(axes: Any, view: _View, labels: np.ndarray, centers: np.ndarray | None) -> None:
+    shown = np.asarray(labels)[view.rows]
+    values = view.points[:, 0]
+    groups = np.unique(shown)
+    edges = np.histogram_bin_edges(values, bins=min(60, max(10, int(np.sqrt(len(values))) * 2)))
+    colors = [OUTLIER if label < 0 else _color(label) for label in groups]
+    axes.hist([values[shown == label] for label in groups], bins=edges, stacked=True, color=colors)
+    if centers is not None:
+        for j, place in enumerate(view.place(centers)[:, 0]):
+            axes.axvline(place, color="black", linewidth=1.0, linestyle=":")
+            axes.annotate(
+                str(j),
+                (place, 1.0),
+                xycoords=("data", "axes fraction"),
+                xytext=(3, -11),
+                textcoords="offset points",
+                fontsize=9,
+                fontweight="bold",
+            )
+    _text(axes.set_xlabel(view.titles[0]))
+    axes.set_ylabel("points")
+    _tidy(axes)
+
+
+def _frame(axes: Any, view: _View, centers: np.ndarray | None, window: tuple[float, float] | None = None) -> None:
+    """Axis names, and limits that a few far outliers cannot spoil; what lies outside is counted in the corner."""
+    _text(axes.set_xlabel(view.titles[0]))
+    _text(axes.set_ylabel(view.titles[1]))
+    _tidy(axes)
+    if window is not None:
+        least, most = np.full(2, window[0]), np.full(2, window[1])
+    else:
+        least, most = _bulk(view.points if centers is None else np.vstack([view.points, view.place(centers)]))
+    axes.set_xlim(least[0], most[0])
+    axes.set_ylim(least[1], most[1])
+    outside = int(((view.points < least) | (view.points > most)).any(axis=1).sum())
+    if outside:
+        words = "1 point lies outside" if outside == 1 else f"{outside:,} points lie outside"
+        box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.0}
+        axes.text(0.99, 0.015, words, transform=axes.transAxes, ha="right", fontsize=8, color="#444444", bbox=box)
+
+
+def _bulk(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Limits around all points but those that lie far beyond the middle 98 percent."""
+    low, high = np.percentile(points, (1, 99), axis=0)
+    reach = np.where(high > low, high - low, 1.0)
+    near = ((points >= low - 1.5 * reach) & (points <= high + 1.5 * reach)).all(axis=1)
+    seen = points[near] if near.any() else points
+    least, most = seen.min(axis=0), seen.max(axis=0)
+    margin = 0.05 * np.where(most > least, most - least, 1.0)
+    return least - margin, most + margin
+
+
+def _legend(axes: Any, labels: np.ndarray) -> None:
+    """Every cluster with its colour, marker and size, outside the picture."""
+    found, counts = np.unique(labels, return_counts=True)
+    order = np.argsort(np.where(found < 0, np.iinfo(np.int64).max, found), kind="stable")
+    found, counts = found[order], counts[order]
+    limit = 3 * _LEGEND_ROWS
+    handles = []
+    for label, count in zip(found[:limit], counts[:limit]):
+        marker, color = ("x", OUTLIER) if label < 0 else (_marker(label), _color(label))
+        name = f"outliers ({count:,})" if label < 0 else f"{label} ({count:,})"
+        handles.append(axes.plot([], [], marker, color=color, label=name, markersize=7)[0])
+    if len(found) > limit:
+        handles.append(axes.plot([], [], " ", label=f"{len(found) - limit} more")[0])
+    axes.legend(
+        handles=handles,
+        title="cluster (points)",
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        borderaxespad=0.0,
+        ncols=-(-len(handles) // _LEGEND_ROWS),
+        frameon=False,
+        fontsize=9,
+        columnspacing=1.0,
+        handletextpad=0.3,
+    )
+
+
+def _unlike(panels: Sequence[Any]) -> tuple[list, list]:
+    """The named things of all panels, each once."""
+    seen: dict[str, Any] = {}
+    for axes in panels:
+        for handle, name in zip(*axes.get_legend_handles_labels()):
+            seen.setdefault(name, handle)
+    return list(seen.values()), list(seen)
+
+
+def _color(label: int) -> str:
+    return OUTLIER if label < 0 else PALETTE[int(label) % len(PALETTE)]
+
+
+def _marker(label: int) -> str:
+    return MARKERS[int(label) // len(PALETTE) % len(MARKERS)]
+
+
+def _size(n: int) -> float:
+    return float(np.clip(12_000 / max(n, 1), 4.0, 36.0))
+
+
+def _short(name: Any, limit: int = 40) -> str:
+    name = " ".join(str(name).split())
+    return name if len(name) <= limit else name[: limit - 1] + "…"
+
+
+def _text(text: Any) -> None:
+    """A user's words are words, not formulas between dollar signs."""
+    text.set_parse_math(False)
+
+
+def _tidy(axes: Any) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _save(figure: Figure, path: str | os.PathLike) -> Path:
+    with replacing(path) as temporary, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box
+        figure.savefig(temporary, format="png")
+    return Path(path)
