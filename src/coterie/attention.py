@@ -64,15 +64,20 @@ class Softmax:
 
 @dataclass(frozen=True)
 class Limiting:
-    """The softmax as gamma → ∞: all weight on the best key. Tied keys share it, or the first of them takes it."""
+    """The softmax as gamma → ∞: all weight on the best key. Tied keys share it, or the first of them takes it.
+
+    Keys that score within ``rounding`` of the best count as tied: 0 is the mathematics, a little more forgives matrices
+    that round.
+    """
 
     ties: Literal["share", "first"] = "share"
+    rounding: float = 0.0
 
     def __call__(self, scores: Tensor, key_weight: Tensor | None = None) -> Tensor:
         if self.ties == "first":
             best = torch.zeros_like(scores).scatter_(-1, scores.argmax(-1, keepdim=True), 1.0)
         else:
-            best = (scores == scores.amax(-1, keepdim=True)).to(scores.dtype)
+            best = (scores >= scores.amax(-1, keepdim=True) - self.rounding).to(scores.dtype)
         return _times(best, key_weight)
 
 

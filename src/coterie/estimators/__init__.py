@@ -1,10 +1,21 @@
 """scikit-learn estimators, one a file."""
 
+from coterie.estimators.attention_clustering import AttentionClustering
 from coterie.estimators.kmeans import KMeans
+from coterie.estimators.kmedoids import KMedoids
 from coterie.estimators.persistence import load
 from coterie.estimators.robust_kmeans import RobustKMeans
 from coterie.estimators.soft_kmeans import SoftKMeans
 from coterie.estimators.spherical_kmeans import SphericalKMeans
 from coterie.estimators.trimmed_kmeans import TrimmedKMeans
 
-__all__ = ["KMeans", "RobustKMeans", "SoftKMeans", "SphericalKMeans", "TrimmedKMeans", "load"]
+__all__ = [
+    "AttentionClustering",
+    "KMeans",
+    "KMedoids",
+    "RobustKMeans",
+    "SoftKMeans",
+    "SphericalKMeans",
+    "TrimmedKMeans",
+    "load",
+]

@@ -69,8 +69,11 @@ class CenterClusterer(
         """
         X = check_rows(self, X, reset=True, accept_sparse=self._takes_sparse)
         weight = check_weights(X, sample_weight)
-        rows, weight = self._counted(self._on_domain(X), weight)
-        check_enough_rows(rows.shape[0], self.n_clusters)
+        kept = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
+        check_enough_rows(len(kept), self.n_clusters)
+        rows = self._on_domain(X)
+        if weight is not None and len(kept) < X.shape[0]:
+            rows, weight = rows[kept], weight[kept]
         random_state = check_random_state(self.random_state)
         n_init = self._n_runs()
         best: Result | None = None
@@ -81,8 +84,8 @@ class CenterClusterer(
                 if best is None or result.inertia < best.inertia:
                     best = result
             assert best is not None
-            self._keep(best)
-            if rows.shape[0] != X.shape[0]:
+            self._keep(best, kept)
+            if len(kept) < X.shape[0]:
                 self.labels_ = self._labels(self._on_domain(X))
             watch.close(vars(self))
         return self
@@ -101,13 +104,6 @@ class CenterClusterer(
             return scaled.astype(X.dtype).tocsr()
         length = np.linalg.norm(X, axis=1, keepdims=True)
         return X / np.where(length == 0, X.dtype.type(1), length)
-
-    @staticmethod
-    def _counted(X, weight):
-        """The rows that take part, and their weights."""
-        if weight is None or weight.all():
-            return X, weight
-        return X[weight > 0], weight[weight > 0]
 
     def _n_runs(self) -> int:
         if self.n_init == "auto":
@@ -148,7 +144,8 @@ class CenterClusterer(
     def _settings(self, X, weight, centers) -> Settings:
         return Settings()
 
-    def _keep(self, result: Result) -> None:
+    def _keep(self, result: Result, kept: np.ndarray) -> None:
+        """Set the fitted attributes. ``kept``: the rows of X that took part."""
         self.cluster_centers_ = result.centers
         self.labels_ = result.labels
         self.inertia_ = result.inertia
@@ -170,12 +167,13 @@ class CenterClusterer(
             device=self._device(),
         )
 
-    def _choose(self, X) -> tuple[np.ndarray, np.ndarray]:
-        """Every row's nearest centre and its cost there."""
+    def _choose(self, X, centers: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Every row's nearest centre (by default of the fitted ones) and its cost there."""
         fused = self._fused(X)
+        centers = self.cluster_centers_ if centers is None else centers
         with torch.no_grad():
-            centers = torch.as_tensor(self.cluster_centers_, dtype=fused.rows.dtype, device=fused.rows.device)
-            labels, cost = fused.choose(centers)
+            places = torch.as_tensor(centers, dtype=fused.rows.dtype, device=fused.rows.device)
+            labels, cost = fused.choose(places)
         return labels.cpu().numpy().astype(np.int32), cost.cpu().numpy()
 
     def _labels(self, X) -> np.ndarray:

@@ -104,8 +104,8 @@ class KMeans(CenterClusterer):
             return literal.run(_dense(X), centers, TABLE["lloyd"], **loop)
         return fused.run(X, centers, self._variant, Settings(), device=self._device(), **loop)
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
+    def _keep(self, result: Result, kept) -> None:
+        super()._keep(result, kept)
         if self.engine == "literal":
             self.trajectory_ = result.trajectory
 

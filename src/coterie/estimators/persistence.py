@@ -75,7 +75,7 @@ def load(path: str | os.PathLike) -> Any:
 
 
 def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
-    packed = {}
+    packed: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, np.ndarray) and value.dtype != object:
             tensors[f"{prefix}.{name}"] = np.ascontiguousarray(value)

@@ -1,6 +1,6 @@
 """How a fit tells of itself: a progress bar on standard error, and scikit-learn's callbacks where there are any."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,7 +28,7 @@ class Watch:
             self.context = estimator._init_callback_context(max_subtasks=n_runs)
             self.context.call_on_fit_task_begin(estimator=estimator, X=X)
 
-    def close(self, attributes: dict[str, Any]) -> None:
+    def close(self, attributes: Mapping[str, Any]) -> None:
         if self.context is not None:
             self.context.call_on_fit_task_end(
                 estimator=self.estimator, X=self.X, reconstruction_attributes=lambda: attributes
@@ -59,7 +59,7 @@ class Watch:
 class _Listener:
     def __init__(self, watch: Watch, task, context):
         self.watch, self.task, self.context = watch, task, context
-        self.labels = None
+        self.labels: np.ndarray | None = None
 
     def __call__(self, iteration: Iteration) -> bool:
         expectation = iteration.expectation

@@ -35,7 +35,7 @@ class SoftKMeans(CenterClusterer):
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features)
     weights_ : array of shape (n_clusters,)
-        Share of the total weight in each cluster.
+        The clusters' mixing weights; all equal unless ``mixing_weights``.
     gamma_ : float
         The inverse temperature that was used.
     labels_ : int32 array of shape (n_samples,)
@@ -96,18 +96,17 @@ class SoftKMeans(CenterClusterer):
             on_iteration=on_iteration,
         )
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
-        self.weights_ = result.weights
+    def _keep(self, result: Result, kept) -> None:
+        super()._keep(result, kept)
+        equal = np.full(self.n_clusters, 1.0 / self.n_clusters)
+        self.weights_ = equal if result.weights is None else result.weights
 
     def _shares(self, X) -> np.ndarray:
-        fused_ = self._fused(X, settings=Settings(gamma=self.gamma_))
-        kind = {"dtype": fused_.rows.dtype, "device": fused_.rows.device}
-        weights = torch.as_tensor(self.weights_, device=kind["device"]) if self.mixing_weights else None
-        state = Centers(torch.as_tensor(self.cluster_centers_, **kind), weights)
-        return (
-            torch.cat([fused_.shares(block, state)[0] for block in fused_.rows.blocks(self.n_clusters)]).cpu().numpy()
-        )
+        engine = self._fused(X, settings=Settings(gamma=self.gamma_))
+        device = engine.rows.device
+        places = torch.as_tensor(self.cluster_centers_, dtype=engine.rows.dtype, device=device)
+        state = Centers(places, torch.as_tensor(self.weights_, device=device))
+        return torch.cat([engine.shares(block, state)[0] for block in engine.rows.blocks(len(places))]).cpu().numpy()
 
     def _labels(self, X) -> np.ndarray:
         return self._shares(X).argmax(axis=1).astype(np.int32)

@@ -90,9 +90,9 @@ class TrimmedKMeans(CenterClusterer):
             on_iteration=on_iteration,
         )
 
-    def _keep(self, result: Result) -> None:
-        super()._keep(result)
-        self.threshold_ = result.limits
+    def _keep(self, result: Result, kept) -> None:
+        super()._keep(result, kept)
+        self.threshold_ = np.asarray(result.limits)
 
     def _attributes_during_fit(self, iteration: Iteration) -> dict:
         attributes = super()._attributes_during_fit(iteration)

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from coterie import em
+from coterie.attention import gumbel_noise
 from coterie.kmeans import engine, members
 from coterie.kmeans.engine import Centers
 from coterie.kmeans.refill import refill
@@ -81,6 +82,8 @@ class Fused:
         return self._share(state) if self.variant.points == "softmax" else self._assign(state)
 
     def m_step(self, state: Centers, expectation: Any) -> Centers:
+        if self.variant.centers == "gumbel":
+            return Centers(self._drawn(state, expectation))
         soft = isinstance(expectation, Shared)
         sums, counts = (expectation.sums, expectation.counts) if soft else self._means(state, expectation)
         filled = counts > 0
@@ -109,8 +112,21 @@ class Fused:
             weight = self.weight * inside
             objective = float((weight * cost.detach()).sum())
             return Assigned(torch.where(inside, chosen, -1), chosen, cost, weight, objective, limits)
-        weight = members.member_weights(self.variant.centers, chosen, cost, self.weight, k, settings)
+        weight = self.weight
+        if self.variant.centers != "gumbel":
+            weight = members.member_weights(self.variant.centers, chosen, cost, weight, k, settings)
         return Assigned(chosen, chosen, cost, weight, float((self.weight * cost.detach()).sum()))
+
+    def _drawn(self, state: Centers, assigned: Assigned) -> Tensor:
+        """One row a centre, drawn by Gumbel noise (Algorithm 6), centre by centre so that memory stays at O(n)."""
+        generator = self.settings.generator or torch.Generator().manual_seed(0)
+        drawn = []
+        for j, center in enumerate(state.places):
+            blocks = self.rows.blocks(1)
+            log_p = -torch.cat([self.cost(block, center.unsqueeze(0)).squeeze(1).double() for block in blocks])
+            log_p = log_p - 2.0 * self.settings.delta * (assigned.chosen != j) + self.weight.log()
+            drawn.append((log_p + gumbel_noise(log_p.shape, log_p, generator)).argmax())
+        return self.rows.x[torch.stack(drawn)]  # dense only
 
     def _means(self, state: Centers, assigned: Assigned) -> tuple[Tensor, Tensor]:
         k = len(state.places)
@@ -136,7 +152,7 @@ class Fused:
         return torch.from_numpy(new_sums).to(sums.device), torch.from_numpy(new_counts).to(sums.device)
 
     def shares(self, block: slice, state: Centers) -> tuple[Tensor, Tensor]:
-        """(b, k) responsibilities of soft k-means, and costs. A mixing weight is how often its centre counts as a key."""
+        """(b, k) responsibilities of soft k-means, and costs. A mixing weight is how often a centre counts as a key."""
         cost = self.cost(block, state.places)
         logits = -self.settings.gamma * cost
         if state.weights is not None:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from coterie import em
 from coterie.attention import Limiting, Normaliser
-from coterie.kmeans import engine
+from coterie.kmeans import engine, members
 from coterie.kmeans.engine import Centers
 from coterie.kmeans.refill import refill
 from coterie.kmeans.result import Result
@@ -91,7 +91,7 @@ class Literal:
     def __init__(self, X: np.ndarray, centers: np.ndarray, row: Row, settings: Settings, sample_weight=None):
         self.x = torch.as_tensor(np.array(X))
         c = torch.as_tensor(np.array(centers)).to(self.x)
-        self.row = row
+        self.row, self.settings = row, settings
         self.stream = Stream(row, self.x.shape[1], c.shape[0])
         first = {"encoder_cross": Limiting(ties="first")} if row.variant.points == "limiting" else {}
         self.layer = layer(row, self.x, c, settings, override=dict(first))
@@ -130,11 +130,15 @@ class Literal:
         new_counts = counts.double().numpy().copy()
         sums = places.double().numpy() * new_counts[:, None]
         if plain:  # the network left means of all points in the empty clusters: start from the true sums
-            members = torch.nn.functional.one_hot(labels, len(old)).double() * self.weight.double().unsqueeze(-1)
-            sums = (members.mT @ self.x.double()).numpy()
-        sq_distances = (self.x - old[labels]).square().sum(-1).double().numpy()
+            one_hot = torch.nn.functional.one_hot(labels, len(old)).double()
+            sums = ((one_hot * self.weight.double().unsqueeze(-1)).mT @ self.x.double()).numpy()
+        cost = (self.x - old[labels]).square().sum(-1).double()
+        weight = self.weight.double()
+        if self.row.variant.centers == "norm-max":  # a point that was trimmed is no place for a centre
+            limits = members.thresholds(labels, cost, weight, len(old), self.settings.keep, per_cluster=True)
+            labels = torch.where(cost <= limits[labels], labels, -1)
         fill = refill if plain else engine.fill_empty
-        fill(self.x.numpy(), labels.numpy(), sq_distances, sums, new_counts, self.weight.double().numpy())
+        fill(self.x.numpy(), labels.numpy(), cost.numpy(), sums, new_counts, weight.numpy())
         filled = torch.from_numpy(sums / np.where(new_counts > 0, new_counts, 1.0)[:, None])
         filled = torch.where(torch.from_numpy(new_counts > 0).unsqueeze(-1), filled, old.double())
         return (unit(filled) if self.row.form.spherical else filled).to(self.x.dtype)

@@ -19,5 +19,6 @@ class Result:
     n_iter: int
     converged: bool = True
     weights: np.ndarray | None = None  # (k,) mixing weights, where they are estimated
+    medoids: np.ndarray | None = None  # (k,) which rows the centres are, where they are rows
     limits: np.ndarray | None = None  # (k,) the largest cost that trimming kept
     trajectory: list = field(default_factory=list)  # (centers, assignments) layer by layer, where an engine keeps it

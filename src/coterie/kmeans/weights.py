@@ -172,7 +172,7 @@ def _gap(row: Row, x: Tensor, c: Tensor, settings: Settings) -> float:
     if row.variant.centers == "gumbel":
         return 2.0 * settings.delta
     radius_sq = max(float(x.square().sum(-1).max()), float(c.square().sum(-1).max()))
-    return 16.0 * radius_sq + 1600.0 / settings.gamma
+    return 16.0 * radius_sq + 1600.0 / (settings.trim_gamma or settings.gamma)
 
 
 def _normaliser(rule: str, settings: Settings, gap: float) -> Normaliser:
@@ -183,13 +183,14 @@ def _normaliser(rule: str, settings: Settings, gap: float) -> Normaliser:
         if settings.trim_gamma is not None:
             return attention.NormMax(settings.trim_gamma)
         return attention.NormMax(keep=settings.keep, gap=gap / 2)
-    return {
+    rules: dict[str, Normaliser] = {
         "limiting": attention.Limiting(),
         "softmax": attention.Softmax(settings.gamma),
         "linear": attention.Linear(),
         "sparsemax": attention.Sparsemax(settings.gamma),
         "top-k": attention.TopK(settings.top, settings.gamma),
-    }[rule]
+    }
+    return rules[rule]
 
 
 def rotated(built: Layer, rotation: Tensor) -> Layer:
