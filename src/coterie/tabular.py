@@ -31,14 +31,19 @@ class SettingError(ValueError):
     """An algorithm or a setting that does not exist. The message says what does."""
 
 
-def make_estimator(algorithm: str, **settings: Any) -> Any:
-    """The estimator of a short name. Settings that are None are left at their defaults."""
-    import coterie
-
+def check_algorithm(algorithm: str) -> None:
+    """Refuse a name that no algorithm has."""
     if algorithm not in ALGORITHMS:
         near = difflib.get_close_matches(algorithm.lower(), ALGORITHMS, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}? " if near else ""
         raise SettingError(f"There is no algorithm {algorithm!r}. {hint}Known are {', '.join(ALGORITHMS)}.")
+
+
+def make_estimator(algorithm: str, **settings: Any) -> Any:
+    """The estimator of a short name. Settings that are None are left at their defaults."""
+    import coterie
+
+    check_algorithm(algorithm)
     kind = getattr(coterie, ALGORITHMS[algorithm])
     given = {name: value for name, value in settings.items() if value is not None}
     unknown = sorted(set(given) - set(kind().get_params()))

@@ -96,7 +96,7 @@ def cluster(
     from coterie.cli import console
     from coterie.data.tables import read_table
     from coterie.tabular import Columns as ChosenColumns
-    from coterie.tabular import TableModel, fit_table, make_estimator, summarise
+    from coterie.tabular import TableModel, check_algorithm, fit_table, make_estimator, summarise
 
     started = time.perf_counter()
     wanted = _numbers(clusters)
@@ -104,13 +104,14 @@ def cluster(
         raise Refused("--columns and --exclude say the same thing in two ways: give one of them.")
     with user_errors():
         _check_places(file, output, with_data, plot, save)
-        settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
-        estimator = make_estimator(algorithm, **settings)
+        check_algorithm(algorithm)
         with console.working(f"Reading {file.name}"):
             frame = read_table(file, header=header)
             names = _chosen_columns(frame, columns, exclude)
-            model = TableModel(estimator, ChosenColumns.of(frame, names, scale=scale))
+            chosen = ChosenColumns.of(frame, names, scale=scale)
         wanted = _possible(wanted, len(frame), by_default=clusters == "2..10")
+        settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
+        model = TableModel(make_estimator(algorithm, **settings), chosen)
     with user_errors(ValueError), console.counting("Trying numbers of clusters", len(wanted)) as advance:
         fitted = fit_table(
             model, frame, wanted, criterion=criterion, seed=seed, verbose=sys.stderr.isatty(), on_candidate=advance

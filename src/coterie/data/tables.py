@@ -160,17 +160,19 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def _read_npy(path: Path) -> pd.DataFrame:
+    with open(path, "rb") as file:
+        if file.read(6) != b"\x93NUMPY":
+            raise TableError(f"{path} is not an NPY file: write it again with np.save, or check its ending.")
     try:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        if "allow_pickle" in str(error) or "Object arrays" in str(error):
+        if "Object arrays" in str(error):
             raise TableError(
                 f"{path} holds Python objects, which are never unpickled: save numbers, np.save(path, X.astype(float))."
             ) from error
         raise TableError(f"{path} is not a whole NPY file: write it again with np.save.") from error
-    if not isinstance(array, np.ndarray) or array.dtype.names or array.dtype.kind not in "biuf":
-        kind = getattr(array, "dtype", type(array).__name__)
-        raise TableError(f"{path} holds values of type {kind}: save plain numbers, np.save(path, X.astype(float)).")
+    if array.dtype.names or array.dtype.kind not in "biuf":
+        raise TableError(f"{path} holds values of type {array.dtype}: save numbers, np.save(path, X.astype(float)).")
     if array.dtype == np.float16:
         raise TableError(
             f"{path} holds float16 numbers, too coarse for sums of squares: np.save(path, X.astype('float32'))."
@@ -304,7 +306,7 @@ def _resolve(columns: Sequence[str], frame: pd.DataFrame) -> list[str]:
         if name in known:
             continue
         by_folded = {other.strip().casefold(): other for other in known}
-        near = difflib.get_close_matches(name.strip().casefold(), by_folded, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name.strip().casefold(), by_folded, n=3)
         if near:
             meant = _listed([by_folded[n] for n in near], "or")
             raise TableError(f"There is no column {name!r}. Did you mean {meant}?")

@@ -1,0 +1,275 @@
+import gzip
+import os
+import stat
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from coterie.data import tables
+from coterie.data.tables import TableError, all_but, numeric_matrix, read_table, sample, write_labels
+from coterie.files import OutputError, check_writable, replacing
+
+
+@pytest.fixture
+def put(tmp_path):
+    """Writes content to a file of that name and returns its path."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a.csv", "a,b\n1,2.5\n3,4\n"),
+        ("crlf.csv", "a,b\r\n1,2.5\r\n3,4\r\n"),
+        ("bom.csv", b"\xef\xbb\xbfa,b\n1,2.5\n3,4\n"),
+        ("semicolons.csv", "a;b\n1;2.5\n3;4\n"),
+        ("tabs.csv", "a\tb\n1\t2.5\n3\t4\n"),
+        ("a.tsv", "a\tb\n1\t2.5\n3\t4\n"),
+        ("blank-lines.csv", "\n\na,b\n1,2.5\n\n3,4\n"),
+        ("A.CSV", 'a,"b"\n"1",2.5\n3,4'),
+        ("a.csv.gz", gzip.compress(b"a,b\n1,2.5\n3,4\n")),
+    ],
+)
+def test_text_tables_read_alike(put, name, content):
+    matrix, names = numeric_matrix(read_table(put(name, content)))
+    assert names == ["a", "b"]
+    np.testing.assert_array_equal(matrix, [[1, 2.5], [3, 4]])
+
+
+def test_parquet_keeps_float32_and_drops_the_saved_index(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}, index=[7, 9]).astype(np.float32)
+    frame.to_parquet(tmp_path / "a.parquet")
+    read = read_table(tmp_path / "a.parquet")
+    assert list(read.columns) == ["a", "b"]
+    assert list(read.index) == [0, 1]
+    assert numeric_matrix(read)[0].dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ">f8", np.int16, np.uint8, bool])
+def test_npy_of_every_plain_kind(tmp_path, dtype):
+    np.save(tmp_path / "a.npy", np.eye(3, dtype=dtype))
+    matrix, names = numeric_matrix(read_table(tmp_path / "a.npy"))
+    assert names == ["x0", "x1", "x2"]
+    assert matrix.dtype == (np.float32 if dtype == np.float32 else np.float64)
+    np.testing.assert_array_equal(matrix, np.eye(3))
+
+
+def test_integers_that_turn_into_fractions_after_the_first_block(put, monkeypatch):
+    monkeypatch.setattr(tables, "_FIRST_BLOCK", 64)
+    rows = [str(i) for i in range(100)] + ["0.5"]
+    read = read_table(put("a.csv", "a\n" + "\n".join(rows) + "\n"))
+    assert read["a"].iloc[-1] == 0.5
+    assert len(read) == 101
+
+
+@pytest.mark.parametrize(
+    "name, content, words",
+    [
+        ("empty.csv", "", "empty"),
+        ("blank.csv", "\n \n\n", "blank lines"),
+        ("header.csv", "a,b\n", "no rows"),
+        ("short.csv", "a,b\n1,2\n3\n", "line 3 has 1 cells, the first line 2"),
+        ("long.csv", "a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, the first line 2"),
+        ("twice.csv", "a,b,a\n1,2,3\n", "two columns called 'a'"),
+        ("rubbish.csv", b"\x89PNG\x00\x01\x02\n\x00", "not text"),
+        ("latin.csv", b"a,b\ncaf\xe9,1\n", "not UTF-8"),
+        ("latin-header.csv", b"caf\xe9,b\n1,1\n", "not UTF-8"),
+        ("utf16.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16"),
+        ("numbers.csv", "1.5,2\n3,4\n", "--no-header"),
+        ("broken.csv.gz", b"not gzip at all", "gzip"),
+        ("cut.csv.gz", gzip.compress(b"a,b\n" + os.urandom(4000).hex().encode())[:-900], "gzip"),
+        ("rubbish.parquet", b"PAR1 and no more", "not a whole Parquet file"),
+        ("rubbish.npy", b"\x93NUMPY\x01", "not a whole NPY file"),
+        ("text.npy", b"hello", "not an NPY file"),
+        ("a.xlsx", b"PK", "save the sheet as CSV"),
+        ("a.npz", b"PK", "np.save"),
+        ("noending", "a,b\n1,2\n", "no ending"),
+    ],
+)
+def test_files_that_are_refused(put, name, content, words):
+    with pytest.raises(TableError) as caught:
+        read_table(put(name, content))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_first_line_of_numbers_can_be_data_or_names(put):
+    path = put("a.csv", "2019,2020\n3,4\n")
+    assert list(read_table(path, header=True).columns) == ["2019", "2020"]
+    np.testing.assert_array_equal(numeric_matrix(read_table(path, header=False))[0], [[2019, 2020], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    "array, words",
+    [
+        (np.arange(3.0), "reshape(-1, 1)"),
+        (np.zeros((2, 2, 2)), "reshape(len(X), -1)"),
+        (np.array([[1, "a"]], dtype=object), "never unpickled"),
+        (np.eye(2, dtype=np.float16), "float32"),
+        (np.eye(2, dtype=complex), "complex128"),
+        (np.array([["a"]]), "save numbers"),
+        (np.zeros((0, 2)), "no rows"),
+        (np.zeros((2, 0)), "no columns"),
+    ],
+)
+def test_arrays_that_are_refused(tmp_path, array, words):
+    np.save(tmp_path / "a.npy", array, allow_pickle=True)
+    with pytest.raises(TableError) as caught:
+        read_table(tmp_path / "a.npy")
+    assert words in str(caught.value)
+
+
+def test_a_pickle_is_never_opened(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "exploded"),))
+
+    np.save(tmp_path / "a.npy", np.array([[Bomb()]], dtype=object), allow_pickle=True)
+    with pytest.raises(TableError):
+        read_table(tmp_path / "a.npy")
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_missing_files_and_folders(tmp_path, put):
+    put("wine.csv", "a\n1\n")
+    with pytest.raises(TableError, match=r"Did you mean .*wine\.csv\?"):
+        read_table(tmp_path / "wines.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(TableError, match="is a folder"):
+        read_table(tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize(
+    "columns, words",
+    [
+        (["agee"], "Did you mean 'Age'?"),
+        (["zzz"], "The columns are 'Age', 'name', 'born' and 'weight'."),
+        (["Age", "Age"], "named twice"),
+        (["name"], "'name' holds text (for example 'Ann')"),
+        (["born", "Age"], "'born' holds dates"),
+        (None, "--exclude name,born"),
+        ([], "at least one"),
+    ],
+)
+def test_columns_that_are_refused(columns, words):
+    frame = pd.DataFrame(
+        {
+            "Age": [1, 2],
+            "name": ["Ann", "Bob"],
+            "born": pd.to_datetime(["2000-01-01", "2001-01-01"]),
+            "weight": [1.5, 2],
+        }
+    )
+    with pytest.raises(TableError) as caught:
+        numeric_matrix(frame, columns)
+    assert words in str(caught.value)
+
+
+def test_text_dates_of_a_csv_are_text(put):
+    with pytest.raises(TableError, match="'day' holds"):
+        numeric_matrix(read_table(put("a.csv", "day,x\n2020-01-01,1\n2020-01-02,2\n")))
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ("a,b\n1,2\n3,\n5,6\n", "Row 2 has a missing value in the column 'b'"),
+        ("a,b\n1,2\n3,NA\n,6\n", "Row 2 has a missing value in the column 'b' (1 more in 2 rows in all)"),
+        ("a,b\n1,2\n-inf,6\n", "Row 2 has an infinite value in the column 'a'"),
+        ("a,b\n1,true\n2,\n", "Row 2 has a missing value in the column 'b'"),
+        ("a,b\n1,\n2,\n", "Row 1 has a missing value in the column 'b'"),
+    ],
+)
+def test_holes_are_refused_with_their_place(put, content, words):
+    with pytest.raises(TableError) as caught:
+        numeric_matrix(read_table(put("a.csv", content)))
+    assert words in str(caught.value)
+
+
+def test_a_hole_in_a_column_that_is_not_used_does_not_matter(put):
+    frame = read_table(put("a.csv", "a,b,c\n1,,x\n2,3,y\n"))
+    np.testing.assert_array_equal(numeric_matrix(frame, ["a"])[0], [[1.0], [2.0]])
+    assert all_but(frame, ["c"]) == ["a", "b"]
+
+
+def test_decimals_and_half_floats_of_parquet(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    decimals = pa.array([1, 2], pa.decimal128(5, 2))
+    pq.write_table(pa.table({"price": decimals, "small": pa.array(np.zeros(2, np.float16))}), tmp_path / "a.parquet")
+    frame = read_table(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(numeric_matrix(frame, ["price"])[0], [[1.0], [2.0]])
+    with pytest.raises(TableError, match="float16"):
+        numeric_matrix(frame)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".parquet", ".npy"])
+def test_labels_come_back(tmp_path, ending):
+    labels = np.array([0, 2, -1], dtype=np.int32)
+    path = write_labels(tmp_path / f"labels{ending}", labels)
+    back = np.load(path)[:, None] if ending == ".npy" else read_table(path)[["cluster"]].to_numpy()
+    np.testing.assert_array_equal(back[:, 0], labels)
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_labels_beside_the_data_keep_a_column_of_the_same_name(tmp_path):
+    frame = pd.DataFrame({"cluster": ["x", "y"], "a": [1, 2]})
+    back = read_table(write_labels(tmp_path / "out.csv", np.array([1, 0]), frame))
+    assert back.to_dict("list") == {"cluster": ["x", "y"], "a": [1, 2], "cluster_2": [1, 0]}
+    assert list(frame.columns) == ["cluster", "a"]
+    with pytest.raises(TableError, match="labels only"):
+        write_labels(tmp_path / "out.npy", np.array([1, 0]), frame)
+
+
+def test_places_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    for path, words in (
+        (tmp_path / "no" / "labels.csv", "there is no folder"),
+        (tmp_path / "file" / "labels.csv", "is not a folder"),
+        (tmp_path, "is a folder"),
+        ("/proc/labels.csv", "cannot be written"),
+    ):
+        with pytest.raises(OutputError, match=words):
+            check_writable(path)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+
+    def fail():
+        with replacing(tmp_path / "a.txt") as temporary:
+            temporary.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert os.listdir(tmp_path) == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_a_new_file_has_usual_rights_and_a_link_stays_a_link(tmp_path):
+    (tmp_path / "usual").write_text("")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    with replacing(tmp_path / "link.txt") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+    mode = stat.S_IMODE((tmp_path / "real.txt").stat().st_mode)
+    assert mode == stat.S_IMODE((tmp_path / "usual").stat().st_mode)
+
+
+def test_the_wine_table_is_here():
+    wine = sample("wine")
+    assert wine.shape == (178, 14)
+    assert wine["cultivar"].value_counts().to_dict() == {"cultivar B": 71, "cultivar A": 59, "cultivar C": 48}
+    with pytest.raises(TableError, match="'wine'"):
+        sample("beer")

@@ -1,0 +1,280 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import coterie
+from coterie import experiments
+from coterie.cli import app
+from coterie.data.tables import SAMPLES, read_table, sample
+from coterie.tabular import Columns, TableModel
+
+WINE = SAMPLES / "wine.csv"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def points(folder):
+    """Three groups of 30 rows with three outliers, the columns on very different scales."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat([[0, 0], [10, 0], [0, 10]], 30, axis=0) + rng.normal(size=(90, 2))
+    far = [[18, 16], [-12, 17], [16, -13]]
+    frame = pd.DataFrame(np.vstack([groups, far]) * [1, 1000], columns=["left", "right"])
+    frame["name"] = [f"row {i}" for i in range(len(frame))]
+    frame.to_csv("points.csv", index=False)
+    return frame
+
+
+def call(*arguments):
+    """Each argument may hold several words."""
+    words = [word for argument in arguments for word in str(argument).split()]
+    return CliRunner().invoke(app, words)
+
+
+def succeed(*arguments):
+    result = call(*arguments)
+    assert result.exit_code == 0, result.stderr or result.exception
+    return result
+
+
+def refuse(*arguments):
+    """The one line that a user reads."""
+    before = sorted(os.listdir("."))
+    result = call(*arguments)
+    assert result.exit_code == 2, (result.stdout, result.stderr, result.exception)
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("coterie: ")
+    assert sorted(os.listdir(".")) == before
+    return result.stderr
+
+
+def test_labels_picture_and_model_are_written(points):
+    result = succeed("cluster points.csv -k 3 -x name --scale -a trimmed --trim 0.0323 -o l.csv -p c.png -s m.model")
+    labels = read_table("l.csv")["cluster"].to_numpy()
+    assert len(labels) == 93
+    assert (labels[-3:] == -1).all()
+    assert sorted(np.bincount(labels[:90])) == [30, 30, 30]
+    for word in ("3 clusters by trimmed", "outliers", "left", "l.csv", "c.png", "m.model"):
+        assert word in result.stdout
+    assert Path("c.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_is_one_document_and_nothing_else(points):
+    result = succeed("cluster points.csv -k 3 --columns left,right --scale --json --seed 5")
+    document = json.loads(result.stdout)
+    assert result.stderr == ""
+    assert document["n_clusters"] == 3
+    assert document["columns"] == ["left", "right"]
+    assert document["seed"] == 5
+    assert sum(one["rows"] for one in document["clusters"]) == 93
+    values = points[["left", "right"]].to_numpy()
+    scaled = (values - values.mean(axis=0)) / values.std(axis=0)
+    fitted = coterie.KMeans(3, n_init=10, random_state=5).fit(scaled)
+    assert document["inertia"] == pytest.approx(fitted.inertia_)
+    centers = sorted(tuple(one["center"].values()) for one in document["clusters"])
+    expected = sorted(map(tuple, fitted.cluster_centers_ * values.std(axis=0) + values.mean(axis=0)))
+    np.testing.assert_allclose(centers, expected)
+
+
+def test_a_range_chooses_the_number_of_clusters():
+    result = succeed("cluster", WINE, "-x", "cultivar", "--scale", "-k", "2..5", "--json")
+    document = json.loads(result.stdout)
+    assert document["n_clusters"] == 3
+    assert document["choice"]["criterion"] == "silhouette"
+    assert [one["n_clusters"] for one in document["choice"]["candidates"]] == [2, 3, 4, 5]
+    told = succeed("cluster", WINE, "-x", "cultivar", "--scale", "-k", "2..3", "--criterion", "davies-bouldin")
+    assert "← chosen" in told.stdout
+    assert "3 is the largest number that was tried" in told.stderr
+
+
+def test_one_column_that_outweighs_the_others_is_noted():
+    assert "'proline' holds" in succeed("cluster", WINE, "-x", "cultivar", "-k", "3").stderr
+    assert "'proline' holds" not in succeed("cluster", WINE, "-x", "cultivar", "-k", "3", "--scale").stderr
+
+
+@pytest.mark.parametrize("algorithm", ["kmeans", "soft", "spherical", "trimmed", "robust", "medoids"])
+@pytest.mark.parametrize("scale", [[], ["--scale"]])
+def test_predict_on_the_same_table_gives_the_same_labels(points, algorithm, scale):
+    succeed("cluster", "points.csv", "-k", 3, "-x", "name", "-a", algorithm, *scale, "-o", "a.npy", "-s", "m")
+    points[["name", "right", "left"]].to_parquet("turned.parquet")
+    result = succeed("predict", "m", "turned.parquet", "-o", "b.npy", "--json")
+    np.testing.assert_array_equal(np.load("a.npy"), np.load("b.npy"))
+    document = json.loads(result.stdout)
+    labels = np.load("a.npy")
+    assert [one["rows"] for one in document["clusters"]] == [int((labels == j).sum()) for j in range(3)]
+    assert document["outliers"] == (labels < 0).sum()
+
+
+def test_an_estimator_saved_in_python_predicts_on_the_command_line(points):
+    coterie.KMeans(3, random_state=0).fit(points[["left", "right"]]).save("python.model")
+    assert "clusters of python.model" in succeed("predict", "python.model", "points.csv").stdout
+    coterie.KMeans(3, random_state=0).fit(points[["left", "right"]].to_numpy()).save("nameless.model")
+    assert "does not name its columns" in refuse("predict", "nameless.model", "points.csv")
+
+
+def test_a_model_without_scaling_loads_in_python(points):
+    succeed("cluster points.csv -k 3 -x name -s m -o l.npy")
+    np.testing.assert_array_equal(coterie.load("m").predict(points[["left", "right"]]), np.load("l.npy"))
+
+
+def test_scaling_and_column_names_travel_with_the_model(points):
+    columns = Columns.of(points, ["left", "right"], scale=True)
+    fitted = coterie.KMeans(3, random_state=0).fit(columns.matrix(points))
+    TableModel(fitted, columns).save("m")
+    back = TableModel.load("m")
+    np.testing.assert_array_equal(back.columns.mean, columns.mean)
+    np.testing.assert_array_equal(back.columns.scale, columns.scale)
+    np.testing.assert_array_equal(back.predict(points.iloc[:7]), fitted.labels_[:7])
+
+
+def test_labels_can_stand_beside_the_data(points):
+    succeed("cluster points.csv -k 2 -x name -o all.csv --with-data")
+    written = read_table("all.csv")
+    assert list(written.columns) == ["left", "right", "name", "cluster"]
+    assert list(written["name"]) == list(points["name"])
+
+
+def test_a_tiny_table_needs_no_k():
+    pd.DataFrame({"a": [0.0, 0.1, 5.0, 5.1]}).to_csv("tiny.csv", index=False)
+    assert "4 rows, column a" in succeed("cluster", "tiny.csv").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ("nowhere.csv", "There is no file"),
+        ("point.csv", "Did you mean points.csv?"),
+        ("points.csv", "--exclude name"),
+        ("points.csv -c left,rihgt", "Did you mean 'right'?"),
+        ("points.csv -x nme", "Did you mean 'name'?"),
+        ("points.csv -c left -x name", "give one of them"),
+        ("points.csv -x name -k 94", "94 clusters, but the table has 93 rows"),
+        ("points.csv -x name -k 90..95", "95 clusters"),
+        ("points.csv -x name -k 0", "at least 1"),
+        ("points.csv -x name -k -3", "at least 1"),
+        ("points.csv -x name -k five", "as in 2..12; got 'five'"),
+        ("points.csv -x name -k 2..x", "as in 2..12"),
+        ("points.csv -x name -k 5..2", "-k 2..5"),
+        ("points.csv -x name -k 1..4", "gap"),
+        ("points.csv -x name -k 2..4 --criterion elbow", "silhouette, calinski-harabasz"),
+        ("points.csv -x name -k 3 -a trimed", "Did you mean 'trimmed'?"),
+        ("points.csv -x name -k 3 -a dbscan", "kmeans, soft, spherical, trimmed, robust, medoids"),
+        ("points.csv -x name -k 3 --trim 0.1", "'kmeans' has no setting 'trim'"),
+        ("points.csv -x name -k 3 -a trimmed --trim 1.5", "trim"),
+        ("points.csv -x name -k 3 -o no/labels.csv", "there is no folder"),
+        ("points.csv -x name -k 3 -o labels.xlsx", ".csv, .tsv, .parquet, .npy"),
+        ("points.csv -x name -k 3 -o points.csv", "overwrite the input"),
+        ("points.csv -x name -k 3 -p a.jpg", "PNG"),
+        ("points.csv -x name -k 3 -p /proc/a.png", "cannot be written"),
+        ("points.csv -x name -k 3 -s .", "is a folder"),
+        ("points.csv -x name -k 3 -o a.csv -s a.csv", "overwrite what --output writes"),
+        ("points.csv -x name -k 3 --with-data", "--output"),
+        ("equal.csv -k 2", "1 distinct row"),
+        ("equal.csv -k 2..4", "1 distinct row"),
+        ("holes.csv -k 2", "Row 3 has a missing value in the column 'b'"),
+        ("huge.npy -k 2", "overflow"),
+        ("half.npy -k 2", "float32"),
+        ("flat.npy -k 2", "reshape"),
+    ],
+)
+def test_what_a_user_gets_wrong_is_one_line_and_exit_code_2(points, arguments, words):
+    pd.DataFrame(np.ones((5, 2)), columns=["a", "b"]).to_csv("equal.csv", index=False)
+    pd.DataFrame({"a": [1, 2, 3], "b": [1, 2, None]}).to_csv("holes.csv", index=False)
+    np.save("huge.npy", np.array([[1e30, 0], [0, 1], [3, 3]], dtype=np.float32))
+    np.save("half.npy", np.eye(3, dtype=np.float16))
+    np.save("flat.npy", np.arange(5.0))
+    assert words in refuse("cluster", arguments)
+
+
+def test_huge_values_are_fine_in_float64_and_when_scaled():
+    np.save("huge.npy", np.array([[1e30, 0], [1.1e30, 1], [0, 3], [1, 3]]))
+    labels = json.loads(succeed("cluster", "huge.npy", "-k", 2, "--json").stdout)["clusters"]
+    assert [one["rows"] for one in labels] == [2, 2]
+    np.save("huge.npy", np.array([[1e30, 0], [1.1e30, 1], [0, 3], [1, 3]], dtype=np.float32))
+    succeed("cluster", "huge.npy", "-k", 2, "--scale")
+
+
+def test_models_that_are_refused(points):
+    assert "There is no model" in refuse("predict", "none.model", "points.csv")
+    assert "not a saved model" in refuse("predict", "points.csv", "points.csv")
+    succeed("cluster points.csv -k 3 -x name -s m")
+    points.rename(columns={"left": "links"}).to_csv("other.csv", index=False)
+    assert "There is no column 'left'" in refuse("predict", "m", "other.csv")
+    assert "overwrite the model" in refuse("predict", "m", "points.csv", "-o", "m")
+    assert "overwrite the input" in refuse("predict", "m", "points.csv", "-o", "points.csv")
+
+
+def test_the_demo_tells_its_stories_and_writes_pictures(folder):
+    result = succeed("demo")
+    assert "172 of 178 wines" in result.stdout
+    assert sorted(os.listdir(folder / "demo")) == ["layers.png", "outliers.png", "wine.png"]
+    (folder / "file").write_text("")
+    assert "cannot be made" in refuse("demo", "-o", "file/demo")
+
+
+def test_experiments_are_found_by_name(folder, monkeypatch):
+    def figure7(output, quick):
+        (output / "figure7.json").write_text(json.dumps({"quick": quick}))
+        return {}
+
+    module = experiments._module("kmeans")
+    monkeypatch.setattr(module, "figure7", figure7, raising=False)
+    assert "kmeans/figure7" in succeed("reproduce").stdout.splitlines()
+    assert "figure7.json" in succeed("reproduce", "kmeans/figure7", "--quick").stdout
+    assert json.loads((folder / "results/quick/kmeans/figure7.json").read_text()) == {"quick": True}
+    complaint = refuse("reproduce", "kmeans/figure77")
+    assert "Did you mean kmeans/figure7" in complaint
+    assert "kmeans/table1" in complaint
+
+
+def test_unknown_networks_and_missing_configs_are_refused():
+    assert "Known are" in refuse("train", "flwo", "--config", "a.json", "--output", "run")
+    assert "--config names" in refuse("train", "flow", "--config", "a.json", "--output", "run")
+
+
+def test_models_are_listed():
+    assert succeed("models").stdout
+
+
+@pytest.mark.parametrize("command", [[], ["cluster"], ["predict"], ["demo"], ["reproduce"], ["train"], ["models"]])
+def test_help_reads(command):
+    text = succeed(*command, "--help").stdout
+    assert "Usage" in text
+    assert len(text.splitlines()) > 5
+
+
+def test_the_program_itself_answers_with_exit_codes_and_one_line(folder):
+    sample("wine").drop(columns="cultivar").to_csv("wine.csv", index=False)
+
+    def program(*arguments):
+        code = "from coterie.cli import main; main()"
+        return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+
+    good = program("cluster", "wine.csv", "-k", "3", "--scale", "--json")
+    assert (good.returncode, good.stderr) == (0, "")
+    assert json.loads(good.stdout)["rows"] == 178
+    for arguments in (["cluster", "none.csv"], ["cluster", "wine.csv", "--clutsers", "3"], ["clutser"]):
+        bad = program(*arguments)
+        assert (bad.returncode, bad.stdout) == (2, "")
+        assert bad.stderr.startswith("coterie: ")
+        assert bad.stderr.count("\n") == 1, bad.stderr
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys, coterie.cli; "
+        "print([name for name in ('torch', 'numba', 'pandas', 'numpy', 'sklearn') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

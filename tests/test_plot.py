@@ -1,0 +1,97 @@
+import os
+import warnings
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from coterie import plot
+
+
+@pytest.fixture
+def blobs():
+    rng = np.random.default_rng(0)
+    labels = np.repeat(np.arange(3), 60)
+    return rng.normal(size=(180, 5)) + 8 * np.eye(5)[labels], labels
+
+
+def picture(path):
+    pixels = imread(path)
+    assert pixels.std() > 0.02, "the picture is blank"
+    return pixels
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_any_number_of_columns_is_drawn(tmp_path, blobs, d):
+    X, labels = blobs
+    labels = np.where(np.arange(180) % 30 == 0, -1, labels)
+    centers = np.array([X[labels == j, :d].mean(axis=0) for j in range(3)])
+    path = plot.save_clusters(tmp_path / "a.png", X[:, :d], labels, centers, [f"column {i}" for i in range(d)], "Title")
+    picture(path)
+    assert os.listdir(tmp_path) == ["a.png"]
+
+
+def test_every_cluster_has_its_colour_on_the_paper(tmp_path, blobs):
+    X, labels = blobs
+    pixels = (picture(plot.save_clusters(tmp_path / "a.png", X[:, :3], labels))[..., :3] * 255).round().astype(int)
+    for color in plot.PALETTE[:3]:
+        wanted = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
+        assert (np.abs(pixels - wanted).max(axis=-1) <= 2).sum() > 50
+    unused = [int(plot.PALETTE[3][i : i + 2], 16) for i in (1, 3, 5)]
+    assert (np.abs(pixels - unused).max(axis=-1) <= 2).sum() == 0
+
+
+def test_fortynine_clusters_are_told_apart_by_colour_and_marker():
+    looks = {(plot._color(j), plot._marker(j)) for j in range(len(plot.PALETTE) * len(plot.MARKERS))}
+    assert len(looks) == 49
+
+
+def test_degenerate_data_is_drawn_without_warnings(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for X in (np.ones((4, 3)), np.ones((1, 4)), np.zeros((3, 2)), np.full((3, 1), 7.0)):
+            plot.save_clusters(tmp_path / "a.png", X, np.zeros(len(X), dtype=int), X[:1])
+        plot.save_clusters(tmp_path / "a.png", np.eye(2), np.array([-1, -1]))
+
+
+def test_column_names_are_words_not_formulas(tmp_path):
+    names = ["cost $x_{$ of 日本", "a" * 300]
+    plot.save_clusters(tmp_path / "a.png", np.eye(2), np.array([0, 1]), names=names, title="$\\frac$")
+    picture(tmp_path / "a.png")
+
+
+def test_many_points_are_sampled_and_the_view_says_so():
+    X = np.random.default_rng(0).normal(size=(50_000, 2))
+    view = plot._View(X, None)
+    assert len(view.points) == plot.MAX_POINTS
+    assert view.note == "20,000 of 50,000 points are drawn"
+
+
+def test_principal_axes_report_their_variance():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3)) * [2, 1, 0.01]
+    shares = X.var(axis=0) / X.var(axis=0).sum()
+    assert plot._View(X, None).titles == [f"principal axis {i + 1} ({shares[i]:.0%} of the variance)" for i in range(2)]
+
+
+def test_one_far_outlier_does_not_shrink_the_rest():
+    rng = np.random.default_rng(0)
+    least, most = plot._bulk(np.vstack([rng.normal(size=(500, 2)), [[1e6, 1e6]]]))
+    assert (most - least < 10).all()
+
+
+def test_comparison_and_trajectory(tmp_path, blobs):
+    X, labels = blobs
+    centers = np.array([X[labels == j].mean(axis=0) for j in range(3)])
+    runs = [plot.Run("one", labels, centers), plot.Run("two", np.where(labels == 0, -1, labels), None)]
+    wide = picture(plot.save_comparison(tmp_path / "c.png", X, runs, true_centers=centers, window=(-9, 9)))
+    assert wide.shape[1] > wide.shape[0]
+    steps = np.stack([centers + 3, centers + 1, centers])
+    picture(plot.save_trajectory(tmp_path / "t.png", X, steps, [9, 4, 1], labels, title="Layers"))
+
+
+def test_global_state_is_left_alone(tmp_path, blobs):
+    before = dict(matplotlib.rcParams)
+    plot.save_clusters(tmp_path / "a.png", *blobs)
+    assert dict(matplotlib.rcParams) == before
