@@ -18,7 +18,7 @@ _BUCKET_BITS = 12
 _ROWS_PER_BLOCK = 16_384
 
 
-def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None) -> np.ndarray:
+def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.0) -> np.ndarray:
     """Choose the first centres.
 
     Parameters
@@ -35,6 +35,9 @@ def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None) -> np.n
         Positive weights.
     n_threads : int, optional
         The result does not depend on it.
+    trim : float, default=0.0
+        Share of the rows that may be outliers. "k-means++" then never draws among the farthest of them, and does
+        not count how far away they are.
 
     Returns
     -------
@@ -48,6 +51,8 @@ def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None) -> np.n
     if init not in _STARTS:
         raise ValueError(f"init must be one of {sorted(_STARTS)}, an array or a callable; got {init!r}.")
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if init == "k-means++" and trim > 0:
+        return _trimmed_plus_plus(X, n_clusters, rng, weights, threads.count(n_threads), trim).astype(X.dtype)
     return _STARTS[init](X, n_clusters, rng, weights, threads.count(n_threads))
 
 
@@ -345,6 +350,30 @@ def _kmeans_plus_plus(X, n_clusters, rng, weights, n_threads, hashes=None):
         best = int(np.argmax(gains >= gains.max() - 1e-12 * total))
         potential.add(candidates[best])
     return potential.centers
+
+
+def _trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim):
+    """Greedy k-means++ on capped distances: the farthest ``trim`` of the weight is neither drawn nor looked after."""
+    rows, totals = _distinct(_hash_rows(X, n_threads), weights)
+    X = np.asarray(X[rows], dtype=np.float64)
+    share = np.cumsum(totals) / totals.sum()
+    chosen = [int(np.searchsorted(share, rng.random_sample(), side="right"))]
+    sq_nearest = ((X - X[chosen[0]]) ** 2).sum(axis=1)
+    for _ in range(1, n_clusters):
+        order = np.argsort(sq_nearest, kind="stable")
+        kept = np.cumsum(totals[order]) <= (1.0 - trim) * totals.sum()
+        cap = sq_nearest[order[max(np.count_nonzero(kept) - 1, 0)]]
+        mass = totals * sq_nearest * (sq_nearest <= cap)
+        if not mass.any():  # nothing but outliers is left
+            mass, cap = totals * sq_nearest, np.inf
+        targets = rng.random_sample(2 + int(np.log(n_clusters))) * mass.sum()
+        drawn = np.minimum(np.searchsorted(np.cumsum(mass), targets, side="right"), np.flatnonzero(mass)[-1])
+        closer = [np.minimum(sq_nearest, ((X - X[row]) ** 2).sum(axis=1)) for row in drawn]
+        costs = np.array([totals @ np.minimum(sq, cap) for sq in closer])
+        best = int(np.argmax(costs <= costs.min() + 1e-12 * abs(costs).max()))
+        chosen.append(int(drawn[best]))
+        sq_nearest = closer[best]
+    return X[chosen]
 
 
 # --- the other starts -------------------------------------------------------------------------------------

@@ -117,6 +117,6 @@ def test_literal_refuses_many_points_and_says_which_engine_to_take():
 
 def test_norm_max_with_one_gamma_is_available_too():
     X, C = instance(3, TABLE["trimmed"])
-    everything = list(literal.layers(TABLE["trimmed"], X, C, 1, Settings(trim_gamma=1e-9)))[0]
+    (everything,) = literal.layers(TABLE["trimmed"], X, C, 1, Settings(trim_gamma=1e-9))
     plain = reference.lloyd(X, C)
     np.testing.assert_allclose(everything.centers, plain, atol=1e-10)

@@ -114,8 +114,14 @@ class CenterClusterer(
         init = self.init
         if not isinstance(init, str) and not callable(init):
             init = check_rows(_NoNames(), np.asarray(init), reset=True)
-        centers = starts.choose(X, self.n_clusters, init, random_state, weight, n_threads=self._n_threads())
+        centers = starts.choose(
+            X, self.n_clusters, init, random_state, weight, n_threads=self._n_threads(), trim=self._start_trim()
+        )
         return self._on_domain(centers)
+
+    def _start_trim(self) -> float:
+        """Share of outliers that the start should reckon with."""
+        return 0.0
 
     def _n_threads(self) -> int | None:
         jobs = getattr(self, "n_jobs", None)

@@ -30,7 +30,7 @@ class RobustKMeans(CenterClusterer):
     top : int, default=50
         Points that a centre looks at with "top-k".
     init, n_init, max_iter, tol, device, random_state, verbose
-        As for :class:`KMeans`.
+        As for :class:`KMeans`; "k-means++" here leaves the farthest tenth of the points out of account.
 
     Attributes
     ----------
@@ -76,6 +76,9 @@ class RobustKMeans(CenterClusterer):
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+
+    def _start_trim(self) -> float:
+        return 0.1
 
     def _run(self, X, weight, random_state, on_iteration) -> Result:
         centers = self._start(X, weight, random_state)

@@ -27,7 +27,7 @@ class TrimmedKMeans(CenterClusterer):
         False trims over all points, so that outliers may all lie near one cluster. True trims each cluster by itself,
         at the percentile 100 (1 - trim) of its distances, as Algorithm 4 does.
     init, n_init, max_iter, tol, device, n_jobs, random_state, verbose
-        As for :class:`KMeans`.
+        As for :class:`KMeans`; "k-means++" here leaves the farthest ``trim`` of the points out of account.
 
     Attributes
     ----------
@@ -75,6 +75,9 @@ class TrimmedKMeans(CenterClusterer):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    def _start_trim(self) -> float:
+        return self.trim
 
     def _run(self, X, weight, random_state, on_iteration) -> Result:
         return fused.run(

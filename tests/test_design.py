@@ -1,0 +1,75 @@
+"""The order of the rooms: imports go down only, and `import coterie` is light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "coterie"
+
+# Lower numbers lie deeper. A module may import from its own level of the same room, or from deeper rooms.
+LEVEL = {
+    "cli": 9,
+    "studio": 9,
+    "experiments": 8,
+    "benchmarks": 8,
+    "reporting": 8,
+    "selection": 7,
+    "plot": 7,
+    "estimators": 6,
+    "distributed": 5,
+    "kmeans": 4,
+    "incontext": 4,
+    "flow": 4,
+    "generative": 4,
+    "zeroshot": 4,
+    "training": 3,
+    "starts": 3,
+    "em": 2,
+    "transformer": 2,
+    "metrics": 2,
+    "data": 2,
+    "checkpoints": 2,
+    "tabular": 2,
+    "attention": 1,
+    "threads": 0,
+    "files": 0,
+}
+MODELS = {"kmeans", "incontext", "flow", "generative", "zeroshot"}
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def imports(path: Path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "coterie":
+            if node.module == "coterie":
+                yield from (f"coterie.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "coterie")
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_down_only(path):
+    here = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if here == "__init__":
+        return
+    assert here in LEVEL, f"the room {here!r} has no level yet: add it here and to the README's map"
+    for module in imports(path):
+        there = room(module)
+        if there in ("", here, "__version__"):
+            continue
+        assert LEVEL[there] <= LEVEL[here], f"{here} must not import {module}"
+        assert not (here in MODELS and there in MODELS), f"the model rooms must not import one another: {module}"
+
+
+def test_importing_coterie_loads_neither_torch_nor_numba():
+    code = "import sys, coterie; print([m for m in ('torch', 'numba', 'pandas', 'sklearn') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
