@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from coterie.data.mixtures import MixturePrior, sample_mixtures
-from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, refine
+from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, prune, refine
 
 
 def test_tokens_at_a_few_places_become_those_places():
@@ -43,3 +43,16 @@ def test_the_variance_that_an_snr_implies_is_the_noises():
     data = sample_mixtures(MixturePrior(snr_db=(12.0, 12.0)), 50, 4000, torch.Generator().manual_seed(3))
     ratio = noise_variance(data.points_BND, data.snr_db_B) / data.var_B
     assert ratio.mean().item() == pytest.approx(1, abs=0.02)
+
+
+def test_atoms_that_the_likelihood_does_not_need_are_dropped():
+    generator = torch.Generator().manual_seed(4)
+    places = torch.tensor([[0.0, 0.0], [8.0, 0.0], [0.0, 8.0]], dtype=torch.float64)
+    labels = torch.randint(3, (2, 300), generator=generator)
+    points = places[labels] + torch.randn(2, 300, 2, generator=generator, dtype=torch.float64)
+    extra = torch.cat([places, places + 0.5, places - 0.5]).expand(2, 9, 2)
+    atoms = Atoms(extra.clone(), torch.full((2, 9), 1 / 9, dtype=torch.float64))
+    kept = prune(points, refine(points, atoms, torch.ones(2).double(), 5), torch.ones(2).double())
+    assert ((kept.weights_BK > 0).sum(1) == 3).all()
+    for centers, weights in zip(kept.centers_BKD, kept.weights_BK):
+        assert torch.cdist(places, centers[weights > 0]).min(1).values.max() < 0.5

@@ -3,6 +3,7 @@
 Shapes: B data sets, N points, K atoms (padded with weight zero), D dimensions.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -81,6 +82,41 @@ def refine(points_BND: Tensor, atoms: Atoms, var_B: Tensor, n_steps: int) -> Ato
     start = Atoms(atoms.centers_BKD - mean_B1D, atoms.weights_BK)
     end = em.run(start, e_step, m_step, max_iter=n_steps).state
     return Atoms(end.centers_BKD + mean_B1D, end.weights_BK)
+
+
+def prune(points_BND: Tensor, atoms: Atoms, var_B: Tensor, n_steps: int = 3) -> Atoms:
+    """Drop atoms one by one while that lowers the BIC, with EM steps after each.
+
+    When an atom goes, the others take over its share of every point in proportion to their own; it is worth its place
+    if the likelihood then falls by more than half of (D + 1) log N.
+    """
+    _, n_points, dim = points_BND.shape
+    worth = (dim + 1) / 2 * math.log(n_points)
+    while True:
+        in_use_BK = atoms.weights_BK > 0
+        share_BNK = log_joint(points_BND, atoms, var_B).softmax(-1)
+        change_B, least_B = _removal(share_BNK).masked_fill(~in_use_BK, -math.inf).max(1)
+        drop_B = (change_B > -worth) & (in_use_BK.sum(1) > 1)
+        if not drop_B.any():
+            return atoms
+        rows = drop_B.nonzero()[:, 0]
+        weights_RK = atoms.weights_BK[rows].scatter(1, least_B[rows, None], 0.0)
+        fewer = Atoms(atoms.centers_BKD[rows], weights_RK / weights_RK.sum(1, keepdim=True))
+        fewer = refine(points_BND[rows], fewer, var_B[rows], n_steps)
+        atoms = Atoms(
+            atoms.centers_BKD.index_copy(0, rows, fewer.centers_BKD),
+            atoms.weights_BK.index_copy(0, rows, fewer.weights_BK),
+        )
+
+
+def _removal(share_BNK: Tensor) -> Tensor:
+    """Change of the log-likelihood when each atom goes and the others' weights make one EM step to fill its place."""
+    tiny = torch.finfo(share_BNK.dtype).tiny
+    odds_BNK = share_BNK / (1 - share_BNK).clamp_min(torch.finfo(share_BNK.dtype).eps)
+    total_BK = share_BNK.sum(1)
+    growth_BKJ = 1 + odds_BNK.mT @ share_BNK / total_BK.clamp_min(tiny)[:, None]
+    growth_BKJ = growth_BKJ * (1 - torch.eye(growth_BKJ.shape[1], dtype=share_BNK.dtype, device=share_BNK.device))
+    return (share_BNK @ growth_BKJ.mT).clamp_min(tiny).log().sum(1)
 
 
 def noise_variance(points_BND: Tensor, snr_db_B: Tensor, dims_B: Tensor | None = None) -> Tensor:

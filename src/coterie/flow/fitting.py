@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coterie.flow.atoms import Atoms, log_joint, merge_tokens
+from coterie.flow.atoms import Atoms, log_joint, merge_tokens, prune
 from coterie.flow.atoms import refine as em_steps
 from coterie.flow.inference import (
     MERGE_RADIUS,
@@ -76,6 +76,7 @@ def fit_mixture(
     end = start
     if em:
         end = em_steps(x_ND[None], start, var_1, REFINE_STEPS)
+        end = em_steps(x_ND[None], prune(x_ND[None], end, var_1), var_1, REFINE_STEPS)
         if snr_db is None:
             var_1 = _residual_variance(x_ND, end, var_1)
             end = em_steps(x_ND[None], end, var_1, REFINE_STEPS)

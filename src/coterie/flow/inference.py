@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, refine
+from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, prune, refine
 from coterie.flow.model import MeasureFlow, Regime
 
 MERGE_RADIUS = 1.0  # in noise standard deviations
@@ -60,10 +60,11 @@ def flow_atoms(
     n_rotations: int = 1,
     n_steps: int = REFINE_STEPS,
 ) -> Atoms:
-    """Tokens merged to atoms, then refined by EM steps with the variance that the SNR implies."""
+    """Tokens merged to atoms, EM steps with the variance that the SNR implies; atoms not needed are dropped."""
     tokens_BND = flow_tokens(network, points_BND, snr_db_B, n_layers=n_layers, n_rotations=n_rotations)
     var_B = noise_variance(points_BND, snr_db_B)
-    return refine(points_BND, merge_tokens(tokens_BND, MERGE_RADIUS * var_B.sqrt()), var_B, n_steps)
+    atoms = refine(points_BND, merge_tokens(tokens_BND, MERGE_RADIUS * var_B.sqrt()), var_B, n_steps)
+    return refine(points_BND, prune(points_BND, atoms, var_B), var_B, n_steps)
 
 
 @dataclass(frozen=True)
