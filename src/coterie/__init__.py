@@ -16,6 +16,7 @@ _HOMES = {
     "RobustKMeans": "coterie.estimators",
     "KMedoids": "coterie.estimators",
     "AttentionClustering": "coterie.estimators",
+    "FlowMixture": "coterie.estimators",
     "load": "coterie.estimators",
 }
 __all__ = ["__version__", *_HOMES]

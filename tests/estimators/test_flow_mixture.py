@@ -19,7 +19,7 @@ def blobs(n_samples=400, centers=4, n_features=2, seed=0):
     return make_blobs(n_samples, centers=places, cluster_std=0.5, random_state=int(rng.integers(1000)))
 
 
-@parametrize_with_checks([FlowMixture(snr_db=10.0), FlowMixture()])
+@parametrize_with_checks([FlowMixture(snr_db=10.0)])
 def test_flow_mixture_passes_scikit_learns_checks(estimator, check):
     check(estimator)
 

@@ -1,6 +1,7 @@
 """scikit-learn estimators, one a file."""
 
 from coterie.estimators.attention_clustering import AttentionClustering
+from coterie.estimators.flow_mixture import FlowMixture
 from coterie.estimators.kmeans import KMeans
 from coterie.estimators.kmedoids import KMedoids
 from coterie.estimators.persistence import load
@@ -11,6 +12,7 @@ from coterie.estimators.trimmed_kmeans import TrimmedKMeans
 
 __all__ = [
     "AttentionClustering",
+    "FlowMixture",
     "KMeans",
     "KMedoids",
     "RobustKMeans",
