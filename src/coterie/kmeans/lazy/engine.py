@@ -46,7 +46,7 @@ class Assigner:
         self.parts = threads.blocks(n, _ROWS_PER_PART, most=_PARTS)
         self.mean = _mean(X)
         self.labels = np.full(n, -1, np.int32)
-        self.upper = np.empty(n, np.float32)
+        self.upper = np.full(n, np.inf, np.float32)
         self.centers: np.ndarray | None = None
         self.n_calls = 0
         self.work = {"moved": 0, "scores": 0, "plain": 0, "settled": 0}
@@ -75,41 +75,42 @@ class Assigner:
             self.moved += step
             self.group_moved += self.grouping.largest(step)
         self.centers = centers
-        shifted = centers - self.mean
-        half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
-        tiles = np.ascontiguousarray(self.grouping.tiles(-shifted, 0.0).transpose(0, 2, 1))
-        offsets = self.grouping.tiles(half_sq, np.inf)
-        up, down = 1 + kernel.GROWTH, 1 - kernel.GROWTH
+        arranged = self._arranged(centers)
         k = len(centers)
         counts = np.zeros((len(self.parts), k))
         members = np.zeros((len(self.parts), k), np.int64)
         work = np.zeros((len(self.parts), 3), np.int64)
         self._sums.fill(0.0)
-        shared = (
-            centers,
-            self.mean,
-            tiles,
-            offsets,
-            self.grouping.tile_index,
-            self.grouping.group_of,
-            self.grouping.group_begin,
-            (self.moved * up).astype(np.float32),
-            (self.moved * down).astype(np.float32),
-            (self.group_moved * up).astype(np.float32),
-            (self.group_moved * down).astype(np.float32),
-            float(np.sqrt(2 * half_sq.max())),
-            self.labels,
-            self.upper,
-            self.lower,
-        )
+        rows = kernel.Rows(self.labels, self.upper, self.lower)
 
         def task(p):
-            own = (self._sums[p], counts[p], members[p], work[p])
-            kernel.assign(self.X, self.weights, *self.parts[p], *shared, *own)
+            changes = kernel.Changes(self._sums[p], counts[p], members[p], work[p])
+            kernel.assign(self.X, self.weights, *self.parts[p], rows, arranged, changes)
 
         threads.run(task, len(self.parts), self.n_threads)
         self._update(counts, members, work)
         return self.labels
+
+    def _arranged(self, centers) -> kernel.Centers:
+        grouping = self.grouping
+        shifted = centers - self.mean
+        half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
+        up, down = 1 + kernel.GROWTH, 1 - kernel.GROWTH
+        return kernel.Centers(
+            centers,
+            self.mean,
+            np.ascontiguousarray(grouping.tiles(-shifted, 0.0).transpose(0, 2, 1)),
+            grouping.tiles(half_sq, np.inf),
+            float(np.sqrt(2 * half_sq.max())),
+            grouping.tile_index,
+            grouping.group_begin,
+            grouping.group_of,
+            grouping.half_distances(shifted),
+            (self.moved * up).astype(np.float32),
+            (self.moved * down).astype(np.float32),
+            (self.group_moved * up).astype(np.float32),
+            (self.group_moved * down).astype(np.float32),
+        )
 
     def _update(self, counts, members, work):
         moved, scores, settled = work.sum(axis=0)

@@ -1,26 +1,80 @@
 """The E-step of the lazy engine on a range of rows, compiled serial and without the GIL.
 
 For every row the engine keeps its label, an upper bound on the distance to its own centre, and for every group of
-centres a lower bound on the distance to the nearest of them that is not its own. Bounds are stored relative to how
-far centres have moved since the start, so a row whose bounds still hold is read and never written. Where a group's
-bound falls below the upper bound, the row is scored against the tiles of that group; eight rows share a tile.
+centres a lower bound on the distance to the nearest of them that is not its own. Bounds are stored relative to
+how far centres have moved since the start, so a row whose bounds still hold is read and never written. Where a
+group's bound falls below the upper bound, the row is scored against the tiles of that group; eight rows share a
+tile.
 
-Scores are |c|²/2 - x·c on data shifted by the mean. Each carries at most ``slack`` of rounding error, which is added
-to every bound; where two scores are closer than that, distances decide, by direct differences in double precision,
-and of equal distances the lowest index.
+Scores are |c|²/2 - x·c on data shifted by the mean. Each carries at most ``slack`` of rounding error, which every
+bound allows for; where two scores are closer than that, distances decide, by direct differences in double
+precision, and of equal distances the lowest index.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from coterie.kmeans.lazy.lanes import ROWS, copy_lanes, first_and_second, score_few, score_rows
 from coterie.threads import kernel
 
+LOOSE = {"reassoc", "contract", "nsz", "nnan"}  # sums in any order; infinities keep their meaning
 GROWTH = 5e-7  # a few roundings of a single-precision bound, relative
 
 
-@kernel(fastmath=True)
+class Rows(NamedTuple):
+    """What is kept of every row."""
+
+    labels: np.ndarray  # (n,) -1 before the first assignment
+    upper: np.ndarray  # (n,) bound on the distance to the own centre, less how far that centre had moved
+    lower: np.ndarray  # (n, groups) bound on the distance to the others of a group, plus how far it had moved
+
+
+class Centers(NamedTuple):
+    """The centres of one iteration, arranged for the kernel."""
+
+    centers: np.ndarray  # (k, d)
+    mean: np.ndarray  # (d,) shift of rows and centres
+    tiles: np.ndarray  # (tiles, d, lanes) shifted centres, negated
+    offsets: np.ndarray  # (tiles, lanes) half their squared norms
+    reach: float  # their largest norm
+    tile_index: np.ndarray  # (tiles, lanes)
+    group_begin: np.ndarray  # (groups + 1,) first tile of each group
+    group_of: np.ndarray  # (k,)
+    between: np.ndarray  # (k, groups) half the distance from a centre to the nearest other one of a group, or 0
+    moved_up: np.ndarray  # (k,) how far each centre has moved since the start, rounded up and down
+    moved_down: np.ndarray
+    group_moved_up: np.ndarray  # (groups,)
+    group_moved_down: np.ndarray
+
+
+class Changes(NamedTuple):
+    """What an assignment of a part of the rows changed."""
+
+    sums: np.ndarray  # (k, d)
+    counts: np.ndarray  # (k,)
+    members: np.ndarray  # (k,) rows, whatever their weights
+    work: np.ndarray  # rows moved, scores computed, rows that exact distances settled
+
+
+class Block(NamedTuple):
+    """Rows on their way through the kernel."""
+
+    values: np.ndarray  # (size, d) shifted rows
+    row: np.ndarray  # (size,) where they stand in X
+    sq_norm: np.ndarray  # (size,)
+    slack: np.ndarray  # (size,) rounding error of a score
+    own: np.ndarray  # (size,) distance to the own centre
+    best: np.ndarray  # (size,) smallest score so far
+    second: np.ndarray  # (size,) smallest of the other tiles
+    tile: np.ndarray  # (size,) where the smallest score is; -1 for the own centre
+    scores: np.ndarray  # (size + 1, lanes) scores of that tile; the last row takes what is not wanted
+    lists: np.ndarray  # (groups * (size + ROWS),) places in the block that look at each group
+    length: np.ndarray  # (groups,)
+
+
+@kernel(fastmath=LOOSE, forceinline=True)
 def sq_distance(X, i, C, c):
     """Direct squared distance of row ``i`` of ``X`` to row ``c`` of ``C``, in their precision."""
     total = X[i, 0] * 0
@@ -30,7 +84,7 @@ def sq_distance(X, i, C, c):
     return total
 
 
-@kernel(fastmath=True)
+@kernel(fastmath=LOOSE)
 def exact_sq_distance(X, i, C, c):
     """The same in double precision."""
     total = 0.0
@@ -40,213 +94,296 @@ def exact_sq_distance(X, i, C, c):
     return total
 
 
-@kernel(fastmath=True)
-def _shift_row(X, i, mean, block, p):
+@kernel(fastmath=LOOSE, forceinline=True)
+def _shift_row(X, i, mean, values, p):
     """Put row ``i``, shifted by the mean, into row ``p`` of the block; return its squared norm."""
     total = X[i, 0] * 0
     for j in range(X.shape[1]):
         value = X[i, j] - mean[j]
-        block[p, j] = value
+        values[p, j] = value
         total += value * value
     return total
 
 
-@kernel(fastmath=True)
-def _move_row(X, i, weight, sums, c):
+@kernel(fastmath=LOOSE, forceinline=True)
+def _add_row(X, i, weight, sums, c):
     for j in range(X.shape[1]):
         sums[c, j] += weight * X[i, j]
 
 
-@kernel(fastmath=True)
-def _least_bound(lower, i, group_moved):
-    """The smallest lower bound of row ``i`` now."""
+@kernel(fastmath=LOOSE, forceinline=True)
+def _least_bound(lower, i, group_moved, between, label):
+    """How near any other centre may be to row ``i``. A centre twice as far from the row's own centre as the row
+    itself is no nearer (triangle inequality), so half the distance between centres serves as a bound too."""
     least = np.float32(np.inf)
     for g in range(lower.shape[1]):
-        least = min(least, lower[i, g] - group_moved[g])
+        least = min(least, max(lower[i, g] - group_moved[g], between[label, g]))
     return least
 
 
+@kernel(forceinline=True)
+def _rounding(X):
+    """Relative rounding error of a sum of products of d coordinates, with room for a few more operations."""
+    return (X.shape[1] + 16) * (5.97e-8 if X.itemsize == 4 else 1.12e-16)
+
+
 @kernel()
-def _settle_exactly(X, i, centers, group_of, own_group_bound):
-    """Nearest centre of row ``i`` by exact distances, lowest index first; the next one in its group."""
+def _screen(X, start, stop, rows, centers, block):
+    """Fill the block with the rows whose label may change; return how many, and the first row not looked at."""
+    labels = rows.labels
+    upper = rows.upper
+    lower = rows.lower
+    points = centers.centers
+    between = centers.between
+    moved_up = centers.moved_up
+    moved_down = centers.moved_down
+    group_moved_up = centers.group_moved_up
+    row_of = block.row
+    own_of = block.own
+    size = len(row_of)
+    n_found = 0
+    i = start
+    while i < stop and n_found < size:  # on what is stored
+        label = labels[i]
+        least = _least_bound(lower, i, group_moved_up, between, max(label, 0))
+        row_of[n_found] = i
+        own_of[n_found] = least
+        n_found += label < 0 or not least >= upper[i] + moved_up[label]
+        i += 1
+    n_active = 0
+    growth = (1 + _rounding(X)) * (1 + GROWTH)
+    for q in range(n_found):  # on the distance as it is now
+        row = row_of[q]
+        label = labels[row]
+        least = own_of[q]
+        distance = np.inf
+        if label >= 0:
+            distance = math.sqrt(np.float64(sq_distance(X, row, points, label))) * growth
+            upper[row] = distance - moved_down[label]
+        row_of[n_active] = row
+        own_of[n_active] = distance
+        n_active += label < 0 or not least >= distance
+    return n_active, i
+
+
+@kernel()
+def _gather(X, n_active, rows, centers, block):
+    """Shift the active rows into the block and list the groups that each must look at."""
+    labels = rows.labels
+    lower = rows.lower
+    mean = centers.mean
+    reach = centers.reach
+    group_of = centers.group_of
+    between = centers.between
+    group_moved_up = centers.group_moved_up
+    values = block.values
+    row_of = block.row
+    sq_norm_of = block.sq_norm
+    slack_of = block.slack
+    own_of = block.own
+    best_of = block.best
+    second_of = block.second
+    tile_of = block.tile
+    lists = block.lists
+    length = block.length
+    n_groups = len(length)
+    stride = len(row_of) + ROWS
+    relative = _rounding(X)
+    length[:] = 0
+    for p in range(n_active):
+        row = row_of[p]
+        label = labels[row]
+        own = own_of[p]
+        for g in range(n_groups):
+            bound = lower[row, g] - group_moved_up[g]
+            if label >= 0:
+                bound = max(bound, between[label, g])
+            lists[g * stride + length[g]] = p
+            length[g] += not bound >= own
+        sq_norm = np.float64(_shift_row(X, row, mean, values, p))
+        sq_norm_of[p] = sq_norm
+        slack_of[p] = relative * (math.sqrt(sq_norm) + reach) ** 2
+        best_of[p] = np.inf
+        if label >= 0:
+            g = group_of[label]
+            listed = length[g] > 0 and lists[g * stride + length[g] - 1] == p
+            if not listed:  # the own centre will not be scored; its distance is known
+                best_of[p] = 0.5 * (own * own - sq_norm)
+        second_of[p] = np.inf
+        tile_of[p] = -1
+
+
+@kernel()
+def _score(X, rows, centers, block, out, minima, changes):
+    """Score the block against the tiles of every group on its list, and bound the groups anew."""
+    lower = rows.lower
+    tiles = centers.tiles
+    offsets = centers.offsets
+    group_begin = centers.group_begin
+    group_moved_down = centers.group_moved_down
+    values = block.values
+    row_of = block.row
+    sq_norm_of = block.sq_norm
+    slack_of = block.slack
+    best_of = block.best
+    second_of = block.second
+    tile_of = block.tile
+    scores_of = block.scores
+    lists = block.lists
+    length = block.length
+    work = changes.work
+    size = len(row_of)
+    stride = size + ROWS
+    relative = _rounding(X)
+    for g in range(len(length)):
+        count = length[g]
+        if count == 0:
+            continue
+        at = g * stride
+        for q in range(ROWS):  # a batch that is not full repeats its last row
+            lists[at + count + q] = lists[at + count - 1]
+        begin = group_begin[g]
+        moved = group_moved_down[g]
+        for t in range(begin, group_begin[g + 1]):
+            work[1] += count * out.shape[1]
+            for first in range(0, count, ROWS):
+                n_rows = min(ROWS, count - first)
+                if n_rows > ROWS // 2:
+                    score_rows(values, lists, at + first, tiles, offsets, t, out, minima)
+                else:
+                    score_few(values, lists, at + first, tiles, offsets, t, out, minima)
+                for r in range(n_rows):
+                    p = lists[at + first + r]
+                    score = minima[r]
+                    best = best_of[p]
+                    better = score < best
+                    copy_lanes(out, r, scores_of, p if better else size)
+                    second_of[p] = min(second_of[p], max(best, score))
+                    best_of[p] = min(best, score)
+                    tile_of[p] = t if better else tile_of[p]
+                    sq = 2 * (np.float64(score) - slack_of[p]) + sq_norm_of[p] * (1 - relative)
+                    bound = np.float32(math.sqrt(max(sq, 0.0)) * (1 - GROWTH) + moved)
+                    row = row_of[p]
+                    if t > begin:
+                        bound = min(bound, lower[row, g])
+                    lower[row, g] = bound
+
+
+@kernel()
+def _settle(X, i, centers, distances):
+    """Nearest centre of row ``i`` by exact distances, lowest index first; its distance and the next in its group."""
+    points = centers.centers
+    group_of = centers.group_of
     best, best_sq = 0, np.inf
-    for c in range(centers.shape[0]):
-        sq = exact_sq_distance(X, i, centers, c)
+    for c in range(points.shape[0]):
+        sq = exact_sq_distance(X, i, points, c)
         if sq < best_sq:
             best, best_sq = c, sq
     second_sq = np.inf
-    for c in range(centers.shape[0]):
+    for c in range(points.shape[0]):
         if c != best and group_of[c] == group_of[best]:
-            second_sq = min(second_sq, exact_sq_distance(X, i, centers, c))
-    own_group_bound[0] = math.sqrt(best_sq)
-    own_group_bound[1] = math.sqrt(second_sq)
+            second_sq = min(second_sq, exact_sq_distance(X, i, points, c))
+    distances[0] = math.sqrt(best_sq)
+    distances[1] = math.sqrt(second_sq)
     return best
 
 
 @kernel()
-def assign(
-    X,
-    weights,
-    start,
-    stop,
-    centers,
-    mean,
-    tiles,
-    offsets,
-    tile_index,
-    group_of,
-    group_begin,
-    moved_up,
-    moved_down,
-    group_moved_up,
-    group_moved_down,
-    reach,
-    labels,
-    upper,
-    lower,
-    sums,
-    counts,
-    members_of,
-    work,
-):
-    """Assign rows ``start:stop`` anew; add to ``sums``, ``counts``, ``members_of`` what the moves change.
+def _take(X, weights, n_active, rows, centers, block, distances, changes):
+    """Give every row of the block its best centre; where rounding might decide, let exact distances do so."""
+    labels = rows.labels
+    upper = rows.upper
+    lower = rows.lower
+    tile_index = centers.tile_index
+    group_begin = centers.group_begin
+    group_of = centers.group_of
+    moved_down = centers.moved_down
+    group_moved_down = centers.group_moved_down
+    row_of = block.row
+    sq_norm_of = block.sq_norm
+    slack_of = block.slack
+    own_of = block.own
+    best_of = block.best
+    second_of = block.second
+    tile_of = block.tile
+    scores_of = block.scores
+    length = block.length
+    sums = changes.sums
+    counts = changes.counts
+    members = changes.members
+    work = changes.work
+    relative = _rounding(X)
+    for p in range(n_active):
+        row = row_of[p]
+        old = labels[row]
+        slack = slack_of[p]
+        lane, second = 0, second_of[p]
+        if tile_of[p] >= 0:
+            lane, beside = first_and_second(scores_of, p)
+            second = min(second, beside)
+        if second - best_of[p] <= 2 * slack:
+            work[2] += 1
+            new = _settle(X, row, centers, distances)
+            distance, second_distance = distances[0], distances[1]
+        elif tile_of[p] < 0:
+            continue
+        else:
+            new = tile_index[tile_of[p], lane]
+            if group_begin[-1] == len(length):  # a group is a tile: the others in it are beside
+                second = beside
+            sq = 2 * (np.float64(best_of[p]) + slack) + sq_norm_of[p] * (1 + relative)
+            distance = math.sqrt(max(sq, 0.0))
+            sq = 2 * (np.float64(second) - slack) + sq_norm_of[p] * (1 - relative)
+            second_distance = math.sqrt(max(sq, 0.0))
+        group = group_of[new]
+        if new != old and old >= 0:
+            left = group_of[old]
+            bound = np.float32(own_of[p] * (1 - 2 * relative) * (1 - 3 * GROWTH))
+            lower[row, left] = min(lower[row, left], bound + group_moved_down[left])
+        lower[row, group] = second_distance * (1 - GROWTH) + group_moved_down[group]
+        if new != old:
+            upper[row] = distance * (1 + GROWTH) - moved_down[new]
+            labels[row] = new
+            weight = weights[row] if weights.shape[0] else 1.0
+            work[0] += 1
+            _add_row(X, row, weight, sums, new)
+            counts[new] += weight
+            members[new] += 1
+            if old >= 0:
+                _add_row(X, row, -weight, sums, old)
+                counts[old] -= weight
+                members[old] -= 1
 
-    ``work`` counts rows that moved, scores computed, and rows that distances had to settle.
-    """
+
+@kernel()
+def assign(X, weights, start, stop, rows, centers, changes):
+    """Assign rows ``start:stop`` anew, and add up what the moves change."""
     n_features = X.shape[1]
-    n_groups = lower.shape[1]
-    lanes = tiles.shape[2]
+    n_groups = rows.lower.shape[1]
+    lanes = centers.tiles.shape[2]
     size = max(16, min(512, 16_384 // n_features))
-    relative = (n_features + 8) * (5.97e-8 if X.itemsize == 4 else 1.12e-16)
-
-    block = np.empty((size, n_features), X.dtype)
-    active = np.empty(size, np.int64)  # row of each place in the block
-    own_distance = np.empty(size, np.float64)
-    sq_norm = np.empty(size, np.float64)
-    best = np.empty(size, X.dtype)  # smallest score so far
-    next_best = np.empty(size, X.dtype)  # smallest of the other tiles
-    beside_best = np.empty(size, X.dtype)  # smallest of the other tiles in the best one's group
-    best_tile = np.empty(size, np.int64)
-    best_scores = np.empty((size, lanes), X.dtype)
-    group_best = np.empty(size, X.dtype)
-    group_next = np.empty(size, X.dtype)
-    group_tile = np.empty(size, np.int64)
-    lists = np.empty((n_groups, size + ROWS), np.int32)
-    length = np.empty(n_groups, np.int64)
+    block = Block(
+        np.empty((size, n_features), X.dtype),
+        np.empty(size + 1, np.int64)[:size],
+        np.empty(size, np.float64),
+        np.empty(size, np.float64),
+        np.empty(size + 1, np.float64)[:size],
+        np.empty(size, X.dtype),
+        np.empty(size, X.dtype),
+        np.empty(size, np.int64),
+        np.empty((size + 1, lanes), X.dtype),
+        np.empty(n_groups * (size + ROWS), np.int64),
+        np.empty(n_groups, np.int64),
+    )
     out = np.empty((ROWS, lanes), X.dtype)
-    minima = np.empty(16, X.dtype)
-    exact = np.empty(2, np.float64)
-    infinity = np.inf
-
+    minima = np.empty(ROWS, X.dtype)
+    distances = np.empty(2, np.float64)
     i = start
     while i < stop:
-        # Which rows may change, and which groups they must look at.
-        n_active = 0
-        length[:] = 0
-        while i < stop and n_active < size:
-            label = labels[i]
-            bound = np.inf
-            if label >= 0:
-                least = _least_bound(lower, i, group_moved_up)
-                if least >= upper[i] + moved_up[label]:
-                    i += 1
-                    continue
-                distance = math.sqrt(np.float64(sq_distance(X, i, centers, label)) * (1 + relative))
-                upper[i] = distance * (1 + GROWTH) - moved_down[label]
-                bound = distance * (1 + GROWTH)
-                if least >= bound:
-                    i += 1
-                    continue
-                own_distance[n_active] = distance
-            own_group = -1 if label < 0 else group_of[label]
-            for g in range(n_groups):
-                if g == own_group or label < 0 or lower[i, g] - group_moved_up[g] < bound:
-                    lists[g, length[g]] = n_active
-                    length[g] += 1
-            sq_norm[n_active] = _shift_row(X, i, mean, block, n_active)
-            active[n_active] = i
-            best[n_active] = infinity
-            next_best[n_active] = infinity
-            n_active += 1
-            i += 1
-
-        # Score them, group by group.
-        for g in range(n_groups):
-            count = length[g]
-            if count == 0:
-                continue
-            for q in range(ROWS):  # a batch that is not full repeats its last row
-                lists[g, count + q] = lists[g, count - 1]
-            for t in range(group_begin[g], group_begin[g + 1]):
-                work[1] += count * lanes
-                for first in range(0, count, ROWS):
-                    n_rows = min(ROWS, count - first)
-                    if n_rows > ROWS // 2:
-                        score_rows(block, lists[g], first, tiles, offsets, t, out, minima)
-                    else:
-                        score_few(block, lists[g], first, tiles, offsets, t, out, minima)
-                    for r in range(n_rows):
-                        p = lists[g, first + r]
-                        score = minima[r]
-                        if t == group_begin[g]:
-                            group_best[p] = infinity
-                            group_next[p] = infinity
-                        if score < group_best[p]:
-                            group_next[p] = group_best[p]
-                            group_best[p] = score
-                            group_tile[p] = t
-                            if score < best[p]:
-                                copy_lanes(out, r, best_scores, p)
-                        elif score < group_next[p]:
-                            group_next[p] = score
-            for q in range(count):
-                p = lists[g, q]
-                score = group_best[p]
-                if score < best[p]:
-                    next_best[p] = min(best[p], group_next[p])
-                    beside_best[p] = group_next[p]
-                    best[p] = score
-                    best_tile[p] = group_tile[p]
-                elif score < next_best[p]:
-                    next_best[p] = score
-                slack = relative * (reach * math.sqrt(sq_norm[p]) + 0.5 * reach * reach)
-                sq = 2 * (np.float64(score) - slack) + sq_norm[p] * (1 - relative)
-                distance = math.sqrt(max(sq, 0.0))
-                lower[active[p], g] = distance * (1 - GROWTH) + group_moved_down[g]
-
-        # Take the best; where rounding might decide, let exact distances do so.
-        for p in range(n_active):
-            row = active[p]
-            old = labels[row]
-            lane, second = first_and_second(best_scores, p)
-            slack = relative * (reach * math.sqrt(sq_norm[p]) + 0.5 * reach * reach)
-            if min(second, next_best[p]) - best[p] <= 2 * slack:
-                work[2] += 1
-                new = _settle_exactly(X, row, centers, group_of, exact)
-                distance, second_distance = exact[0], exact[1]
-            else:
-                new = tile_index[best_tile[p], lane]
-                if new == old:
-                    distance = own_distance[p]
-                else:
-                    sq = 2 * (np.float64(best[p]) + slack) + sq_norm[p] * (1 + relative)
-                    distance = math.sqrt(max(sq, 0.0))
-                sq = 2 * (np.float64(min(second, beside_best[p])) - slack) + sq_norm[p] * (1 - relative)
-                second_distance = math.sqrt(max(sq, 0.0))
-            own_group = group_of[new]
-            lower[row, own_group] = second_distance * (1 - GROWTH) + group_moved_down[own_group]
-            if new != old or old < 0:
-                upper[row] = distance * (1 + GROWTH) - moved_down[new]
-                labels[row] = new
-                work[0] += 1
-                weight = weights[row] if weights.shape[0] else 1.0
-                _move_row(X, row, weight, sums, new)
-                counts[new] += weight
-                members_of[new] += 1
-                if old >= 0:
-                    _move_row(X, row, -weight, sums, old)
-                    counts[old] -= weight
-                    members_of[old] -= 1
+        n_active, i = _screen(X, i, stop, rows, centers, block)
+        _gather(X, n_active, rows, centers, block)
+        _score(X, rows, centers, block, out, minima, changes)
+        _take(X, weights, n_active, rows, centers, block, distances, changes)
 
 
 @kernel()
@@ -259,11 +396,11 @@ def own_sq_distances(X, start, stop, centers, labels, out):
 def add_rows(X, weights, start, stop, labels, sums, counts):
     for i in range(start, stop):
         weight = weights[i] if weights.shape[0] else 1.0
-        _move_row(X, i, weight, sums, labels[i])
+        _add_row(X, i, weight, sums, labels[i])
         counts[labels[i]] += weight
 
 
-@kernel(fastmath=True)
+@kernel()
 def inertia_of(X, weights, start, stop, centers, labels):
     """Weighted sum of squared distances to the own centres; rows in their precision, the sum in double."""
     total = 0.0
