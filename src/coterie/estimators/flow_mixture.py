@@ -4,8 +4,16 @@ from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin, _fit_context
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    DensityMixin,
+    TransformerMixin,
+    _fit_context,
+)
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +22,9 @@ from coterie.estimators.border import check_rows
 from coterie.estimators.persistence import SaveMixin
 
 
-class FlowMixture(DensityMixin, ClusterMixin, SaveMixin, BaseEstimator):
+class FlowMixture(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, ClusterMixin, SaveMixin, BaseEstimator
+):
     """A mixture of spherical Gaussians with one variance, found by a pretrained transformer (document 003).
 
     No number of clusters is needed. The network moves every row towards the centre it came from; how far it lets
@@ -134,7 +144,7 @@ class FlowMixture(DensityMixin, ClusterMixin, SaveMixin, BaseEstimator):
         self.snr_path_ = np.array([candidate.snr_db for candidate in found.path])
         self.bic_path_ = np.array([candidate.bic for candidate in found.path])
         self.n_clusters_path_ = np.array([candidate.n_clusters for candidate in found.path], dtype=int)
-        self.n_clusters_ = len(found.weights_K)
+        self.n_clusters_ = self._n_features_out = len(found.weights_K)
         self.labels_ = self._log_joint(X).argmax(1).astype(np.int32)
         return self
 
@@ -170,6 +180,12 @@ class FlowMixture(DensityMixin, ClusterMixin, SaveMixin, BaseEstimator):
         log_joint = self._new_log_joint(X)
         return np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
 
+    def transform(self, X):
+        """Distance of every row to every centre, shape (n_samples, n_clusters)."""
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        return cdist(X, self.cluster_centers_).astype(X.dtype)
+
     def score_samples(self, X):
         """Log-density of every row."""
         return logsumexp(self._new_log_joint(X), axis=1)
@@ -196,3 +212,8 @@ class FlowMixture(DensityMixin, ClusterMixin, SaveMixin, BaseEstimator):
         """The covariance matrix that all components share."""
         check_is_fitted(self)
         return self.var_ * np.eye(self.n_features_in_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
