@@ -1,4 +1,4 @@
-"""Pictures of document 002's Figures 3 and 4, each from its JSON record alone."""
+"""Document 002 for people: Table 1 as text, Figures 3 and 4 as pictures, each from its JSON record alone."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from coterie.kmeans.table import markdown
+
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"]
+KINDS = ("literal", "fused", "rotated", "rotated_limiting")
 SETTING = {"cross": "finite gamma in the two cross attentions", "all": "finite gamma in all four attentions"}
 LABEL = {
     "dimension": "dimension d",
@@ -25,13 +28,34 @@ def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
+def write_table1(record: dict[str, Any], path: Path) -> None:
+    """Markdown: the sockets of every row, then the measured deviations."""
+    lines = ["# Table 1", "", f"`{record['command']}`", "", markdown(), ""]
+    lines += [
+        f"Largest deviation from the plain algorithm: {record['instances']} instances, {record['layers']} layers.",
+        "With rotated weights the decoder's limiting cross attention is a softmax with gamma 1000. The last column",
+        "keeps the limit, which then chooses among scores that differ only by rounding.",
+        "",
+        "| row | layers compared | labels that differ | literal | fused | rotated weights | rotated, limit kept |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, r in record["rows"].items():
+        sizes = ["-" if r[kind] is None else f"{r[kind]:.1e}" for kind in KINDS]
+        labels = "-" if r["labels_differ"] is None else str(r["labels_differ"])
+        lines.append("| " + " | ".join([f"`{name}`", str(r["layers"]), labels, *sizes]) + " |")
+    path.write_text("\n".join(lines) + "\n")
+
+
 def draw_figure3(record: dict[str, Any], path: Path) -> None:
     """2 × 3 panels: objective, paths of the centres, final assignment; Lloyd above, the network below."""
     figure = Figure(figsize=(14.5, 9), layout="constrained")
-    parts = figure.subfigures(2, 1)
+    parts: Any = figure.subfigures(2, 1)
     axes = np.array([part.subplots(1, 3) for part in parts])
     points = np.array(record["points"])
-    titles = {"lloyd": "Lloyd's algorithm", "cross": f"k-means transformer, gamma = {record['gamma']:g}"}
+    titles = {
+        "lloyd": "Lloyd's algorithm",
+        "cross": f"k-means transformer, softmax with gamma = {record['gamma']:g} in both cross attentions",
+    }
     for line, (name, title) in enumerate(titles.items()):
         side = record["sides"][name]
         _objective(axes[line, 0], record, name)
@@ -74,20 +98,22 @@ def _objective(axes: Axes, record: dict[str, Any], name: str) -> None:
 
 def _paths(axes: Axes, points: np.ndarray, centers: np.ndarray) -> None:
     """Start as circles, later positions as triangles."""
-    axes.scatter(*points.T, s=2, c="#d0d0d0", linewidths=0)
+    axes.scatter(points[:, 0], points[:, 1], s=2, c="#d0d0d0", linewidths=0)
     for j, colour in enumerate(COLOURS):
-        axes.plot(*centers[:, j].T, color=colour, linewidth=1.3)
-        axes.scatter(*centers[0, j], marker="o", s=75, color=colour, edgecolors="black", zorder=3)
-        axes.scatter(*centers[1:, j].T, marker="^", s=38, color=colour, edgecolors="black", linewidths=0.6, zorder=4)
+        x, y = centers[:, j].T
+        axes.plot(x, y, color=colour, linewidth=1.3)
+        axes.scatter(x[0], y[0], marker="o", s=75, color=colour, edgecolors="black", zorder=3)
+        axes.scatter(x[1:], y[1:], marker="^", s=38, color=colour, edgecolors="black", linewidths=0.6, zorder=4)
 
 
 def draw_figure4(record: dict[str, Any], path: Path) -> None:
-    """A-D: lines over gamma, bars one standard deviation over everything else. E-H: means over pairs."""
-    figure = Figure(figsize=(19, 17), layout="constrained")
-    parts = figure.subfigures(2, 1, hspace=0.04)
+    """A-D: lines over gamma, bars one standard deviation over all else, the tail inset. E-H: means over pairs."""
+    figure = Figure(figsize=(19, 17))
+    parts: Any = figure.subfigures(2, 1)
+    edges = {"left": 0.045, "right": 0.94, "bottom": 0.07, "top": 0.91, "wspace": 0.2, "hspace": 0.28}
     for part, name in zip(parts, record["values"]):
         part.suptitle(f"{SETTING[name]}: log objective of the network − log objective of Lloyd", fontsize=14)
-        axes = part.subplots(2, 4)
+        axes = part.subplots(2, 4, gridspec_kw=edges)
         values = np.array(record["values"][name])
         for column, parameter in enumerate(LABEL):
             _lines(axes[0, column], values, record["axes"], parameter)
@@ -97,12 +123,12 @@ def draw_figure4(record: dict[str, Any], path: Path) -> None:
         for column, pair in enumerate(PAIRS):
             image = _heat(axes[1, column], heights[column], record["axes"], pair, top)
             axes[1, column].set_title(f"{'EFGH'[column]}  {LABEL[pair[0]]} × {LABEL[pair[1]]}", loc="left")
-        part.colorbar(image, ax=axes[1, :], shrink=0.9, label="mean over all other parameters, gamma included")
+        bar = part.add_axes((0.955, 0.07, 0.01, 0.36))
+        part.colorbar(image, cax=bar, label="mean over all other parameters, gamma included")
         lines = axes[0, :]
-        low = min(a.get_ylim()[0] for a in lines)
         high = max(a.get_ylim()[1] for a in lines)
         for a in lines:
-            a.set_ylim(low, high)
+            a.set_ylim(-0.35 * high, high)
     _save(figure, path)
 
 
@@ -118,9 +144,26 @@ def _lines(axes: Axes, values: np.ndarray, ranges: dict[str, list], parameter: s
             linewidth=1.3, elinewidth=0.7, label=f"{ranges[parameter][i]:g}",
         )  # fmt: skip
     axes.axhline(0, color="black", linewidth=0.6)
-    axes.set_yscale("symlog", linthresh=0.01, linscale=0.6)
-    axes.set(xscale="log", xlabel="gamma", ylabel="difference of log objectives (linear below 0.01)")
-    axes.legend(title=LABEL[parameter], frameon=False, fontsize=9)
+    axes.set(xscale="log", xlabel="gamma", ylabel="difference of log objectives")
+    axes.legend(
+        title=LABEL[parameter],
+        frameon=False,
+        fontsize=9,
+        loc="lower center",
+        ncols=len(first),
+        columnspacing=0.9,
+        handlelength=1.4,
+        handletextpad=0.4,
+    )
+    tail = axes.inset_axes((0.56, 0.5, 0.42, 0.42))
+    shown = gammas >= 1
+    for block, shade in zip(abs(first), shades):
+        tail.plot(gammas[shown], block.reshape(-1, len(gammas)).mean(0)[shown], color=shade, marker="o", markersize=3)
+    tail.set(xscale="log", yscale="log", ylim=(3e-6, 4))
+    tail.set_title("mean |difference|", fontsize=9)
+    tail.tick_params(labelsize=7)
+    for each in (axes, tail):
+        each.minorticks_off()
 
 
 def _pair_means(values: np.ndarray, ranges: dict[str, list], pair: tuple[str, str]) -> np.ndarray:
@@ -134,7 +177,9 @@ def _pair_means(values: np.ndarray, ranges: dict[str, list], pair: tuple[str, st
 def _heat(axes: Axes, mean: np.ndarray, ranges: dict[str, list], pair: tuple[str, str], top: float):
     image = axes.imshow(mean, origin="lower", cmap="viridis", vmin=min(0.0, float(mean.min())), vmax=top, aspect="auto")
     for (line, column), value in np.ndenumerate(mean):
-        axes.text(column, line, f"{value:.2f}", ha="center", va="center", color="black" if value > top / 2 else "white")
+        axes.text(
+            column, line, f"{value:.2f}", ha="center", va="center", color="black" if value > 0.62 * top else "white"
+        )
     for axis, name, place in ((axes.xaxis, pair[0], 0), (axes.yaxis, pair[1], 1)):
         axis.set_ticks(range(mean.shape[1 - place]), [f"{v:g}" for v in ranges[name]])
         axis.set_label_text(LABEL[name])

@@ -18,15 +18,14 @@ from torch import Tensor
 
 import coterie
 from coterie.attention import Linear, NormMax, Softmax, attend, dot_scores, gumbel_noise, normalise, sq_euclidean_scores
-from coterie.experiments.kmeans_pictures import draw_figure3, draw_figure4
+from coterie.experiments.kmeans_pictures import KINDS, draw_figure3, draw_figure4, write_table1
 from coterie.kmeans import fused, literal, reference
-from coterie.kmeans.table import TABLE, Row, markdown
+from coterie.kmeans.table import TABLE, Row
 from coterie.kmeans.weights import Settings, Stream
 
 __all__ = ["draw_figure3", "draw_figure4", "figure3", "figure4", "table1"]
 
 N_LAYERS = 10
-KINDS = ("literal", "fused", "rotated", "rotated_limiting")
 SOCKETS = {
     "cross": ("encoder_cross", "decoder_cross"),
     "all": ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross"),
@@ -51,16 +50,11 @@ def _save(record: dict[str, Any], name: str, output: Path, quick: bool, seed: in
             "coterie": coterie.__version__,
         },
     }
-    body = {**head, **record}
-    record.clear()
-    record.update(body)
+    record.update(head)
     output.mkdir(parents=True, exist_ok=True)
     path = output / f"{name}.json"
-    path.write_text(json.dumps(record) + "\n")
+    path.write_text(json.dumps(head | record) + "\n")
     return path
-
-
-# --- Table 1 ---------------------------------------------------------------------------------------------------------
 
 
 def table1(output: Path, quick: bool = False) -> dict:
@@ -81,7 +75,7 @@ def table1(output: Path, quick: bool = False) -> dict:
         "edges": _edges(quick),
     }
     _save(record, "table1", output, quick, seed, began)
-    (output / "table1.md").write_text(_table1_text(record))
+    write_table1(record, output / "table1.md")
     return record
 
 
@@ -199,37 +193,14 @@ def _gumbel_walk(n_seeds: int, n_layers: int) -> dict[str, Any]:
         path = [reference.objective(X, o.centers) for o in literal.layers(TABLE["medoids"], X, C, n_layers, s)]
         ratios.append(np.array(path) / reference.objective(X, _lloyd(X, C, 100)[-1]))
     ratio = np.array(ratios)
-    half = n_layers // 2
-    at = [t for t in (1, 10, 100, 400) if t <= n_layers]
+    half, at = n_layers // 2, [t for t in (1, 10, 100, 400) if t <= n_layers]
     return {
         "about": "k-medoids objective of the sampler over the k-means objective that Lloyd reaches from the same start",
         "mean_at_layer": {str(t): round(float(ratio[:, t - 1].mean()), 3) for t in at},
-        "mean_first_half": round(float(ratio[:, :half].mean()), 3),
-        "mean_second_half": round(float(ratio[:, half:].mean()), 3),
+        "mean_of_halves": [round(float(part.mean()), 3) for part in (ratio[:, :half], ratio[:, half:])],
         "best_seen": round(float(ratio.min(axis=1).mean()), 3),
         "steps_that_rise": round(float((np.diff(ratio, axis=1) > 0).mean()), 3),
     }
-
-
-def _table1_text(record: dict[str, Any]) -> str:
-    """Markdown: the sockets of every row, then the measured deviations."""
-    lines = ["# Table 1", "", f"`{record['command']}`", "", markdown(), ""]
-    lines += [
-        f"Largest deviation from the plain algorithm: {record['instances']} instances, {record['layers']} layers.",
-        "With rotated weights the decoder's limiting cross attention is a softmax with gamma 1000. The last column",
-        "keeps the limit, which then chooses among scores that differ only by rounding.",
-        "",
-        "| row | layers compared | labels that differ | literal | fused | rotated weights | rotated, limit kept |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for name, r in record["rows"].items():
-        sizes = ["-" if r[kind] is None else f"{r[kind]:.1e}" for kind in KINDS]
-        labels = "-" if r["labels_differ"] is None else str(r["labels_differ"])
-        lines.append("| " + " | ".join([f"`{name}`", str(r["layers"]), labels, *sizes]) + " |")
-    return "\n".join(lines) + "\n"
-
-
-# --- Figures 3 and 4 -------------------------------------------------------------------------------------------------
 
 
 def _lloyd(X: np.ndarray, C: np.ndarray, n_iterations: int = N_LAYERS) -> list[np.ndarray]:
@@ -266,11 +237,12 @@ def figure3(output: Path, quick: bool = False) -> dict:
     """Lloyd beside the k-means transformer, 10,000 points, 5 clusters, gamma 1e4, 10 layers of the literal network."""
     began, seed, gamma, n = time.perf_counter(), 3, 1e4, 400 if quick else 10_000
     X, C = _blobs(np.random.default_rng(seed), n, 2, 5)
-    sides = {"lloyd": _lloyd(X, C)}
+    sides, looked_at = {"lloyd": _lloyd(X, C)}, {}
     for attentions, sockets in SOCKETS.items():
         override: dict = {name: Softmax(gamma) for name in sockets}
-        outputs = literal.layers(TABLE["lloyd"], X, C, N_LAYERS, override=override)
+        outputs = list(literal.layers(TABLE["lloyd"], X, C, N_LAYERS, override=override))
         sides[attentions] = [C, *(o.centers for o in outputs)]
+        looked_at[attentions] = [_looked_at(o.assignments, gamma) for o in outputs]
     record: dict[str, Any] = {"n": n, "k": 5, "gamma": gamma, "layers": N_LAYERS, "attentions": SOCKETS}
     record["points"] = X.round(3).tolist()
     record["sides"] = {
@@ -282,10 +254,17 @@ def figure3(output: Path, quick: bool = False) -> dict:
         for name, path in sides.items()
     }
     record["differences"] = {name: _difference(X, sides["lloyd"], sides[name]) for name in SOCKETS}
+    record["points_looked_at_by_layer"] = looked_at
     record["other_seeds"] = _figure3_seeds(n, gamma, 3 if quick else 20)
     path = _save(record, "figure3", output, quick, seed, began)
     draw_figure3(json.loads(path.read_text()), output / "figure3.png")
     return record
+
+
+def _looked_at(labels: np.ndarray, gamma: float) -> dict[str, Any]:
+    """The largest label, and the effective number of points, 1 / Σ weight², that each centre's attention covers."""
+    weights = normalise(Softmax(gamma)(torch.from_numpy(labels.T.copy())))
+    return {"largest_label": float(labels.max()), "points": (1 / weights.square().sum(-1)).round(decimals=1).tolist()}
 
 
 def _difference(X: np.ndarray, lloyd: list[np.ndarray], network: list[np.ndarray]) -> dict[str, Any]:
@@ -298,18 +277,24 @@ def _difference(X: np.ndarray, lloyd: list[np.ndarray], network: list[np.ndarray
 
 
 def _figure3_seeds(n: int, gamma: float, n_seeds: int) -> dict[str, Any]:
-    """The same comparison on other data, finite gamma in the cross attentions."""
-    found = []
+    """The same comparison on other data; beside it soft k-means, which has linear attention in the decoder."""
+    found: dict[str, list] = {"cross": [], "soft": []}
     for seed in range(100, 100 + n_seeds):
         X, C = _blobs(np.random.default_rng(seed), n, 2, 5)
         layers = finite_gamma(torch.from_numpy(X), torch.from_numpy(C), torch.tensor([gamma]).double(), "cross")
-        found.append(_difference(X, _lloyd(X, C), [C, *(c[0].numpy() for c in layers)]))
-    return {
-        "seeds": n_seeds,
-        "largest_center_difference": max(max(f["centers_by_layer"]) for f in found),
-        "largest_log_objective": max(abs(f["log_objective"]) for f in found),
-        "most_labels_that_differ": max(f["labels_that_differ"] for f in found),
-        "seeds_with_equal_labels": sum(f["labels_that_differ"] == 0 for f in found),
+        soft, lloyd = [C], _lloyd(X, C)
+        for _ in range(N_LAYERS):
+            soft.append(reference.soft(X, soft[-1], gamma))
+        found["cross"].append(_difference(X, lloyd, [C, *(c[0].numpy() for c in layers)]))
+        found["soft"].append(_difference(X, lloyd, soft))
+    return {"seeds": n_seeds} | {
+        name: {
+            "largest_center_difference": max(max(f["centers_by_layer"]) for f in each),
+            "largest_log_objective": max(abs(f["log_objective"]) for f in each),
+            "most_labels_that_differ": max(f["labels_that_differ"] for f in each),
+            "seeds_with_equal_labels": sum(f["labels_that_differ"] == 0 for f in each),
+        }
+        for name, each in found.items()
     }
 
 
@@ -326,12 +311,15 @@ def figure4(output: Path, quick: bool = False) -> dict:
     }
     shape = tuple(map(len, axes.values()))
     values = {attentions: np.zeros(shape) for attentions in SOCKETS}
-    gammas, empty = torch.tensor(axes["gamma"], dtype=torch.float64), 0
+    gammas = torch.tensor(axes["gamma"], dtype=torch.float64)
+    left_out: list[float] = []
     for at in np.ndindex(shape[0], shape[1], shape[2], shape[4]):
         d, n, k = axes["dimension"][at[0]], axes["points"][at[1]], axes["clusters"][at[2]]
-        X, C = _blobs(np.random.default_rng([seed, d, n, k, at[3]]), n, d, k)
-        path = _lloyd(X, C)
-        empty += any(len(np.unique(reference.labels(X, c))) < k for c in path[:-1])
+        rng = np.random.default_rng([seed, d, n, k, at[3]])
+        X, C = _blobs(rng, n, d, k)
+        while _empties(X, path := _lloyd(X, C)):
+            left_out.append(_log_ratio(X, torch.from_numpy(C), gammas[-1:], path))
+            C = X[rng.choice(n, k, replace=False)].copy()
         lloyd = math.log(reference.objective(X, path[-1]))
         for i, scale in enumerate(axes["scale"]):
             x, c = torch.from_numpy(scale * X), torch.from_numpy(scale * C)
@@ -345,7 +333,10 @@ def figure4(output: Path, quick: bool = False) -> dict:
         "data": "centres N(0, 3² I), noise N(0, I), times scale; start: k different points",
         "engine": "finite_gamma, a batch over gamma",
         "largest_difference_from_literal_network": _against_literal(axes),
-        "lloyd_runs_with_an_empty_cluster": empty,
+        "starts_left_out": {
+            "about": "Lloyd empties a cluster: value at the largest gamma, scale 1, cross attentions; then drawn again",
+            "values": left_out,
+        },
         "axes": axes,
         "values": {name: np.round(v, 6).tolist() for name, v in values.items()},
         "trends": {name: _trends(v, axes) for name, v in values.items()},
@@ -355,11 +346,19 @@ def figure4(output: Path, quick: bool = False) -> dict:
     return record
 
 
+def _empties(X: np.ndarray, path: list[np.ndarray]) -> bool:
+    return any(len(np.unique(reference.labels(X, c))) < len(c) for c in path[:-1])
+
+
+def _log_ratio(X: np.ndarray, c: Tensor, gamma: Tensor, lloyd: list[np.ndarray]) -> float:
+    final = list(finite_gamma(torch.from_numpy(X), c, gamma, "cross"))[-1][0].numpy()
+    return round(math.log(reference.objective(X, final) / reference.objective(X, lloyd[-1])), 4)
+
+
 def _against_literal(axes: dict[str, list]) -> dict[str, float]:
     """Largest difference of a centre, in any layer, between ``finite_gamma`` and the literal network at every gamma."""
-    worst = {}
     X, C = _blobs(np.random.default_rng(7), 100, 4, 5)
-    gammas = torch.tensor(axes["gamma"], dtype=torch.float64)
+    worst, gammas = {}, torch.tensor(axes["gamma"], dtype=torch.float64)
     for attentions, sockets in SOCKETS.items():
         batch = list(finite_gamma(torch.from_numpy(X), torch.from_numpy(C), gammas, attentions))
         worst[attentions] = 0.0
@@ -382,6 +381,7 @@ def _trends(values: np.ndarray, axes: dict[str, list]) -> dict[str, Any]:
             by_gamma = size.mean(axis=tuple(j for j in others if names[j] != "gamma"))
             found[name]["mean_by_gamma"] = by_gamma.T.round(6).tolist()
     found["share_within_1e-3"] = (size < 1e-3).mean(axis=tuple(range(len(names) - 1))).round(4).tolist()
+    found["share_below_Lloyd_by_1e-3"] = (values < -1e-3).mean(axis=tuple(range(len(names) - 1))).round(4).tolist()
     steps = np.diff(size, axis=-1)
     found["share_of_gamma_steps_that_worsen"] = round(float((steps > 1e-3).mean()), 4)
     return found
