@@ -133,6 +133,8 @@ def test_scaling_and_column_names_travel_with_the_model(points):
     columns = Columns.of(points, ["left", "right"], scale=True)
     fitted = coterie.KMeans(3, random_state=0).fit(columns.matrix(points))
     TableModel(fitted, columns).save("m")
+    with pytest.raises(ValueError, match="not one that coterie saved"):
+        coterie.load("m")  # it would take raw columns for scaled ones
     back = TableModel.load("m")
     np.testing.assert_array_equal(back.columns.mean, columns.mean)
     np.testing.assert_array_equal(back.columns.scale, columns.scale)

@@ -27,6 +27,9 @@ ALGORITHMS = {
 }
 
 
+_PLAIN_ENTRY, _SCALED_ENTRY = "coterie", "coterie-scaled"
+
+
 class SettingError(ValueError):
     """An algorithm or a setting that does not exist. The message says what does."""
 
@@ -102,49 +105,72 @@ class TableModel:
         return matrix if self.columns.mean is not None else pd.DataFrame(matrix, columns=list(self.columns.names))
 
     def save(self, path: str | os.PathLike) -> Path:
-        """One safetensors file: the estimator's own, and the columns as JSON under ``table`` in its metadata."""
-        from safetensors import safe_open
-        from safetensors.numpy import save
+        """One safetensors file: the estimator's own, and the columns as JSON under ``table`` in its metadata.
 
+        Without scaling, ``coterie.load`` reads the file too. With it, the estimator alone would take raw columns for
+        scaled ones: its entry has another name, and only ``TableModel.load`` reads it.
+        """
         table = {
             "columns": self.columns.names,
             "mean": None if self.columns.mean is None else self.columns.mean.tolist(),
             "scale": None if self.columns.scale is None else self.columns.scale.tolist(),
         }
+        entry = _PLAIN_ENTRY if self.columns.scale is None else _SCALED_ENTRY
         with tempfile.TemporaryDirectory() as folder:
             plain = Path(folder) / "estimator"
             self.estimator.save(plain)
-            with safe_open(plain, framework="numpy") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                metadata = file.metadata()
+            tensors, metadata = _parts(plain)
+        metadata[entry] = metadata.pop(_PLAIN_ENTRY)
         with replacing(path) as temporary:
-            temporary.write_bytes(save(tensors, {**metadata, "table": json.dumps(table)}))
+            temporary.write_bytes(_file(tensors, {**metadata, "table": json.dumps(table)}))
         return Path(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "TableModel":
         """Read what ``save`` wrote, or an estimator that was saved after a fit on a DataFrame."""
-        from safetensors import SafetensorError, safe_open
-
         import coterie
 
         path = Path(path)
         if not path.is_file():
             raise TableError(f"There is no model {path}: save one with coterie cluster FILE -k 5 --save {path}")
-        try:
-            with safe_open(path, framework="numpy") as file:
-                text = (file.metadata() or {}).get("table")
-        except (SafetensorError, OSError) as error:
-            raise TableError(f"{path} is not a saved model: save one with coterie cluster ... --save {path}") from error
-        estimator = coterie.load(path)
-        if text is None:
+        tensors, metadata = _parts(path)
+        if _SCALED_ENTRY in metadata:
+            metadata[_PLAIN_ENTRY] = metadata.pop(_SCALED_ENTRY)
+        with tempfile.TemporaryDirectory() as folder:
+            plain = Path(folder) / path.name
+            plain.write_bytes(_file(tensors, metadata))
+            estimator = coterie.load(plain)
+        if "table" not in metadata:
             names = getattr(estimator, "feature_names_in_", None)
             if names is None:
                 raise TableError(f"{path} does not name its columns: save it with coterie cluster, or fit a DataFrame.")
             return cls(estimator, Columns(tuple(map(str, names))))
-        table = json.loads(text)
+        table = json.loads(metadata["table"])
         mean, scale = (None if table[key] is None else np.array(table[key]) for key in ("mean", "scale"))
         return cls(estimator, Columns(tuple(table["columns"]), mean, scale))
+
+
+def _parts(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Tensors and metadata of a model."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = dict(file.metadata() or {})
+    except (SafetensorError, OSError) as error:
+        raise TableError(f"{path} is not a saved model: save one with coterie cluster ... --save {path}") from error
+    if not {_PLAIN_ENTRY, _SCALED_ENTRY} & set(metadata):
+        raise TableError(
+            f"{path} is a safetensors file, but not a model: save one with coterie cluster ... --save {path}"
+        )
+    return tensors, metadata
+
+
+def _file(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
+    from safetensors.numpy import save
+
+    return save(tensors, metadata)
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,10 @@ def main() -> None:
         describe = getattr(error, "format_message", None)
         if describe is None:
             raise
-        context = getattr(error, "ctx", None)
-        where = context.command_path if context is not None else "coterie"
-        complain(f"{describe()} See {where} --help")
-        code = MISUSE
+        message = describe().rstrip(".")
+        if message:  # without one, it was `coterie` alone, and the help is on the screen
+            context = getattr(error, "ctx", None)
+            where = context.command_path if context is not None else "coterie"
+            complain(f"{message}. See {where} --help")
+        code = MISUSE if message else 0
     sys.exit(code if isinstance(code, int) else 0)

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from coterie import __version__
 
 MISUSE = 2
+ORDER = ["demo", "cluster", "predict", "reproduce", "bench", "train", "models"]
 
 
 class Refused(Exception):
@@ -20,6 +21,9 @@ class Refused(Exception):
 
 class Commands(TyperGroup):
     """Turns what a user got wrong into one line on standard error and exit code 2."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -97,10 +97,13 @@ def tell(done: Clustering, as_json: bool) -> None:
     scaled = ", scaled" if columns.scale is not None else ""
     console.print(f"[bold]{escape(done.file)}[/]: {done.rows:,} rows, {kind}{scaled}", highlight=False)
     if done.choice is not None:
+        console.print(f"How many clusters, by {done.choice.criterion}:", highlight=False)
         console.print(candidates_table(done.choice))
-    console.print(clusters_table(done.summaries, f"{estimator.n_clusters} clusters by {done.algorithm}"))
+    k = estimator.n_clusters
+    console.print(f"{k} {'cluster' if k == 1 else 'clusters'} by {done.algorithm}", highlight=False)
+    console.print(clusters_table(done.summaries))
     console.print(
-        f"inertia {estimator.inertia_:.6g}{' (scaled)' if scaled else ''}, {estimator.n_iter_} iterations, "
+        f"inertia {number(estimator.inertia_)}{' (scaled)' if scaled else ''}, {estimator.n_iter_} iterations, "
         f"seed {done.seed}, {done.seconds:.2f} s",
         highlight=False,
     )
@@ -112,20 +115,25 @@ def tell_files(console: Console, files: dict[str, str]) -> None:
         console.print(f"{what:>7} → {escape(path)}", highlight=False, soft_wrap=True)
 
 
+def number(value: float) -> str:
+    """Four digits, or all digits before the point."""
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
 def candidates_table(choice: Choice) -> Table:
-    table = Table(title=f"How many clusters, by {choice.criterion}", title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     for title in ("clusters", "inertia", choice.criterion, ""):
         table.add_column(title, justify="left" if title == "" else "right")
     for one in choice.candidates:
         error = f" ± {one.score_error:.3f}" if one.score_error else ""
         mark, style = ("← chosen", "bold") if one.k == choice.k else ("", "")
-        table.add_row(str(one.k), f"{one.inertia:.6g}", f"{one.score:.4g}{error}", mark, style=style)
+        table.add_row(str(one.k), f"{number(one.inertia)}", f"{one.score:.4g}{error}", mark, style=style)
     return table
 
 
-def clusters_table(summaries: list[ClusterSummary], title: str) -> Table:
+def clusters_table(summaries: list[ClusterSummary]) -> Table:
     """Centres in the table's own units; where there are many columns, those in which a cluster stands out."""
-    table = Table(title=title, title_justify="left")
+    table = Table()
     table.add_column("cluster", justify="right")
     table.add_column("rows", justify="right")
     table.add_column("share", justify="right")
@@ -136,11 +144,12 @@ def clusters_table(summaries: list[ClusterSummary], title: str) -> Table:
     for one in summaries:
         label = "outliers" if one.label < 0 else str(one.label)
         if few:
-            cells = [f"{value:.4g}" for value in one.center.values()]
+            cells = [number(value) for value in one.center.values()]
         else:
             cells = [
                 ", ".join(
-                    f"{escape(name)} {one.center[name]:.4g} ({one.deviation[name]:+.1f})" for name in one.distinctive()
+                    f"{escape(name)} {number(one.center[name])} ({one.deviation[name]:+.1f})"
+                    for name in one.distinctive()
                 )
             ]
         table.add_row(label, f"{one.size:,}", f"{one.share:.1%}", *cells, style="dim" if one.label < 0 else "")
@@ -195,9 +204,8 @@ def tell_prediction(
         print(json.dumps(document))
         return
     console = Console(width=None if sys.stdout.isatty() else 120)
-    table = Table(
-        title=f"{escape(file)}: {len(labels):,} rows in the clusters of {escape(model)}", title_justify="left"
-    )
+    console.print(f"{escape(file)}: {len(labels):,} rows in the clusters of {escape(model)}", highlight=False)
+    table = Table()
     for title in ("cluster", "rows", "share"):
         table.add_column(title, justify="right")
     for label, count in counts.items():
@@ -231,9 +239,12 @@ def tell_models(cards: list[dict[str, Any]]) -> None:
         print("No networks are shipped with this version.")
         return
     table = Table()
-    for title in ("name", "kind", "size", "about", "licence"):
+    for title in ("name", "kind", "size", "trained on", "licence"):
         table.add_column(title, overflow="fold")
     for card in cards:
         size = f"{card['bytes'] / 2**20:.1f} MB" if "bytes" in card else ""
-        table.add_row(*(escape(str(x)) for x in (card["name"], card["kind"], size, card["data"], card["licence"])))
+        data = card["data"]
+        if isinstance(data, dict):
+            data = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in data.items())
+        table.add_row(*(escape(str(cell)) for cell in (card["name"], card["kind"], size, data, card["licence"])))
     Console(width=None if sys.stdout.isatty() else 120).print(table)

@@ -46,9 +46,10 @@ def _wine(console: Console, path: Path) -> Path:
     with say.counting("Trying numbers of clusters", 7) as advance:
         fitted = fit_table(model, frame, range(2, 9), seed=SEED, on_candidate=advance)
     assert fitted.choice is not None
+    console.print("How many clusters, by silhouette:")
     console.print(say.candidates_table(fitted.choice))
     console.print()
-    console.print(say.clusters_table(summarise(fitted.model, frame, fitted.labels), f"{fitted.choice.k} clusters"))
+    console.print(say.clusters_table(summarise(fitted.model, frame, fitted.labels)))
 
     grapes = sorted(frame["cultivar"].unique())
     table = Table(title="\nThe clusters against the grapes", title_justify="left")

@@ -14,6 +14,7 @@ def _option(panel: str | None, *names: str, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **settings)
 
 
+LARGE = 100_000  # rows
 WRITTEN, TUNING = "What to write", "Fine tuning"
 Table = Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .npy table, one row a point.")]
 K = Annotated[str, _option(None, "--clusters", "-k", metavar="K", help="A number, as in 5, or a range, as in 2..12.")]
@@ -37,7 +38,10 @@ Trim = Annotated[float | None, _option(TUNING, metavar="SHARE", help="trimmed: r
 Gamma = Annotated[
     float | None, _option(TUNING, metavar="X", help="soft, robust: the larger, the harder. Default: by data.")
 ]
-Starts = Annotated[int, _option(TUNING, metavar="N", min=1, help="Starts to try; the best is kept.")]
+Starts = Annotated[
+    int | None,
+    _option(TUNING, metavar="N", min=1, help="Starts; the best is kept. Default: 10, or 1 for large tables."),
+]
 MaxIter = Annotated[int, _option(TUNING, metavar="N", min=1, help="Most iterations of a start.")]
 Seed = Annotated[int, _option(TUNING, metavar="N", min=0, help="The same seed gives the same clusters.")]
 
@@ -59,7 +63,7 @@ def cluster(
     as_json: Json = False,
     trim: Trim = None,
     gamma: Gamma = None,
-    n_init: Starts = 10,
+    n_init: Starts = None,
     max_iter: MaxIter = 300,
     seed: Seed = 0,
 ) -> None:
@@ -110,6 +114,7 @@ def cluster(
             names = _chosen_columns(frame, columns, exclude)
             chosen = ChosenColumns.of(frame, names, scale=scale)
         wanted = _possible(wanted, len(frame), by_default=clusters == "2..10")
+        n_init = n_init or (10 if len(frame) <= LARGE else 1)
         settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
         model = TableModel(make_estimator(algorithm, **settings), chosen)
     with user_errors(ValueError), console.counting("Trying numbers of clusters", len(wanted)) as advance:

@@ -8,6 +8,7 @@ import difflib
 import gzip
 import io
 import os
+import shlex
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -328,7 +329,7 @@ def _about_text(frame: pd.DataFrame, text: list[str]) -> str:
     start = f"{_listed(text)} {verb} {what}{example}, and only numbers can be clustered"
     if not numbers:
         return f"{start}: no column of this table is numeric. Turn the values into numbers first."
-    left = f"leave {'it' if len(text) == 1 else 'them'} out with --exclude {','.join(text)}"
+    left = f"leave {'it' if len(text) == 1 else 'them'} out with --exclude {shlex.quote(','.join(text))}"
     return f"{start}: {left}, or name the numeric columns with --columns {_some(numbers)}"
 
 
@@ -369,7 +370,7 @@ def _free_name(wanted: str, taken: Sequence[str] | pd.Index) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ",".join(names[:8]) + (",..." if len(names) > 8 else "")
+    return shlex.quote(",".join(names[:8])) + (",..." if len(names) > 8 else "")
 
 
 def _listed(names: Sequence[str], word: str = "and") -> str:

@@ -40,6 +40,7 @@ def available() -> list[str]:
 def find(name: str) -> dict[str, Experiment]:
     """The experiment of that name, or all of a document's for its bare name (``kmeans``)."""
     paper, _, item = name.strip("/").partition("/")
+    known = None
     if paper in papers():
         module = _module(paper)
         items = _items(module)
@@ -47,7 +48,8 @@ def find(name: str) -> dict[str, Experiment]:
             return {f"{paper}/{one}": getattr(module, one) for one in items}
         if item in items:
             return {f"{paper}/{item}": getattr(module, item)}
-    known = available()
+        known = [f"{paper}/{one}" for one in items]
+    known = known or available()
     near = difflib.get_close_matches(name, known, n=2)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise UnknownExperiment(f"There is no experiment {name!r}.{hint} Known are {', '.join(known) or 'none'}.")
