@@ -53,7 +53,7 @@ def test_float32_is_kept(kind):
     assert estimator.transform(blobs.astype(np.float32)).dtype == np.float32
 
 
-@pytest.mark.parametrize("engine", ["literal", "fused", "auto"])
+@pytest.mark.parametrize("engine", ["literal", "fused", "lazy", "auto"])
 def test_kmeans_gives_scikit_learns_answer_from_the_same_start(engine):
     for seed in range(10):
         X = np.random.default_rng(seed).normal(size=(400, 3))
@@ -69,7 +69,7 @@ def test_kmeans_refills_empty_clusters_as_scikit_learn_does():
     X = np.array([[0.0], [0.5], [1.0], [9.0], [30.0]])
     start = np.array([[0.0], [100.0], [200.0]])
     theirs = SklearnKMeans(n_clusters=3, init=start, n_init=1, max_iter=1).fit(X)
-    for engine in ("literal", "fused", "auto"):
+    for engine in ("literal", "fused", "lazy", "auto"):
         ours = KMeans(n_clusters=3, init=start, max_iter=1, engine=engine).fit(X)
         np.testing.assert_allclose(np.sort(ours.cluster_centers_.ravel()), np.sort(theirs.cluster_centers_.ravel()))
 

@@ -8,7 +8,10 @@ from typing import Any
 
 SHELF = Path(__file__).parent
 # kind of network -> module and function that builds it from the card's ``config``
-BUILDERS = {"flow": ("coterie.flow.model", "build")}
+BUILDERS = {
+    "flow": ("coterie.flow.model", "build"),
+    "learned-lloyd": ("coterie.kmeans.learned", "build"),
+}
 REQUIRED = ("name", "kind", "config", "sha256", "data", "training", "scores", "licence")
 
 

@@ -2,10 +2,12 @@
 
 from typing import ClassVar
 
+from scipy import sparse
 from sklearn.utils._param_validation import StrOptions
 
+from coterie import checkpoints
 from coterie.estimators.base import CenterClusterer
-from coterie.kmeans import fused, literal
+from coterie.kmeans import fused, lazy, learned, literal
 from coterie.kmeans.result import Result
 from coterie.kmeans.table import TABLE
 from coterie.kmeans.weights import Settings
@@ -28,9 +30,13 @@ class KMeans(CenterClusterer):
     max_iter : int, default=300
     tol : float, default=1e-4
         Stop when the centres move by less, in squares, relative to the mean variance of the columns.
-    engine : {"auto", "literal", "fused"}, default="auto"
+    algorithm : {"lloyd", "learned"}, default="lloyd"
+        "learned" begins with ten layers whose temperatures, steps and momenta were trained to get lower than Lloyd's
+        algorithm does in as many; then it goes on as Lloyd's, so that the result is a fixed point all the same.
+    engine : {"auto", "literal", "fused", "lazy"}, default="auto"
         "literal" runs the real matrices on every token (at most 20,000 rows) and keeps ``trajectory_``; "fused" leaves
-        out the self-attention that cancels.
+        out the self-attention that cancels; "lazy" (dense rows on the CPU) computes no score that provably cannot
+        change the answer. "auto" is lazy where it can be, else fused.
     device : str, torch.device or None, default=None
         Where the fused engine computes; None is the CPU.
     n_jobs : int or None, default=None
@@ -64,7 +70,8 @@ class KMeans(CenterClusterer):
 
     _parameter_constraints: ClassVar[dict] = {
         **CenterClusterer._parameter_constraints,
-        "engine": [StrOptions({"auto", "literal", "fused"})],
+        "algorithm": [StrOptions({"lloyd", "learned"})],
+        "engine": [StrOptions({"auto", "literal", "fused", "lazy"})],
     }
 
     def __init__(
@@ -75,6 +82,7 @@ class KMeans(CenterClusterer):
         n_init="auto",
         max_iter=300,
         tol=1e-4,
+        algorithm="lloyd",
         engine="auto",
         device=None,
         n_jobs=None,
@@ -86,6 +94,7 @@ class KMeans(CenterClusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.algorithm = algorithm
         self.engine = engine
         self.device = device
         self.n_jobs = n_jobs
@@ -94,6 +103,9 @@ class KMeans(CenterClusterer):
 
     def _run(self, X, weight, random_state, on_iteration) -> Result:
         centers = self._start(X, weight, random_state)
+        if self.algorithm == "learned":
+            network = checkpoints.load(learned.SHIPPED[10])
+            centers = learned.run_layers(network, X, centers, weight, self._device()).cpu().numpy()
         loop = {
             "sample_weight": weight,
             "max_iter": self.max_iter,
@@ -102,7 +114,15 @@ class KMeans(CenterClusterer):
         }
         if self.engine == "literal":
             return literal.run(_dense(X), centers, TABLE["lloyd"], **loop)
+        if self._chosen_engine(X) == "lazy":
+            return lazy.run(X, centers, n_threads=self._n_threads(), **loop)
         return fused.run(X, centers, self._variant, Settings(), device=self._device(), **loop)
+
+    def _chosen_engine(self, X) -> str:
+        suits = not sparse.issparse(X) and self._device().type == "cpu"
+        if self.engine == "lazy" and not suits:
+            raise ValueError("engine='lazy' takes dense rows on the CPU: use engine='auto', which is fused elsewhere.")
+        return ("lazy" if suits else "fused") if self.engine == "auto" else self.engine
 
     def _keep(self, result: Result, kept) -> None:
         super()._keep(result, kept)
@@ -111,4 +131,4 @@ class KMeans(CenterClusterer):
 
 
 def _dense(X):
-    return X.toarray() if hasattr(X, "toarray") else X
+    return X.toarray() if sparse.issparse(X) else X
