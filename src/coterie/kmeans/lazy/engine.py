@@ -1,11 +1,13 @@
 """Lloyd's algorithm on bounds: an assigner that remembers, and the loop around it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from coterie import em, threads
+from coterie.kmeans.engine import Centers
 from coterie.kmeans.lazy import kernel
 from coterie.kmeans.lazy.grouping import Grouping
 from coterie.kmeans.lazy.lanes import lanes
@@ -15,7 +17,16 @@ from coterie.kmeans.statistics import Statistics
 
 _ROWS_PER_PART = 2_048
 _PARTS = 8  # parts of the rows, each with its own sums: memory and the order of the reduction depend on them
+_ROWS_PER_CENTER = 64  # with fewer, distances between centres cost more than they save
 _REFRESH = 25  # iterations after which sums of double-precision rows are made anew
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a watcher is shown of an E-step; the objective is computed only if somebody watches."""
+
+    labels: np.ndarray
+    objective: float
 
 
 class Assigner:
@@ -105,12 +116,24 @@ class Assigner:
             grouping.tile_index,
             grouping.group_begin,
             grouping.group_of,
-            grouping.half_distances(shifted),
+            self._half_distances(centers),
             (self.moved * up).astype(np.float32),
             (self.moved * down).astype(np.float32),
             (self.group_moved * up).astype(np.float32),
             (self.group_moved * down).astype(np.float32),
         )
+
+    def _half_distances(self, centers):
+        k = len(centers)
+        out = np.zeros((k, self.grouping.n_groups), np.float32)
+        if k <= self.X.shape[0] // _ROWS_PER_CENTER:
+            cuts = threads.blocks(k, 32, most=_PARTS)
+
+            def task(b):
+                kernel.half_distances(centers, *cuts[b], self.grouping.group_of, out)
+
+            threads.run(task, len(cuts), self.n_threads)
+        return out
 
     def _update(self, counts, members, work):
         moved, scores, settled = work.sum(axis=0)
@@ -213,8 +236,14 @@ def run(
             return True
         return float(((new.astype(np.float64) - old) ** 2).sum()) <= tol
 
+    def report(done: em.Iteration) -> Any:
+        assert on_iteration is not None
+        seen = Seen(assigner.labels, assigner.inertia())
+        return on_iteration(em.Iteration(done.number, done.max_iter, Centers(done.state), seen))
+
     start = np.array(centers, dtype=X.dtype, order="C")
-    outcome = em.run(start, assigner.assign, m_step, max_iter=max_iter, stop=stop, on_iteration=on_iteration)
+    watch = report if on_iteration is not None else None
+    outcome = em.run(start, assigner.assign, m_step, max_iter=max_iter, stop=stop, on_iteration=watch)
     if outcome.n_iter == 0 or assigner.work["moved"]:
         assigner.assign(outcome.state)  # labels of the final centres
     else:

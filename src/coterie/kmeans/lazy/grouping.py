@@ -38,19 +38,6 @@ class Grouping:
         arranged[self.tile_index < 0] = empty
         return arranged
 
-    def half_distances(self, centers: np.ndarray) -> np.ndarray:
-        """Half the distance from every centre to the nearest other one of every group, a little less: (k, groups)."""
-        values = centers.astype(np.float64)
-        sq_norms = np.einsum("kd,kd->k", values, values)
-        sq = sq_norms[:, None] + sq_norms - 2 * (values @ values.T)
-        np.fill_diagonal(sq, np.inf)
-        order = np.argsort(self.group_of, kind="stable")
-        firsts = np.searchsorted(self.group_of[order], np.arange(self.n_groups))
-        sq = np.minimum.reduceat(sq[:, order], firsts, axis=1)
-        # less the rounding of the expanded form
-        sq -= 1e-14 * values.shape[1] * (sq_norms.max() + sq_norms[:, None])
-        return (0.5 * (1 - 1e-6) * np.sqrt(np.maximum(sq, 0.0))).astype(np.float32)
-
     def largest(self, values: np.ndarray) -> np.ndarray:
         """The largest of ``values`` (k,) in every group."""
         largest = np.zeros(self.n_groups)
