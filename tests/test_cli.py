@@ -241,6 +241,20 @@ def test_experiments_are_found_by_name(folder, monkeypatch):
     assert "kmeans/table1" in complaint
 
 
+def test_benchmarks_are_found_by_name(folder, monkeypatch):
+    from coterie.benchmarks import kmedoids
+
+    monkeypatch.setattr(kmedoids, "run", lambda quick, output: {"quick": quick, "output": str(output)})
+    monkeypatch.setattr(kmedoids, "markdown", lambda result: f"quick: {result['quick']}")
+    assert "kmedoids" in succeed("bench").stdout.splitlines()
+    assert json.loads(succeed("bench kmedoids --quick --json").stdout) == {
+        "quick": True,
+        "output": "results/quick/kmedoids",
+    }
+    assert "quick: False" in succeed("bench kmedoids -o here").stdout
+    assert "Did you mean kmedoids?" in refuse("bench kmedoid")
+
+
 def test_unknown_networks_and_missing_configs_are_refused():
     assert "Known are" in refuse("train", "flwo", "--config", "a.json", "--output", "run")
     assert "--config names" in refuse("train", "flow", "--config", "a.json", "--output", "run")
@@ -250,7 +264,9 @@ def test_models_are_listed():
     assert succeed("models").stdout
 
 
-@pytest.mark.parametrize("command", [[], ["cluster"], ["predict"], ["demo"], ["reproduce"], ["train"], ["models"]])
+@pytest.mark.parametrize(
+    "command", [[], ["cluster"], ["predict"], ["demo"], ["reproduce"], ["bench"], ["train"], ["models"]]
+)
 def test_help_reads(command):
     text = succeed(*command, "--help").stdout
     assert "Usage" in text

@@ -1,6 +1,8 @@
-"""Commands for people with a question: reproduce a document's numbers, train networks, list what is shipped."""
+"""Commands for people with a question: reproduce, compare, train, list what is shipped."""
 
 import difflib
+import json
+import pkgutil
 import time
 from importlib import import_module
 from importlib.util import find_spec
@@ -11,7 +13,7 @@ import typer
 
 from coterie.cli.base import Refused, app, make_folder, user_errors
 
-TRAINABLE = ("flow", "incontext", "generative", "zeroshot")
+TRAINABLE = ("kmeans", "flow", "incontext", "generative", "zeroshot")
 
 
 @app.command()
@@ -19,7 +21,7 @@ def reproduce(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="As in kmeans/figure3; without it, the names are listed.")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small version that takes seconds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version, to see that it runs.")] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FOLDER", help="Default: results, or results/quick for --quick."),
@@ -54,8 +56,59 @@ def reproduce(
 
 
 @app.command()
+def bench(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="As in kmedoids; without it, the names are listed.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version, to see that it runs.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FOLDER", help="Default: the benchmark's own, in results.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+) -> None:
+    """Compare with other packages, side by side in one run.
+
+    [bold]Examples[/]
+
+    \b
+    coterie bench                   lists the names
+    coterie bench kmedoids --quick
+    """
+    from coterie import benchmarks
+    from coterie.cli import console
+
+    known = sorted(
+        one.name.replace("_", "-") for one in pkgutil.iter_modules(benchmarks.__path__) if one.name[0] != "_"
+    )
+    if name is None:
+        print("\n".join(known))
+        return
+    name = name.replace("-", "_")
+    _check_name("benchmark", name, known)
+    module = import_module(f"coterie.benchmarks.{name}")
+    if output is None and quick:
+        output = Path("results/quick") / name
+    settings = {} if output is None else {"output": make_folder(output)}
+    with user_errors(ImportError), console.working(f"Running {name}"):
+        result = module.run(quick=quick, **settings)
+    if as_json:
+        print(json.dumps(result))
+    elif hasattr(module, "markdown"):
+        print(module.markdown(result))
+    if output is not None and not as_json:
+        print(f"The results are in {output}")
+
+
+def _check_name(kind: str, name: str, known: list[str]) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise Refused(f"There is no {kind} {name!r}.{hint} Known are {', '.join(known) or 'none'}.")
+
+
+@app.command()
 def train(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which network: flow.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which network: kmeans or flow.")],
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run, as a JSON file.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the log and the state.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the state in that folder.")] = False,
@@ -71,10 +124,7 @@ def train(
     from coterie.cli import console
 
     known = [one for one in TRAINABLE if find_spec(f"coterie.{one}") and find_spec(f"coterie.{one}.train")]
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise Refused(f"There is no network {name!r} to train.{hint} Known are {', '.join(known) or 'none'}.")
+    _check_name("network", name, known)
     if not config.is_file():
         raise Refused(f"There is no file {config}: --config names the JSON file that describes the run.")
     make_folder(output)
