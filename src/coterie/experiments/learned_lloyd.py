@@ -1,0 +1,107 @@
+"""Can Lloyd be learned from random weights? One try: the skeleton with all its matrices random, trained on the objective.
+
+Command: ``python -m coterie.experiments.learned_lloyd [FOLDER]``. The constructed network shows that the weights exist;
+this asks whether gradient descent finds them. Same tokens, sockets and residuals as the soft row of Table 1 in its
+Euclidean form, with a softmax in every socket so that gradients flow; five layers with weights of their own; four
+clusters in the plane; the loss of learned Lloyd (log of inertia over that of Lloyd after as many layers).
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from coterie.attention import Softmax
+from coterie.files import replacing
+from coterie.kmeans.learned import inertia, lloyd_layers
+from coterie.kmeans.table import TABLE
+from coterie.kmeans.train import Instances
+from coterie.kmeans.weights import Settings, Stream, layer
+from coterie.transformer import Attention, EncoderDecoder, Layer
+
+K, D, LAYERS, BATCH = 4, 2, 5, 32
+INSTANCES = Instances(clusters=(K, K), dims=(D, D), points_per_cluster=(20, 40))
+SOCKETS = ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross")
+
+
+def random_network(generator: torch.Generator, gamma: float = 4.0) -> EncoderDecoder:
+    """Every matrix normal, with variance 1 over the width."""
+    width = Stream(TABLE["soft"], D, K).width
+
+    def matrix() -> Tensor:
+        return torch.randn(width, width, generator=generator) / width**0.5
+
+    def socket(name: str) -> Attention:
+        score = "l2" if name.startswith("encoder") else "dot"
+        return Attention(score, Softmax(gamma), matrix(), matrix(), matrix())
+
+    return EncoderDecoder([Layer(**{name: socket(name) for name in SOCKETS}) for _ in range(LAYERS)])
+
+
+def constructed_network(gamma: float) -> EncoderDecoder:
+    """The same architecture with the constructed matrices, where the softmax is sharp: where training could begin."""
+    x = torch.randn(40, D, generator=torch.Generator().manual_seed(0))
+    sharp = {name: Softmax(gamma) for name in SOCKETS}
+    return EncoderDecoder([layer(TABLE["soft"], x, x[:K], Settings(), override=dict(sharp)) for _ in range(LAYERS)])
+
+
+def log_ratio(network: EncoderDecoder, generator: torch.Generator) -> Tensor:
+    """(B,): log of inertia after the layers over Lloyd's, on standardised fresh instances."""
+    x, start = INSTANCES.draw(BATCH, generator)
+    mean, spread = x.mean(1, keepdim=True), x.std((1, 2), keepdim=True)
+    x, start = (x - mean) / spread, (start - mean) / spread
+    stream = Stream(TABLE["soft"], D, K)
+    with torch.no_grad():
+        plain = inertia(x, lloyd_layers(x, start, LAYERS)[-1])
+    _, tokens = network(stream.embed_points(x), stream.embed_centers(start))
+    return (inertia(x, stream.centers(tokens)) / plain).log()
+
+
+def from_random_weights(output: Path, quick: bool = False) -> dict:
+    """Train, and compare on held-out instances with doing nothing and with the constructed matrices."""
+    began = time.perf_counter()
+    steps = 30 if quick else 4000
+    generator = torch.Generator().manual_seed(0)
+    network = random_network(generator).requires_grad_(True)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=2e-3, weight_decay=0.0)
+    rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    curve, window = [], []
+    for step in range(1, steps + 1):
+        loss = log_ratio(network, generator).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        rate.step()
+        window.append(loss.item())
+        if step % max(1, steps // 40) == 0:
+            curve.append({"step": step, "log_ratio": sum(window) / len(window)})
+            window = []
+    with torch.no_grad():
+        held_out = [torch.Generator().manual_seed(10_000 + i) for i in range(4 if quick else 32)]
+        learned = torch.cat([log_ratio(network, g) for g in held_out])
+        held_out = [torch.Generator().manual_seed(10_000 + i) for i in range(4 if quick else 32)]
+        constructed = torch.cat([log_ratio(constructed_network(1e4), g) for g in held_out])
+    result = {
+        "command": "python -m coterie.experiments.learned_lloyd" + (" --quick" if quick else ""),
+        "steps": steps,
+        "batch": BATCH,
+        "curve": curve,
+        "held_out_instances": len(learned),
+        "learned_log_ratio": learned.mean().item(),
+        "learned_standard_error": (learned.std() / len(learned) ** 0.5).item(),
+        "constructed_log_ratio": constructed.mean().item(),
+        "seconds": time.perf_counter() - began,
+    }
+    Path(output).mkdir(parents=True, exist_ok=True)
+    with replacing(Path(output) / "from-random-weights.json") as file:
+        file.write_text(json.dumps(result, indent=1))
+    return result
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("results/learned-lloyd")
+    print(json.dumps({k: v for k, v in from_random_weights(folder).items() if k != "curve"}, indent=1))
