@@ -1,9 +1,11 @@
+import itertools
+
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import linear_sum_assignment, linprog
 
-from coterie.metrics import own_center_error, squared_w2
+from coterie.metrics import clustering_scores, own_center_error, permutation_free_cross_entropy, squared_w2
 
 
 def test_distance_of_equal_weights_is_the_best_assignment():
@@ -49,3 +51,37 @@ def test_distance_to_own_centres_bounds_the_distance_of_measures():
     x = own + 0.5 * torch.randn_like(own)
     weights = torch.nn.functional.one_hot(labels, 3).double().mean(1)
     assert squared_w2(x, centers, weights).item() <= own_center_error(x, own).item()
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 3, 4, 5, 6])
+def test_the_permutation_free_loss_is_the_least_over_all_permutations(n_clusters):
+    generator = torch.Generator().manual_seed(n_clusters)
+    log_p = torch.randn(4, 25, n_clusters, dtype=torch.float64, generator=generator).log_softmax(-1)
+    labels = torch.randint(n_clusters, (4, 25), generator=generator)
+    loss, renaming = permutation_free_cross_entropy(log_p, labels)
+    for b in range(4):
+        every = [
+            -log_p[b, torch.arange(25), torch.tensor(names)[labels[b]]].mean()
+            for names in itertools.permutations(range(n_clusters))
+        ]
+        torch.testing.assert_close(loss[b], torch.stack(every).min())
+        torch.testing.assert_close(loss[b], -log_p[b, torch.arange(25), renaming[b][labels[b]]].mean())
+
+
+def test_the_permutation_free_loss_forgets_the_names_of_labels_and_has_a_gradient():
+    log_p = torch.randn(2, 30, 5).log_softmax(-1).requires_grad_()
+    labels = torch.randint(5, (2, 30))
+    renamed = torch.randperm(5)[labels]
+    loss, _ = permutation_free_cross_entropy(log_p, labels)
+    torch.testing.assert_close(loss, permutation_free_cross_entropy(log_p, renamed)[0])
+    loss.sum().backward()
+    assert (log_p.grad.sum(-1) * 30).allclose(-torch.ones(2, 30))
+
+
+def test_clustering_scores_forget_names_and_count_errors():
+    labels = np.array([[0, 0, 0, 1, 1, 1]])
+    same = clustering_scores(np.array([[1, 1, 1, 0, 0, 0]]), labels)
+    assert same["ari"][0] == same["nmi"][0] == 1
+    assert same["error"][0] == 0
+    assert clustering_scores(np.array([[1, 1, 0, 0, 0, 0]]), labels)["error"][0] == pytest.approx(1 / 6)
+    assert clustering_scores(np.zeros((1, 6), dtype=int), labels)["error"][0] == pytest.approx(1 / 2)

@@ -1,11 +1,12 @@
-"""Distances between measures: the exact squared Wasserstein-2 distance and its gradient.
+"""Losses and scores: the exact squared Wasserstein-2 distance, and what does not depend on the names of the labels.
 
-The weights are constants and the optimal plan is locally constant almost everywhere, so the gradient of the distance in
-the positions is that of the quadratic form sum_ij plan_ij ||x_i - y_j||^2 at the optimal plan.
+Of the Wasserstein distance: the weights are constants and the optimal plan is locally constant almost everywhere, so
+the gradient in the positions is that of the quadratic form sum_ij plan_ij ||x_i - y_j||^2 at the optimal plan.
 """
 
 import numpy as np
 import torch
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 
@@ -18,8 +19,8 @@ def transport_plan(cost_NK: np.ndarray, weights_N: np.ndarray, weights_K: np.nda
     return ot.emd(weights_N, weights_K, cost_NK, numItermax=10_000_000, check_marginals=False)
 
 
-def squared_w2(x_BND: Tensor, y_BKD: Tensor, y_weights_BK: Tensor, x_weights_BN: Tensor | None = None) -> Tensor:
-    """Exact squared W2 of each pair of measures in the batch, differentiable in both sets of positions.
+def transport_plans(x_BND: Tensor, y_BKD: Tensor, y_weights_BK: Tensor, x_weights_BN: Tensor | None = None) -> Tensor:
+    """The exact optimal plan (B, N, K) of each pair of measures for the squared distance, without gradient.
 
     ``x_weights_BN`` is uniform if left out; atoms of weight zero are padding.
     """
@@ -40,11 +41,51 @@ def squared_w2(x_BND: Tensor, y_BKD: Tensor, y_weights_BK: Tensor, x_weights_BN:
         pair = np.ix_(rows, columns)
         cost = np.ascontiguousarray(costs[b][pair])
         plan_BNK[b][pair] = transport_plan(cost, x_weights[b][rows], y_weights[b][columns])
-    plan = torch.as_tensor(plan_BNK, dtype=x_BND.dtype, device=x_BND.device)
+    return torch.as_tensor(plan_BNK, dtype=x_BND.dtype, device=x_BND.device)
+
+
+def squared_w2(x_BND: Tensor, y_BKD: Tensor, y_weights_BK: Tensor, x_weights_BN: Tensor | None = None) -> Tensor:
+    """Exact squared W2 of each pair of measures in the batch, differentiable in both sets of positions."""
+    plan_BNK = transport_plans(x_BND, y_BKD, y_weights_BK, x_weights_BN)
     sq_distance_BNK = (x_BND[:, :, None] - y_BKD[:, None]).square().sum(-1)
-    return (plan * sq_distance_BNK).sum((1, 2))
+    return (plan_BNK * sq_distance_BNK).sum((1, 2))
 
 
 def own_center_error(x_BND: Tensor, own_centers_BND: Tensor) -> Tensor:
     """Mean squared distance of each point's estimate to the centre that the point came from: an upper bound of W2."""
     return (x_BND - own_centers_BND).square().sum(-1).mean(1)
+
+
+def best_renaming(cost_BKK: Tensor) -> Tensor:
+    """The renaming of classes (rows) into outputs (columns) of least total cost, (B, K): a linear assignment each."""
+    costs = cost_BKK.detach().double().cpu().numpy()
+    return torch.as_tensor(np.stack([linear_sum_assignment(cost)[1] for cost in costs]), device=cost_BKK.device)
+
+
+def permutation_free_cross_entropy(log_p_BNK: Tensor, labels_BN: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropy per point, minimised over all K! renamings of the labels; and the renaming, (B, K).
+
+    The cross-entropy under a renaming r adds up over points: sum_j cost[j, r(j)] with cost[j, c] the total of -log p_c
+    over the points of class j. So one K x K matrix and a linear assignment give the exact minimum (document 001 tries
+    every permutation).
+    """
+    own_BNK = torch.nn.functional.one_hot(labels_BN, log_p_BNK.shape[-1]).to(log_p_BNK)
+    cost_BKK = -own_BNK.mT @ log_p_BNK
+    renaming_BK = best_renaming(cost_BKK)
+    loss_B = cost_BKK.gather(2, renaming_BK[..., None]).sum((1, 2)) / labels_BN.shape[1]
+    return loss_B, renaming_BK
+
+
+def clustering_scores(found_BN: np.ndarray, labels_BN: np.ndarray) -> dict[str, np.ndarray]:
+    """ARI, NMI and the share of misnamed points under the best renaming, one value for each data set."""
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+    from sklearn.metrics.cluster import contingency_matrix
+
+    scores: dict[str, list[float]] = {"ari": [], "nmi": [], "error": []}
+    for found, labels in zip(found_BN, labels_BN):
+        table = contingency_matrix(labels, found)
+        rows, columns = linear_sum_assignment(-table)
+        scores["ari"].append(adjusted_rand_score(labels, found))
+        scores["nmi"].append(normalized_mutual_info_score(labels, found))
+        scores["error"].append(1 - table[rows, columns].sum() / len(labels))
+    return {name: np.array(values) for name, values in scores.items()}

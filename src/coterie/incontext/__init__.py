@@ -1,0 +1,1 @@
+"""Networks that run EM in context: constructed (theory) and pretrained."""

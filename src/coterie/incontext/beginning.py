@@ -1,0 +1,70 @@
+"""Starts for a batch of data sets at once: k-means++ or spectral, a few Lloyd steps, the best of several.
+
+The estimators' starts (``coterie.starts``) take one table; here are many small ones, as training needs.
+"""
+
+import torch
+from torch import Tensor
+
+
+def sq_to_centers(x_BND: Tensor, centers_BKD: Tensor) -> Tensor:
+    """(B, N, K) squared distances."""
+    cross_BNK = x_BND @ centers_BKD.mT
+    return (x_BND.square().sum(-1)[..., None] - 2 * cross_BNK + centers_BKD.square().sum(-1)[:, None]).clamp_min(0)
+
+
+def plus_plus(x_BND: Tensor, n_clusters: int, generator: torch.Generator) -> Tensor:
+    """k-means++: each further centre is a row drawn by its squared distance to the nearest one so far."""
+    B, N, D = x_BND.shape
+    row_B = torch.randint(N, (B,), generator=generator)
+    sq_BN = torch.full((B, N), torch.inf)
+    centers = []
+    for _ in range(n_clusters):
+        center_B1D = x_BND.gather(1, row_B[:, None, None].expand(-1, 1, D))
+        centers.append(center_B1D)
+        sq_BN = torch.minimum(sq_BN, (x_BND - center_B1D).square().sum(-1))
+        mass_BN = torch.where(sq_BN.sum(1, keepdim=True) > 0, sq_BN, 1.0)
+        row_B = torch.multinomial(mass_BN, 1, generator=generator).squeeze(1)
+    return torch.cat(centers, 1)
+
+
+def lloyd(x_BND: Tensor, centers_BKD: Tensor, n_iter: int) -> tuple[Tensor, Tensor]:
+    """Centres after ``n_iter`` steps and the nearest centre of every row; an empty cluster's centre stays."""
+    for _ in range(n_iter):
+        own_BNK = torch.nn.functional.one_hot(sq_to_centers(x_BND, centers_BKD).argmin(-1), centers_BKD.shape[1]).to(
+            x_BND
+        )
+        count_BK1 = own_BNK.sum(1)[..., None]
+        centers_BKD = torch.where(count_BK1 > 0, own_BNK.mT @ x_BND / count_BK1.clamp_min(1), centers_BKD)
+    return centers_BKD, sq_to_centers(x_BND, centers_BKD).argmin(-1)
+
+
+def best_start(
+    x_BND: Tensor,
+    n_clusters: int,
+    generator: torch.Generator,
+    *,
+    n_starts: int = 10,
+    n_iter: int = 10,
+    spectral: int = 0,
+) -> Tensor:
+    """Centres (B, K, D) of least inertia among ``n_starts`` runs of Lloyd's algorithm.
+
+    The first ``spectral`` of them cluster the projection on the top K principal directions (Algorithm 2) before the
+    steps on the rows themselves.
+    """
+    B, _, D = x_BND.shape
+    mean_B1D = x_BND.mean(1, keepdim=True)
+    x_BND = x_BND - mean_B1D
+    runs_RND = x_BND.repeat(n_starts, 1, 1)
+    centers_RKD = plus_plus(runs_RND, n_clusters, generator)
+    if spectral and n_clusters < D:
+        part = x_BND.repeat(spectral, 1, 1)
+        vectors_BDK = torch.linalg.eigh(x_BND.mT @ x_BND)[1][..., D - n_clusters :].repeat(spectral, 1, 1)
+        projected = part @ vectors_BDK
+        found, _ = lloyd(projected, plus_plus(projected, n_clusters, generator), n_iter)
+        centers_RKD = torch.cat([found @ vectors_BDK.mT, centers_RKD[len(found) :]])
+    centers_RKD, _ = lloyd(runs_RND, centers_RKD, n_iter)
+    inertia_SB = sq_to_centers(runs_RND, centers_RKD).amin(-1).sum(-1).view(n_starts, B)
+    best_B = inertia_SB.argmin(0)
+    return centers_RKD.view(n_starts, B, n_clusters, D)[best_B, torch.arange(B)] + mean_B1D

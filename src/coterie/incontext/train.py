@@ -1,0 +1,204 @@
+"""Pretraining of the in-context clusterers on labelled mixtures, drawn fresh every step.
+
+:class:`PairRun` is the shipped network: settings mixed at random, a start of k-means++ and spectral runs as context.
+:class:`PointRun` is document 001's experiment: one setting, a fixed number of steps, Adam with a rate that falls by a
+constant factor a step.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from coterie import checkpoints
+from coterie.data.separated import Separated, SeparatedPrior
+from coterie.incontext.beginning import best_start
+from coterie.incontext.model import PointConfig, PointTransformer
+from coterie.incontext.pairs import PairConfig, PairTransformer
+from coterie.metrics import permutation_free_cross_entropy
+from coterie.training import STATE_FILE, Progress, TrainingConfig, load_average, train
+
+
+@dataclass(frozen=True)
+class ExponentialDecay(TrainingConfig):
+    """Adam as in document 001: no warm-up, no weight decay, the rate times ``factor`` a step, the last weights."""
+
+    learning_rate: float = 5e-4
+    weight_decay: float = 0.0
+    betas: tuple[float, float] = (0.9, 0.999)
+    warmup_steps: int = 0
+    average_decay: float = 0.0
+    factor: float = 0.995
+
+    def rate(self, step: int) -> float:
+        return self.factor**step
+
+
+@dataclass(frozen=True)
+class PairRun:
+    """Everything that defines a run of the shipped network. ``pairs``: (point, cluster) pairs in a step."""
+
+    model: PairConfig
+    training: TrainingConfig
+    prior: SeparatedPrior = field(default_factory=SeparatedPrior)
+    pairs: int = 12_000
+    early_layers: float = 0.5  # weight of the mean loss of the layers before the last
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "PairRun":
+        def build(kind: Any, entries: dict[str, Any]) -> Any:
+            return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()})
+
+        unknown = set(values) - {"model", "training", "prior", "pairs", "early_layers"}
+        if unknown:
+            raise ValueError(
+                f"an in-context config has model, training, prior, pairs and early_layers; got also {sorted(unknown)}"
+            )
+        plain = {name: values[name] for name in ("pairs", "early_layers") if name in values}
+        return cls(
+            model=build(PairConfig, values.get("model", {})),
+            training=build(TrainingConfig, values["training"]),
+            prior=build(SeparatedPrior, values.get("prior", {})),
+            **plain,
+        )
+
+    @classmethod
+    def from_json(cls, path: Path) -> "PairRun":
+        return cls.from_dict(json.loads(Path(path).read_text()))
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class PairTask:
+    """The shipped network as a :class:`coterie.training.Task`."""
+
+    def __init__(self, run: PairRun):
+        self.run = run
+        torch.manual_seed(run.training.seed)
+        self.model = PairTransformer(run.model)
+
+    def matrices(self) -> Iterable[nn.Parameter]:
+        return [p for p in self.model.layers.parameters() if p.ndim == 2 and min(p.shape) > 1]
+
+    def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+        data = self.run.prior.sample(self.run.pairs, generator)
+        with torch.no_grad():
+            start_BKD = random_start(data, generator)
+        *early, last = model(data.points_BND, start_BKD)
+        loss_B, renaming_BK = permutation_free_cross_entropy(last, data.labels_BN)
+        own_BN1 = renaming_BK.gather(1, data.labels_BN)[..., None]
+        early_loss = -torch.stack([log_p.gather(2, own_BN1).mean() for log_p in early[1:]]).mean()
+        floor = -data.bayes_log_p_BNK().gather(2, data.labels_BN[..., None]).mean().item()
+        loss = loss_B.mean()
+        return loss + self.run.early_layers * early_loss, {"last": loss.item(), "above_bayes": loss.item() - floor}
+
+
+def random_start(data: Separated, generator: torch.Generator) -> Tensor:
+    """What the estimator would begin with, or a poorer start in one batch out of three."""
+    poor = torch.rand((), generator=generator).item() < 1 / 3
+    return best_start(
+        data.points_BND,
+        data.n_clusters,
+        generator,
+        n_starts=2 if poor else 10,
+        n_iter=4 if poor else 10,
+        spectral=1 if poor else 5,
+    )
+
+
+def main(
+    config: Path,
+    directory: Path,
+    *,
+    resume: bool = False,
+    start_from: Path | None = None,
+    on_progress: Callable[[Progress], Any] | None = None,
+) -> PairTransformer:
+    """Train the run that the JSON file ``config`` describes; logs and state go to ``directory``."""
+    run = PairRun.from_json(config)
+    average = train(
+        PairTask(run), run.training, directory, resume=resume, start_from=start_from, on_progress=on_progress
+    )
+    average.eval()
+    return average  # type: ignore[return-value]
+
+
+def ship(config: Path, directory: Path, name: str, scores: dict[str, Any], shelf: Path = checkpoints.SHELF) -> Path:
+    """Put the averaged weights of the run in ``directory`` on the shelf of shipped networks, with their card."""
+    run = PairRun.from_json(config)
+    network = PairTransformer(run.model)
+    state = torch.load(Path(directory) / STATE_FILE, weights_only=True)
+    steps = load_average(Path(directory) / STATE_FILE, network)
+    about = {
+        "name": name,
+        "kind": "incontext",
+        "about": f"In-context clusterer: pairs (point, cluster), {run.model.n_layers} layers, width {run.model.width}",
+        "config": run.model.to_dict(),
+        "data": {"synthetic": "Gaussian mixtures with a least distance between centres", **asdict(run.prior)},
+        "training": {
+            "steps": steps,
+            "cpu_seconds": round(state["cpu_seconds"]),
+            "weights": sum(p.numel() for p in network.parameters()),
+            "pairs": run.pairs,
+            "settings": asdict(run.training),
+        },
+        "scores": scores,
+        "licence": "BSD-3-Clause",
+    }
+    return checkpoints.save(network, about, shelf)
+
+
+Source = Callable[[int, torch.Generator], Separated]
+
+
+class PointTask:
+    """Document 001's network on data from ``source``, fresh every step or from ``instances`` fixed data sets."""
+
+    def __init__(self, config: PointConfig, source: Source, batch: int, seed: int, instances: int | None = None):
+        self.config, self.source, self.batch = config, source, batch
+        torch.manual_seed(seed)
+        self.model = PointTransformer(config)
+        self.pool = None
+        if instances is not None:
+            self.pool = source(instances, torch.Generator().manual_seed(seed + 1_000_003))
+
+    def matrices(self) -> Iterable[nn.Parameter]:
+        return []
+
+    def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+        points_BND, labels_BN = self._draw(generator)
+        start = starting_labels(points_BND, self.config.n_clusters, generator) if self.config.context else None
+        loss_B, _ = permutation_free_cross_entropy(model(points_BND, start), labels_BN)
+        return loss_B.mean(), {}
+
+    def _draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        if self.pool is None:
+            data = self.source(self.batch, generator)
+            return data.points_BND, data.labels_BN
+        rows = torch.randperm(len(self.pool), generator=generator)[: self.batch]
+        return self.pool.points_BND[rows], self.pool.labels_BN[rows]
+
+
+def starting_labels(points_BND: Tensor, n_clusters: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Algorithm 2: centres from one spectral start and the nearest of them for every point."""
+    from coterie.incontext.beginning import sq_to_centers
+
+    centers_BKD = best_start(points_BND, n_clusters, generator, n_starts=1, n_iter=10, spectral=1)
+    return centers_BKD, sq_to_centers(points_BND, centers_BKD).argmin(-1)
+
+
+def train_points(
+    config: PointConfig, source: Source, training: TrainingConfig, *, batch: int = 16, instances: int | None = None
+) -> PointTransformer:
+    """Train one of the document's networks; nothing is kept but the weights."""
+    task = PointTask(config, source, batch, training.seed, instances)
+    with tempfile.TemporaryDirectory() as folder:
+        network = train(task, training, Path(folder) / "run")
+    network.eval()
+    return network  # type: ignore[return-value]

@@ -1,0 +1,175 @@
+import math
+
+import pytest
+import torch
+
+from coterie.incontext.beginning import best_start, lloyd, plus_plus
+from coterie.incontext.model import PointConfig, PointTransformer, context_rows
+from coterie.incontext.pairs import PairConfig, PairTransformer, build
+
+
+def data(B=3, N=40, D=3, K=4, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    centers = 4 * torch.randn(B, K, D, generator=generator)
+    labels = torch.randint(K, (B, N), generator=generator)
+    own = centers.gather(1, labels[..., None].expand(-1, -1, D))
+    return own + torch.randn(B, N, D, generator=generator), centers
+
+
+@pytest.fixture(scope="module")
+def trained_like():
+    """A network whose learned parts are not zero."""
+    torch.manual_seed(3)
+    network = PairTransformer(PairConfig(width=16, n_layers=3, n_heads=2)).double().eval()
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.add_(0.15 * torch.randn_like(weight))
+    return network
+
+
+def plain_em(x, centers, n_steps):
+    """EM with equal weights and one variance, begun at the nearest centres' variance; float64, one data set."""
+    sq = torch.cdist(x, centers).square()
+    var = sq.amin(1).mean() / x.shape[1]
+    log_p = (-0.5 * sq / var).log_softmax(1)
+    for _ in range(n_steps):
+        p = log_p.exp()
+        centers = (p / p.sum(0)).T @ x
+        sq = torch.cdist(x, centers).square()
+        var = (p * sq).sum() / x.numel()
+        log_p = (-0.5 * sq / var).log_softmax(1)
+    return log_p
+
+
+def test_an_untrained_pair_network_is_em():
+    x, centers = (part.double() for part in data())
+    network = PairTransformer(PairConfig(n_layers=5)).double()
+    trail = network(x, centers)
+    assert len(trail) == 6
+    for b in range(len(x)):
+        for step, log_p in enumerate(trail):
+            torch.testing.assert_close(log_p[b].exp(), plain_em(x[b], centers[b], step).exp(), atol=1e-9, rtol=1e-6)
+
+
+def test_renaming_clusters_renames_the_answer(trained_like):
+    x, centers = (part.double() for part in data())
+    order = torch.tensor([2, 0, 3, 1])
+    torch.testing.assert_close(trained_like(x, centers[:, order])[-1], trained_like(x, centers)[-1][..., order])
+
+
+def test_permuting_moving_turning_and_scaling_the_data_changes_nothing(trained_like):
+    x, centers = (part.double() for part in data())
+    answer = trained_like(x, centers)[-1]
+    rows = torch.randperm(x.shape[1])
+    torch.testing.assert_close(trained_like(x[:, rows], centers)[-1], answer[:, rows])
+    turn = torch.linalg.qr(torch.randn(3, 3).double()).Q
+    shift = torch.randn(3).double()
+    torch.testing.assert_close(trained_like(7 * x @ turn + shift, 7 * centers @ turn + shift)[-1], answer)
+
+
+def test_columns_of_zeros_beside_the_data_are_data_too(trained_like):
+    """The number of dimensions is not in the weights: any fits."""
+    for dims in (1, 5, 16):
+        x, centers = (part.double() for part in data(D=dims))
+        assert trained_like(x, centers)[-1].shape == (3, 40, 4)
+
+
+def test_a_row_of_the_context_gets_the_label_that_it_had_there(trained_like):
+    x, centers = (part.double() for part in data())
+    context, log_p = trained_like.read(x, centers)
+    torch.testing.assert_close(log_p, trained_like(x, centers)[-1])
+    torch.testing.assert_close(trained_like.label(x, context), log_p)
+    torch.testing.assert_close(trained_like.label(x[:, 7:9], context), log_p[:, 7:9])
+
+
+def test_gradients_stay_finite_where_rows_coincide_and_a_cluster_is_empty():
+    x = torch.zeros(1, 30, 2)
+    x[0, :15] = 1.0
+    centers = torch.tensor([[[1.0, 1.0], [0.0, 0.0], [50.0, 50.0]]])
+    network = PairTransformer(PairConfig(n_layers=3))
+    network(x, centers)[-1].sum().backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in network.parameters())
+
+
+def test_a_network_is_built_from_its_card():
+    network = PairTransformer(PairConfig(width=16, n_heads=2, n_layers=2))
+    again = build(network.config.to_dict())
+    again.load_state_dict(network.state_dict())
+    assert again.config == network.config
+
+
+@pytest.mark.parametrize("heads", ["concatenated", "averaged"])
+@pytest.mark.parametrize("norm", [True, False])
+@pytest.mark.parametrize("context", [True, False])
+def test_the_documents_network_gives_log_probabilities(heads, norm, context):
+    x, centers = data()
+    network = PointTransformer(PointConfig(dims=3, heads=heads, norm=norm, context=context))
+    start = (centers, torch.cdist(x, centers).argmin(-1))
+    log_p = network(x, start)
+    assert log_p.shape == (3, 40, 4)
+    torch.testing.assert_close(log_p.exp().sum(-1), torch.ones(3, 40))
+    if not context:
+        rows = torch.randperm(40)
+        torch.testing.assert_close(network(x[:, rows]), log_p[:, rows], atol=1e-5, rtol=1e-4)
+
+
+def test_averaged_heads_are_the_mean_of_heads_of_full_width():
+    torch.manual_seed(0)
+    network = PointTransformer(PointConfig(dims=3, n_layers=1, heads="averaged", norm=False))
+    block = network.blocks[0]
+    z = torch.randn(1, 6, 64)
+    q, k, v = block.query_key_value(z).view(1, 6, 3, 2, 64).permute(2, 0, 3, 1, 4)
+    expected = torch.stack([(q[:, h] @ k[:, h].mT / 8).softmax(-1) @ v[:, h] for h in range(2)]).mean(0)
+    torch.testing.assert_close(block.attention(z), block.output(expected))
+
+
+def test_the_log_temperature_grows_with_the_points():
+    torch.manual_seed(0)
+    root = PointTransformer(PointConfig(dims=3))
+    log = PointTransformer(PointConfig(dims=3, temperature="log"))
+    log.load_state_dict(root.state_dict())
+    x, _ = data(N=200)
+    torch.testing.assert_close(root(x), log(x))
+    assert (root(x[:, :50]) - log(x[:, :50])).abs().max() > 1e-4
+
+
+def test_context_rows_are_those_of_equation_4():
+    x, centers = data(B=1, N=6, D=2, K=3)
+    labels = torch.tensor([[0, 2, 1, 1, 0, 2]])
+    H = context_rows(x, centers, labels)[0]
+    assert H.shape == (6, 2 + 2 + 3 + 3 + 1)
+    assert torch.equal(H[:, :2], x[0])
+    assert torch.equal(H[:3, 2:4], centers[0])
+    assert not H[3:, 2:4].any()
+    assert torch.equal(H[:, 4:7].argmax(1), labels[0])
+    assert torch.equal(H[:3, 7:10], torch.eye(3))
+    assert torch.equal(H[:, 10], torch.ones(6))
+
+
+def test_a_context_network_asks_for_its_start():
+    with pytest.raises(ValueError, match="needs a start"):
+        PointTransformer(PointConfig(dims=3, context=True))(torch.randn(1, 8, 3))
+
+
+def test_the_batched_start_is_lloyds_algorithm():
+    x, _ = data(B=5, K=3)
+    generator = torch.Generator().manual_seed(0)
+    first = plus_plus(x, 3, generator)
+    assert all((x[b] == center).all(1).any() for b in range(5) for center in first[b])
+    centers, labels = lloyd(x, first, 50)
+    for b in range(5):
+        means = torch.stack([x[b][labels[b] == k].mean(0) for k in range(3)])
+        torch.testing.assert_close(means, centers[b])
+
+
+def test_more_starts_never_give_a_higher_inertia():
+    x, _ = data(B=8, D=6, K=5)
+
+    def inertia(**options):
+        centers = best_start(x, 5, torch.Generator().manual_seed(1), **options)
+        return torch.cdist(x, centers).square().amin(-1).sum(-1)
+
+    # from the same stream of draws the first start of ten is not that of one: compare on average
+    assert inertia(n_starts=10).mean() <= inertia(n_starts=1).mean()
+    assert inertia(n_starts=10, spectral=5).mean() < 1.05 * inertia(n_starts=10).mean()
+    assert math.isfinite(inertia(n_starts=2, spectral=1, n_iter=0).mean())

@@ -1,0 +1,92 @@
+import json
+
+import pytest
+import torch
+
+from coterie import checkpoints
+from coterie.data.separated import sample_separated
+from coterie.incontext.model import PointConfig
+from coterie.incontext.train import ExponentialDecay, PairRun, PairTask, PointTask, main, ship, train_points
+from coterie.metrics import permutation_free_cross_entropy
+
+CONFIG = {
+    "model": {"width": 8, "n_layers": 2, "n_heads": 2},
+    "training": {"steps": 20, "checkpoint_every": 5, "log_every": 5, "warmup_steps": 2, "average_decay": 0.8},
+    "prior": {"dims": [1, 4], "clusters": [2, 4], "points": [50, 60]},
+    "pairs": 400,
+}
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG))
+    return path
+
+
+def blobs(batch, generator):
+    return sample_separated([10, 10], 2, torch.full((batch,), 5.0), torch.full((batch,), 0.5), generator)
+
+
+def test_a_run_stopped_and_resumed_ends_in_the_same_weights(tmp_path, config):
+    main(config, tmp_path / "stopped", on_progress=lambda progress: progress.step >= 10)
+    main(config, tmp_path / "stopped", resume=True)
+    main(config, tmp_path / "whole")
+    ours, theirs = (torch.load(tmp_path / d / "state.pt", weights_only=True) for d in ("stopped", "whole"))
+    assert ours["step"] == theirs["step"] == 20
+    for name, weight in theirs["average"].items():
+        assert torch.equal(ours["average"][name], weight), name
+
+
+def test_a_shipped_run_comes_back_from_the_shelf(tmp_path, config):
+    average = main(config, tmp_path / "run")
+    path = ship(config, tmp_path / "run", "small", {"ari": 0.5}, shelf=tmp_path)
+    card = json.loads(path.read_text())
+    assert card["training"]["steps"] == 20
+    assert card["kind"] == "incontext"
+    network = checkpoints.load("small", tmp_path)
+    for name, weight in average.state_dict().items():
+        assert torch.equal(network.state_dict()[name], weight), name
+
+
+def test_the_pair_task_measures_what_is_above_bayes():
+    task = PairTask(PairRun.from_dict(CONFIG))
+    loss, metrics = task.loss(task.model, 0, torch.Generator().manual_seed(0))
+    assert loss.item() >= metrics["last"] > 0
+    assert metrics["above_bayes"] < metrics["last"]
+    assert all(min(p.shape) > 1 for p in task.matrices())
+
+
+def test_unknown_parts_of_a_config_are_named():
+    with pytest.raises(ValueError, match="optimiser"):
+        PairRun.from_dict({**CONFIG, "optimiser": {}})
+
+
+def test_the_documents_schedule_falls_by_a_constant_factor():
+    training = ExponentialDecay(steps=300)
+    assert training.rate(0) == 1.0
+    assert training.rate(299) == pytest.approx(0.995**299)
+
+
+def test_the_documents_network_learns_two_clusters():
+    training = ExponentialDecay(steps=60, seed=0, learning_rate=3e-3)
+    network = train_points(PointConfig(dims=2, n_clusters=2, width=32, n_layers=2), blobs, training, batch=16)
+    data = blobs(64, torch.Generator().manual_seed(99))
+    with torch.no_grad():
+        loss, _ = permutation_free_cross_entropy(network(data.points_BND), data.labels_BN)
+    assert loss.mean() < 0.3  # names drawn at random would give log 2 = 0.69 or little less
+
+
+def test_fixed_instances_are_drawn_once():
+    task = PointTask(PointConfig(dims=2, n_clusters=2), blobs, batch=3, seed=0, instances=5)
+    seen = {
+        tuple(x.flatten().tolist()) for step in range(20) for x in task._draw(torch.Generator().manual_seed(step))[0]
+    }
+    assert len(seen) == 5
+
+
+def test_context_rows_are_made_in_training():
+    task = PointTask(PointConfig(dims=2, n_clusters=2, context=True), blobs, batch=3, seed=0)
+    loss, _ = task.loss(task.model, 0, torch.Generator().manual_seed(0))
+    loss.backward()
+    assert task.model.embed.weight.grad.abs().sum() > 0
