@@ -11,6 +11,7 @@ SHELF = Path(__file__).parent
 BUILDERS = {
     "flow": ("coterie.flow.model", "build"),
     "learned-lloyd": ("coterie.kmeans.learned", "build"),
+    "incontext": ("coterie.incontext.pairs", "build"),
 }
 REQUIRED = ("name", "kind", "config", "sha256", "data", "training", "scores", "licence")
 

@@ -17,6 +17,7 @@ answer depends on the context and on itself alone, and a row of the context gets
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -172,6 +173,9 @@ class PairTransformer(nn.Module):
         context, log_p = self._run(x_BND, start_BKD)
         return context, log_p[-1]
 
+    def _layers(self) -> Iterator[Layer]:
+        return iter(self.layers)  # type: ignore[arg-type]
+
     def _run(self, x_BND: Tensor, start_BKD: Tensor) -> tuple[Context, list[Tensor]]:
         mean_B1D = x_BND.mean(1, keepdim=True)
         x_BND, start_BKD = x_BND - mean_B1D, start_BKD - mean_B1D
@@ -181,7 +185,7 @@ class PairTransformer(nn.Module):
         start = self._summarise_start(x_BND, start_BKD)
         h, log_p = self._begin(x_BND, start)
         trail, summaries = [log_p], []
-        for layer in self.layers:
+        for layer in self._layers():
             summary, sq = layer.summarise(x_BND, h, log_p)
             h, log_p = layer.update(h, log_p, sq, summary, x_BND.shape[-1])
             trail.append(log_p)
@@ -193,7 +197,7 @@ class PairTransformer(nn.Module):
         dims = x_BND.shape[-1]
         x_BND = (x_BND - context.mean_B1D) / context.scale_B[:, None, None]
         h, log_p = self._begin(x_BND, context.start)
-        for layer, summary in zip(self.layers, context.layers):
+        for layer, summary in zip(self._layers(), context.layers):
             h, log_p = layer.update(h, log_p, sq_distances(x_BND, summary.centers_BKMD), summary, dims)
         return log_p
 
