@@ -7,6 +7,8 @@ import pytest
 from matplotlib.image import imread
 
 from coterie import plot
+from coterie.plot import marks
+from coterie.plot.view import MAX_POINTS, View, bulk
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def test_every_cluster_has_its_colour_on_the_paper(tmp_path, blobs):
 
 
 def test_fortynine_clusters_are_told_apart_by_colour_and_marker():
-    looks = {(plot._color(j), plot._marker(j)) for j in range(len(plot.PALETTE) * len(plot.MARKERS))}
+    looks = {(marks.color(j), marks.marker(j)) for j in range(len(plot.PALETTE) * len(plot.MARKERS))}
     assert len(looks) == 49
 
 
@@ -63,8 +65,8 @@ def test_column_names_are_words_not_formulas(tmp_path):
 
 def test_many_points_are_sampled_and_the_view_says_so():
     X = np.random.default_rng(0).normal(size=(50_000, 2))
-    view = plot._View(X, None)
-    assert len(view.points) == plot.MAX_POINTS
+    view = View(X, None)
+    assert len(view.points) == MAX_POINTS
     assert view.note == "20,000 of 50,000 points are drawn"
 
 
@@ -72,12 +74,12 @@ def test_principal_axes_report_their_variance():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3)) * [2, 1, 0.01]
     shares = X.var(axis=0) / X.var(axis=0).sum()
-    assert plot._View(X, None).titles == [f"principal axis {i + 1} ({shares[i]:.0%} of the variance)" for i in range(2)]
+    assert View(X, None).titles == [f"principal axis {i + 1} ({shares[i]:.0%} of the variance)" for i in range(2)]
 
 
 def test_one_far_outlier_does_not_shrink_the_rest():
     rng = np.random.default_rng(0)
-    least, most = plot._bulk(np.vstack([rng.normal(size=(500, 2)), [[1e6, 1e6]]]))
+    least, most = bulk(np.vstack([rng.normal(size=(500, 2)), [[1e6, 1e6]]]))
     assert (most - least < 10).all()
 
 

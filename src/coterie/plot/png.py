@@ -12,13 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from coterie.files import replacing
+from coterie.plot.marks import OUTLIER, PALETTE, color, marker
+from coterie.plot.view import View, bulk
 
-# Okabe and Ito's colours, which people with any colour vision tell apart, without black and the pale yellow.
-# From the eighth cluster on the marker changes as well: colour and marker together name a cluster.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7A5195")
-MARKERS = ("o", "^", "s", "D", "v", "P", "X")
-OUTLIER = "#777777"
-MAX_POINTS = 20_000
 DPI = 150
 _LEGEND_ROWS = 16
 
@@ -45,7 +41,7 @@ def save_clusters(
     One column is drawn as stacked histograms, two as they are, more by their two principal axes. Outliers (label -1)
     are grey crosses. Of more than 20,000 points a sample is drawn, and the title says so.
     """
-    view = _View(X, names)
+    view = View(X, names)
     figure = Figure(figsize=(8.0, 5.6), dpi=DPI, layout="constrained")
     axes = figure.add_subplot()
     if view.dims == 1:
@@ -72,13 +68,13 @@ def save_comparison(
 
     ``window`` cuts both axes to an interval; the points outside are counted in the corner.
     """
-    view = _View(X, names)
+    view = View(X, names)
     figure = Figure(figsize=(4.6 * len(runs), 5.4), dpi=DPI, layout="constrained")
     panels = figure.subplots(1, len(runs), sharex=True, sharey=True, squeeze=False)[0]
     for axes, run in zip(panels, runs):
         _draw_points(axes, view, run.labels, None)
         if run.centers is not None:
-            places, colors = view.place(run.centers), [_color(j) for j in range(len(run.centers))]
+            places, colors = view.place(run.centers), [color(j) for j in range(len(run.centers))]
             axes.scatter(*places.T, s=90, c=colors, edgecolors="black", linewidths=1.4, zorder=5, label="centre found")
         if true_centers is not None:
             places = view.place(true_centers)
@@ -108,18 +104,18 @@ def save_trajectory(
 ) -> Path:
     """The paths of the centres (layers, k, d) over the points, and the objective beside them, layer by layer."""
     centers = np.asarray(centers)
-    view = _View(X, names)
+    view = View(X, names)
     figure = Figure(figsize=(11.0, 4.8), dpi=DPI, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     rows = view.rows
-    faint = "#9a9a9a" if labels is None else [_color(label) for label in labels[rows]]
+    faint = "#9a9a9a" if labels is None else [color(label) for label in labels[rows]]
     left.scatter(*view.points.T, s=_size(len(rows)), c=faint, alpha=0.25, linewidths=0)
     placed = view.place(centers.reshape(-1, centers.shape[-1])).reshape(*centers.shape[:2], -1)
     for j in range(placed.shape[1]):
         left.plot(*placed[:, j].T, "-", color="black", linewidth=1.2, zorder=4)
         left.scatter(*placed[:, j].T, s=9, color="black", linewidths=0, zorder=4)
         left.scatter(*placed[:1, j].T, s=50, facecolor="white", edgecolor="black", linewidths=1.2, zorder=5)
-        left.scatter(*placed[-1:, j].T, s=80, marker=_marker(j), color=_color(j), edgecolor="black", zorder=6)
+        left.scatter(*placed[-1:, j].T, s=80, marker=marker(j), color=color(j), edgecolor="black", zorder=6)
     left.scatter([], [], s=50, facecolor="white", edgecolor="black", label="start")
     left.scatter([], [], s=80, facecolor="#cccccc", edgecolor="black", label="end")
     left.legend(loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=2, frameon=False, borderaxespad=0.0)
@@ -134,48 +130,13 @@ def save_trajectory(
     return _save(figure, path)
 
 
-class _View:
-    """Where rows of X stand on the paper: their own columns, or two principal axes."""
-
-    def __init__(self, X: np.ndarray, names: Sequence[str] | None):
-        X = np.asarray(X)
-        n, d = X.shape
-        names = [f"x{i}" for i in range(d)] if names is None else [_short(name) for name in names]
-        self.rows = np.arange(n)
-        self.note = ""
-        if n > MAX_POINTS:
-            self.rows = np.sort(np.random.default_rng(0).choice(n, MAX_POINTS, replace=False))
-            self.note = f"{MAX_POINTS:,} of {n:,} points are drawn"
-        self.origin = np.zeros(d)
-        if d <= 2:
-            self.axes, self.titles = np.eye(d), names
-        else:
-            self._turn(X[self.rows].astype(np.float64))
-        self.dims = len(self.titles)
-        self.points = self.place(X[self.rows])
-
-    def _turn(self, X: np.ndarray) -> None:
-        self.origin = X.mean(axis=0)
-        _, values, axes = np.linalg.svd(X - self.origin, full_matrices=False)
-        variance = values**2
-        shares = variance / variance.sum() if variance.sum() > 0 else np.zeros_like(variance)
-        if len(axes) < 2:
-            axes, shares = np.vstack([axes, np.zeros_like(axes)]), np.append(shares, 0.0)
-        signs = np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])
-        self.axes = (axes[:2] * np.where(signs == 0, 1.0, signs)[:, None]).T
-        self.titles = [f"principal axis {i + 1} ({shares[i]:.0%} of the variance)" for i in range(2)]
-
-    def place(self, rows: np.ndarray) -> np.ndarray:
-        return (np.asarray(rows, dtype=np.float64) - self.origin) @ self.axes
-
-
-def _draw_points(axes: Any, view: _View, labels: np.ndarray, centers: np.ndarray | None) -> None:
+def _draw_points(axes: Any, view: View, labels: np.ndarray, centers: np.ndarray | None) -> None:
     shown = np.asarray(labels)[view.rows]
     size = _size(len(shown))
     alpha = 0.85 if len(shown) <= 2_000 else 0.5
     for label in np.unique(shown[shown >= 0]):
         where = view.points[shown == label]
-        axes.scatter(*where.T, s=size, c=_color(label), marker=_marker(label), alpha=alpha, linewidths=0)
+        axes.scatter(*where.T, s=size, c=color(label), marker=marker(label), alpha=alpha, linewidths=0)
     outliers = view.points[shown < 0]
     if len(outliers):
         axes.scatter(*outliers.T, s=max(size, 16), c=OUTLIER, marker="x", linewidths=1.0, zorder=3, label="outlier")
@@ -190,16 +151,16 @@ def _draw_points(axes: Any, view: _View, labels: np.ndarray, centers: np.ndarray
                 va="center",
                 zorder=7,
                 clip_on=True,
-                bbox={"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": _color(j), "linewidth": 2.0},
+                bbox={"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": color(j), "linewidth": 2.0},
             )
 
 
-def _draw_histogram(axes: Any, view: _View, labels: np.ndarray, centers: np.ndarray | None) -> None:
+def _draw_histogram(axes: Any, view: View, labels: np.ndarray, centers: np.ndarray | None) -> None:
     shown = np.asarray(labels)[view.rows]
     values = view.points[:, 0]
     groups = np.unique(shown)
     edges = np.histogram_bin_edges(values, bins=min(60, max(10, int(np.sqrt(len(values))) * 2)))
-    colors = [OUTLIER if label < 0 else _color(label) for label in groups]
+    colors = [OUTLIER if label < 0 else color(label) for label in groups]
     axes.hist([values[shown == label] for label in groups], bins=edges, stacked=True, color=colors)
     if centers is not None:
         for j, place in enumerate(view.place(centers)[:, 0]):
@@ -218,7 +179,7 @@ def _draw_histogram(axes: Any, view: _View, labels: np.ndarray, centers: np.ndar
     _tidy(axes)
 
 
-def _frame(axes: Any, view: _View, centers: np.ndarray | None, window: tuple[float, float] | None = None) -> None:
+def _frame(axes: Any, view: View, centers: np.ndarray | None, window: tuple[float, float] | None = None) -> None:
     """Axis names, and limits that a few far outliers cannot spoil; what lies outside is counted in the corner."""
     _text(axes.set_xlabel(view.titles[0]))
     _text(axes.set_ylabel(view.titles[1]))
@@ -226,7 +187,7 @@ def _frame(axes: Any, view: _View, centers: np.ndarray | None, window: tuple[flo
     if window is not None:
         least, most = np.full(2, window[0]), np.full(2, window[1])
     else:
-        least, most = _bulk(view.points if centers is None else np.vstack([view.points, view.place(centers)]))
+        least, most = bulk(view.points if centers is None else np.vstack([view.points, view.place(centers)]))
     axes.set_xlim(least[0], most[0])
     axes.set_ylim(least[1], most[1])
     outside = int(((view.points < least) | (view.points > most)).any(axis=1).sum())
@@ -234,17 +195,6 @@ def _frame(axes: Any, view: _View, centers: np.ndarray | None, window: tuple[flo
         words = "1 point lies outside" if outside == 1 else f"{outside:,} points lie outside"
         box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.0}
         axes.text(0.99, 0.015, words, transform=axes.transAxes, ha="right", fontsize=8, color="#444444", bbox=box)
-
-
-def _bulk(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Limits around all points but those that lie far beyond the middle 98 percent."""
-    low, high = np.percentile(points, (1, 99), axis=0)
-    reach = np.where(high > low, high - low, 1.0)
-    near = ((points >= low - 1.5 * reach) & (points <= high + 1.5 * reach)).all(axis=1)
-    seen = points[near] if near.any() else points
-    least, most = seen.min(axis=0), seen.max(axis=0)
-    margin = 0.05 * np.where(most > least, most - least, 1.0)
-    return least - margin, most + margin
 
 
 def _legend(axes: Any, labels: np.ndarray) -> None:
@@ -255,9 +205,9 @@ def _legend(axes: Any, labels: np.ndarray) -> None:
     limit = 3 * _LEGEND_ROWS
     handles = []
     for label, count in zip(found[:limit], counts[:limit]):
-        marker, color = ("x", OUTLIER) if label < 0 else (_marker(label), _color(label))
+        shape, shade = ("x", OUTLIER) if label < 0 else (marker(label), color(label))
         name = f"outliers ({count:,})" if label < 0 else f"{label} ({count:,})"
-        handles.append(axes.plot([], [], marker, color=color, label=name, markersize=7)[0])
+        handles.append(axes.plot([], [], shape, color=shade, label=name, markersize=7)[0])
     if len(found) > limit:
         handles.append(axes.plot([], [], " ", label=f"{len(found) - limit} more")[0])
     axes.legend(
@@ -283,21 +233,8 @@ def _unlike(panels: Sequence[Any]) -> tuple[list, list]:
     return list(seen.values()), list(seen)
 
 
-def _color(label: int) -> str:
-    return OUTLIER if label < 0 else PALETTE[int(label) % len(PALETTE)]
-
-
-def _marker(label: int) -> str:
-    return MARKERS[int(label) // len(PALETTE) % len(MARKERS)]
-
-
 def _size(n: int) -> float:
     return float(np.clip(12_000 / max(n, 1), 4.0, 36.0))
-
-
-def _short(name: Any, limit: int = 40) -> str:
-    name = " ".join(str(name).split())
-    return name if len(name) <= limit else name[: limit - 1] + "…"
 
 
 def _text(text: Any) -> None:

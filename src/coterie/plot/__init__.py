@@ -1,0 +1,30 @@
+"""Pictures of clusterings: plotly figures for pages, PNG files for paper.
+
+``clusters``, ``trajectory``, ``attention`` and ``profile`` return plotly figures; ``save_clusters``,
+``save_comparison`` and ``save_trajectory`` write PNG files by matplotlib. Either library is loaded on first use.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from coterie.plot.marks import MARKERS, OUTLIER, PALETTE
+
+_HOMES = {
+    "clusters": "maps",
+    "profile": "profiles",
+    "trajectory": "layers",
+    "attention": "layers",
+    "objective": "layers",
+    "Layers": "layers",
+    "Run": "png",
+    "save_clusters": "png",
+    "save_comparison": "png",
+    "save_trajectory": "png",
+}
+__all__ = ["MARKERS", "OUTLIER", "PALETTE", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"coterie.plot.{_HOMES[name]}"), name)
+    raise AttributeError(f"coterie.plot has no {name!r}; it offers {', '.join(_HOMES)}")

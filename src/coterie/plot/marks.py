@@ -1,0 +1,33 @@
+"""How a cluster looks, on paper and on pages: its colour, its marker, its name."""
+
+from typing import Any
+
+# Okabe and Ito's colours, which people with any colour vision tell apart, without black and the pale yellow.
+# From the eighth cluster on the marker changes as well: colour and marker together name a cluster.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7A5195")
+MARKERS = ("o", "^", "s", "D", "v", "P", "X")
+SYMBOLS = ("circle", "triangle-up", "square", "diamond", "triangle-down", "cross", "x")  # the same ones in plotly
+OUTLIER = "#777777"
+
+
+def color(label: int) -> str:
+    return OUTLIER if label < 0 else PALETTE[int(label) % len(PALETTE)]
+
+
+def marker(label: int) -> str:
+    return MARKERS[int(label) // len(PALETTE) % len(MARKERS)]
+
+
+def symbol(label: int) -> str:
+    return "x-thin" if label < 0 else SYMBOLS[int(label) // len(PALETTE) % len(SYMBOLS)]
+
+
+def see_through(hex_color: str, alpha: float) -> str:
+    """A colour that lets the page shine through, so that one picture suits light and dark pages."""
+    red, green, blue = (int(hex_color[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{alpha:g})"
+
+
+def short(name: Any, limit: int = 40) -> str:
+    name = " ".join(str(name).split())
+    return name if len(name) <= limit else name[: limit - 1] + "…"

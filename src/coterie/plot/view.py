@@ -1,0 +1,120 @@
+"""Where rows stand in a picture: at their own columns, on two principal axes, or on a UMAP map."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coterie.plot.marks import short
+
+MAX_POINTS = 20_000
+UMAP_POINTS = 5_000
+
+
+class View:
+    """A map of X onto one or two axes.
+
+    ``kind`` is "auto" (up to two columns as they are, more by principal axes), "columns" (the first two), "pca",
+    "umap" (needs umap-learn) or a pair of column names or numbers. The axes are found on ``rows``, at most
+    ``max_points`` of them, drawn once; ``points`` are their places.
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        names: Sequence[Any] | None = None,
+        kind: str | Sequence[Any] = "auto",
+        max_points: int = MAX_POINTS,
+    ):
+        X = np.asarray(X)
+        n, d = X.shape
+        self.names = [f"x{i}" for i in range(d)] if names is None else [str(name) for name in names]
+        self.rows = np.arange(n)
+        self.note = ""
+        limit = min(max_points, UMAP_POINTS) if kind == "umap" else max_points
+        if n > limit:
+            self.rows = np.sort(np.random.default_rng(0).choice(n, limit, replace=False))
+            self.note = f"{limit:,} of {n:,} points are drawn"
+        self.linear = True
+        self.origin, self.axes = np.zeros(d), np.eye(d)
+        self.titles = [short(name) for name in self.names]
+        self._choose(X[self.rows], kind)
+        self.dims = len(self.titles)
+
+    def place(self, rows: np.ndarray) -> np.ndarray:
+        """(n, dims): where these rows of the same space stand."""
+        if not self.linear:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return np.asarray(self._umap.transform(np.asarray(rows, dtype=np.float64)), dtype=np.float64)
+        return (np.asarray(rows, dtype=np.float64) - self.origin) @ self.axes
+
+    def _choose(self, X: np.ndarray, kind: str | Sequence[Any]) -> None:
+        d = X.shape[1]
+        if not isinstance(kind, str):
+            self._take([self._column(one) for one in kind])
+        elif kind not in ("auto", "columns", "pca", "umap"):
+            raise ValueError(f"A view is 'auto', 'columns', 'pca', 'umap' or a pair of columns; got {kind!r}.")
+        elif kind == "umap":
+            self._bend(X)
+            return
+        elif kind == "columns":
+            self._take(list(range(min(d, 2))))
+        elif d > 2 or (kind == "pca" and d > 1):
+            self._turn(X.astype(np.float64))
+        self.points = self.place(X)
+
+    def _take(self, columns: list[int]) -> None:
+        if not 1 <= len(columns) <= 2:
+            raise ValueError(f"A map has one or two columns; got {len(columns)}.")
+        self.axes = np.eye(len(self.names))[:, columns]
+        self.titles = [short(self.names[i]) for i in columns]
+
+    def _column(self, wanted: Any) -> int:
+        if isinstance(wanted, int | np.integer) and 0 <= wanted < len(self.names):
+            return int(wanted)
+        if str(wanted) not in self.names:
+            raise ValueError(
+                f"There is no column {wanted!r} to draw. There are {', '.join(map(repr, self.names[:20]))}."
+            )
+        return self.names.index(str(wanted))
+
+    def _turn(self, X: np.ndarray) -> None:
+        self.origin = X.mean(axis=0)
+        X = X - self.origin
+        if len(X) > 4 * X.shape[1]:  # the covariance is the smaller matrix
+            variance, axes = np.linalg.eigh(X.T @ X)
+            variance, axes = np.clip(variance[::-1], 0.0, None), axes.T[::-1]
+        else:
+            _, values, axes = np.linalg.svd(X, full_matrices=False)
+            variance = values**2
+        shares = variance / variance.sum() if variance.sum() > 0 else np.zeros_like(variance)
+        if len(axes) < 2:
+            axes, shares = np.vstack([axes, np.zeros_like(axes)]), np.append(shares, 0.0)
+        signs = np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])
+        self.axes = (axes[:2] * np.where(signs == 0, 1.0, signs)[:, None]).T
+        self.titles = [f"principal axis {i + 1} ({shares[i]:.0%} of the variance)" for i in range(2)]
+
+    def _bend(self, X: np.ndarray) -> None:
+        try:
+            from umap import UMAP
+        except ImportError as error:
+            raise ImportError("This map needs UMAP: pip install umap-learn, or take view='pca'.") from error
+        self.linear = False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its own notes about seeds and threads
+            self._umap = UMAP(n_neighbors=min(15, max(2, len(X) - 1)), random_state=0).fit(X.astype(np.float64))
+        self.points = np.asarray(self._umap.embedding_, dtype=np.float64)
+        self.titles = ["UMAP 1", "UMAP 2"]
+
+
+def bulk(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Limits around all points but those that lie far beyond the middle 98 percent."""
+    low, high = np.percentile(points, (1, 99), axis=0)
+    reach = np.where(high > low, high - low, 1.0)
+    near = ((points >= low - 1.5 * reach) & (points <= high + 1.5 * reach)).all(axis=1)
+    seen = points[near] if near.any() else points
+    least, most = seen.min(axis=0), seen.max(axis=0)
+    margin = 0.05 * np.where(most > least, most - least, 1.0)
+    return least - margin, most + margin
