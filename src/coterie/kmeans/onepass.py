@@ -1,0 +1,176 @@
+"""One assignment of rows that will not be seen again: labels, sums, counts and inertia in one look at each row.
+
+Streams and clusters of machines keep nothing between iterations but the centres, so bounds would have nowhere to
+live. Scores and tiles are the lazy engine's, and so are the labels: where two scores are closer than their rounding
+error, exact distances decide, and of equal distances the lowest index.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie import threads
+from coterie.kmeans.lazy.kernel import LOOSE, exact_sq_distance, sq_distance
+from coterie.kmeans.lazy.lanes import ROWS, copy_lanes, first_and_second, lanes, score_rows
+from coterie.kmeans.statistics import Statistics
+from coterie.threads import kernel
+
+_ROWS_PER_PART = 16_384
+_PARTS = 8  # parts of the rows, each with its own sums; the order of the reduction depends on them alone
+
+
+class Tiles(NamedTuple):
+    """Centres side by side in the lanes of vectors, in the order of their indices."""
+
+    centers: np.ndarray  # (k, d)
+    origin: np.ndarray  # (d,) shift of rows and centres
+    tiles: np.ndarray  # (tiles, d, lanes) shifted centres, negated
+    offsets: np.ndarray  # (tiles, lanes) half their squared norms; infinite where there is no centre
+    reach: float  # their largest norm
+
+    @classmethod
+    def of(cls, centers: np.ndarray) -> "Tiles":
+        k, d = centers.shape
+        width = lanes(centers.itemsize)
+        origin = centers.mean(axis=0, dtype=np.float64).astype(centers.dtype)
+        shifted = centers - origin
+        half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
+        padded = -(-k // width) * width
+        tiles = np.zeros((padded, d), centers.dtype)
+        tiles[:k] = -shifted
+        offsets = np.full(padded, np.inf, centers.dtype)
+        offsets[:k] = half_sq
+        tiles = np.ascontiguousarray(tiles.reshape(-1, width, d).transpose(0, 2, 1))
+        return cls(centers, origin, tiles, offsets.reshape(-1, width), float(np.sqrt(2 * half_sq.max())))
+
+
+class _Scratch(NamedTuple):
+    values: np.ndarray  # (size, d) shifted rows
+    sq_norm: np.ndarray  # (size,)
+    places: np.ndarray  # (size,) 0, 1, 2, ...
+    best: np.ndarray  # (size,) smallest score so far
+    second: np.ndarray  # (size,) smallest of the other tiles
+    tile: np.ndarray  # (size,) where the smallest score is
+    scores: np.ndarray  # (size + 1, lanes) scores of that tile; the last row takes what is not wanted
+    out: np.ndarray  # (ROWS, lanes)
+    minima: np.ndarray  # (ROWS,)
+
+
+@kernel(fastmath=LOOSE, forceinline=True)
+def _shift(X, i, origin, values, p):
+    total = X[i, 0] * 0
+    for j in range(X.shape[1]):
+        value = X[i, j] - origin[j]
+        values[p, j] = value
+        total += value * value
+    return total
+
+
+@kernel()
+def _score(count, tiles, offsets, scratch):
+    """The smallest score of every row in the scratch, its tile, and the smallest score of the other tiles."""
+    values, places = scratch.values, scratch.places
+    best_of, second_of, tile_of = scratch.best, scratch.second, scratch.tile
+    scores_of, out, minima = scratch.scores, scratch.out, scratch.minima
+    size = len(places)
+    best_of[:] = np.inf
+    second_of[:] = np.inf
+    for t in range(tiles.shape[0]):
+        for first in range(0, count, ROWS):  # the rows of the last batch beyond ``count`` are stale, and unused
+            score_rows(values, places, first, tiles, offsets, t, out, minima)
+            for r in range(ROWS):
+                p = first + r
+                score, best = minima[r], best_of[p]
+                better = score < best
+                copy_lanes(out, r, scores_of, p if better else size)
+                second_of[p] = min(second_of[p], max(best, score))
+                best_of[p] = min(best, score)
+                tile_of[p] = t if better else tile_of[p]
+
+
+@kernel()
+def _nearest(X, i, centers):
+    """Nearest centre by exact distances, lowest index first."""
+    best, best_sq = 0, np.inf
+    for c in range(centers.shape[0]):
+        sq = exact_sq_distance(X, i, centers, c)
+        if sq < best_sq:
+            best, best_sq = c, sq
+    return best
+
+
+@kernel(fastmath=LOOSE, forceinline=True)
+def _add(X, i, weight, sums, c):
+    for j in range(X.shape[1]):
+        sums[c, j] += weight * X[i, j]
+
+
+@kernel()
+def _assign(X, weights, start, stop, centers, origin, tiles, offsets, reach, labels, sums, counts):
+    """Assign rows ``start:stop``; add to sums and counts; return the inertia. Empty ``labels`` are not wanted."""
+    n_features = X.shape[1]
+    size = max(16, min(256, 8_192 // n_features)) // ROWS * ROWS
+    width = tiles.shape[2]
+    scratch = _Scratch(
+        np.zeros((size, n_features), X.dtype),
+        np.zeros(size, np.float64),
+        np.arange(size),
+        np.empty(size, X.dtype),
+        np.empty(size, X.dtype),
+        np.zeros(size, np.int64),
+        np.empty((size + 1, width), X.dtype),
+        np.empty((ROWS, width), X.dtype),
+        np.empty(ROWS, X.dtype),
+    )
+    relative = (n_features + 16) * (5.97e-8 if X.itemsize == 4 else 1.12e-16)
+    inertia = 0.0
+    for begin in range(start, stop, size):
+        count = min(size, stop - begin)
+        for p in range(count):
+            scratch.sq_norm[p] = _shift(X, begin + p, origin, scratch.values, p)
+        _score(count, tiles, offsets, scratch)
+        for p in range(count):
+            i = begin + p
+            lane, second = first_and_second(scratch.scores, p)
+            second = min(second, scratch.second[p])
+            label = scratch.tile[p] * width + lane
+            slack = relative * (math.sqrt(scratch.sq_norm[p]) + reach) ** 2
+            if second - scratch.best[p] <= 2 * slack:
+                label = _nearest(X, i, centers)
+            weight = weights[i] if weights.shape[0] else 1.0
+            _add(X, i, weight, sums, label)
+            counts[label] += weight
+            inertia += weight * np.float64(sq_distance(X, i, centers, label))
+            if labels.shape[0]:
+                labels[i] = label
+    return inertia
+
+
+def statistics(X, centers, sample_weight=None, n_threads: int | None = None) -> Statistics:
+    """Sums, counts and inertia of the rows X (n, d), float32 or float64, C-contiguous, each at its nearest centre.
+
+    The result does not depend on ``n_threads``, to the last bit.
+    """
+    return _run(X, centers, sample_weight, n_threads, np.empty(0, np.int32))
+
+
+def assign(X, centers, n_threads: int | None = None) -> np.ndarray:
+    """(n,) int32: the nearest centre of every row; a tie goes to the lowest index."""
+    labels = np.empty(len(X), np.int32)
+    _run(X, centers, None, n_threads, labels)
+    return labels
+
+
+def _run(X, centers, sample_weight, n_threads, labels) -> Statistics:
+    arranged = Tiles.of(np.ascontiguousarray(centers, dtype=X.dtype))
+    weights = np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
+    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+
+    def task(p):
+        total = Statistics.zero(*arranged.centers.shape)
+        inertia = _assign(X, weights, *parts[p], *arranged, labels, total.sums, total.counts)
+        return Statistics(total.sums, total.counts, inertia)
+
+    first, *others = threads.run(task, len(parts), threads.count(n_threads))
+    return sum(others, first)
