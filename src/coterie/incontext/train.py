@@ -6,6 +6,7 @@ constant factor a step.
 """
 
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -48,18 +49,20 @@ class PairRun:
     prior: SeparatedPrior = field(default_factory=SeparatedPrior)
     pairs: int = 12_000
     early_layers: float = 0.5  # weight of the mean loss of the layers before the last
+    doubt: float = 1e-3  # share of every posterior that the loss spreads over all labels
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "PairRun":
         def build(kind: Any, entries: dict[str, Any]) -> Any:
             return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()})
 
-        unknown = set(values) - {"model", "training", "prior", "pairs", "early_layers"}
+        plain = {name: values[name] for name in ("pairs", "early_layers", "doubt") if name in values}
+        unknown = set(values) - {"model", "training", "prior", *plain}
         if unknown:
             raise ValueError(
-                f"an in-context config has model, training, prior, pairs and early_layers; got also {sorted(unknown)}"
+                "an in-context config has model, training, prior, pairs, early_layers and doubt; "
+                f"got also {sorted(unknown)}"
             )
-        plain = {name: values[name] for name in ("pairs", "early_layers") if name in values}
         return cls(
             model=build(PairConfig, values.get("model", {})),
             training=build(TrainingConfig, values["training"]),
@@ -90,13 +93,23 @@ class PairTask:
         data = self.run.prior.sample(self.run.pairs, generator)
         with torch.no_grad():
             start_BKD = random_start(data, generator)
-        *early, last = model(data.points_BND, start_BKD)
+        *early, last = (doubting(log_p, self.run.doubt) for log_p in model(data.points_BND, start_BKD))
         loss_B, renaming_BK = permutation_free_cross_entropy(last, data.labels_BN)
         own_BN1 = renaming_BK.gather(1, data.labels_BN)[..., None]
         early_loss = -torch.stack([log_p.gather(2, own_BN1).mean() for log_p in early[1:]]).mean()
         floor = -data.bayes_log_p_BNK().gather(2, data.labels_BN[..., None]).mean().item()
         loss = loss_B.mean()
         return loss + self.run.early_layers * early_loss, {"last": loss.item(), "above_bayes": loss.item() - floor}
+
+
+def doubting(log_p_BNK: Tensor, doubt: float) -> Tensor:
+    """The log posterior with a share ``doubt`` spread over all labels.
+
+    Far clusters of which a start missed one give log posteriors of -1000 and less, and one such data set would
+    outweigh thousands of others.
+    """
+    even = math.log(doubt / log_p_BNK.shape[-1])
+    return torch.logaddexp(log_p_BNK + math.log1p(-doubt), torch.full_like(log_p_BNK, even))
 
 
 def random_start(data: Separated, generator: torch.Generator) -> Tensor:
