@@ -1,0 +1,94 @@
+"""What the columns say about each cluster, as a plotly figure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from coterie.plot.marks import see_through, short
+from coterie.plot.themes import digits, figure, number, words
+
+MAX_COLUMNS = 30
+LIMIT = 2.5  # standard deviations at which the colour is full
+LOW, HIGH = "#0072B2", "#D55E00"
+# The middle lets the page shine through, and the ends leave the numbers in the cells readable, on light and on dark.
+DIVERGING = [[0, see_through(LOW, 0.75)], [0.5, see_through("#888888", 0.04)], [1, see_through(HIGH, 0.75)]]
+
+
+def profile(
+    X: np.ndarray,
+    labels: np.ndarray,
+    names: Sequence[Any] | None = None,
+    *,
+    max_columns: int = MAX_COLUMNS,
+    title: str = "",
+    theme: str = "light",
+) -> go.Figure:
+    """Every cluster's mean of every column: the number in the column's own units, the colour in standard deviations.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), in the units to be shown
+    labels : array of shape (n,); outliers (-1) get a column of their own
+    names : the columns' names, optional
+    max_columns : of more columns, those in which the clusters differ most are shown
+    title : str
+    theme : {"light", "dark"}
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+    """
+    X, labels = np.asarray(X, dtype=np.float64), np.asarray(labels)
+    names = [f"x{i}" for i in range(X.shape[1])] if names is None else [str(name) for name in names]
+    found = [*np.unique(labels[labels >= 0]).tolist(), *([-1] if (labels < 0).any() else [])]
+    means = np.array([X[labels == label].mean(axis=0) for label in found])
+    spread = X.std(axis=0)
+    away = (means - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    columns = np.arange(X.shape[1])
+    if len(columns) > max_columns:
+        clustered = np.array(found) >= 0
+        columns = np.sort(np.argsort(-away[clustered].std(axis=0), kind="stable")[:max_columns])
+    heads = ["outliers" if label < 0 else f"cluster {label}" for label in found]
+    z = away[:, columns].T
+    written = [[number(value) for value in row] for row in means[:, columns].T]
+    heat = go.Heatmap(
+        z=digits(z, 3),
+        x=heads,
+        y=_distinct([words(short(names[i], 28)) for i in columns]),
+        text=written,
+        texttemplate="%{text}" if len(found) <= 12 else None,
+        customdata=[[words(short(names[i], 60))] * len(found) for i in columns],
+        hovertemplate="%{customdata}, %{x}<br>mean %{text}: %{z:+.2f} standard deviations from all<extra></extra>",
+        colorscale=DIVERGING,
+        zmin=-LIMIT,
+        zmax=LIMIT,
+        zmid=0,
+        xgap=2,
+        ygap=2,
+        colorbar={
+            "orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "xanchor": "left", "len": 0.6,
+            "lenmode": "fraction", "thickness": 8, "tickvals": [-2, 0, 2], "ypad": 26,
+            "ticktext": ["2 deviations below all rows", "as all rows", "2 above"],
+        },
+    )  # fmt: skip
+    return figure(
+        [heat],
+        theme,
+        title={"text": words(title)},
+        height=120 + 28 * len(columns),
+        margin={"l": 8, "r": 8, "t": 90, "b": 8},
+        xaxis={"side": "top", "showgrid": False, "type": "category"},
+        yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
+    )
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Names that were cut to the same letters get invisible ends: plotly would draw equal ones in one place."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, -1) + 1
+        result.append(name + "\u200b" * seen[name])
+    return result

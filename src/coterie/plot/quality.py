@@ -1,0 +1,100 @@
+"""How good a clustering is, as plotly figures: silhouettes, memberships, agreement of refits, numbers of clusters."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from coterie.plot.marks import OUTLIER, PALETTE, color, see_through
+from coterie.plot.themes import digits, figure
+
+
+def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") -> go.Figure:
+    """A blade a cluster: its rows from the surest to the least sure, as wide as their silhouette is high."""
+    traces, ticks, base = [], [], 0.0
+    gap = max(1.0, 0.02 * len(values))
+    for label in np.unique(labels):
+        own = np.sort(values[labels == label])[::-1]
+        y = base + np.arange(len(own) + 1)
+        x = np.append(own, own[-1])
+        traces.append(
+            go.Scatter(
+                x=digits(np.concatenate([[0], x, [0]]), 3), y=digits(np.concatenate([y[:1], y, y[-1:]]), 6), fill="toself",
+                mode="lines", line={"width": 0.5, "color": color(label), "shape": "hv"}, name=f"cluster {label}",
+                fillcolor=see_through(color(label), 0.85), hoverinfo="skip",
+            )
+        )  # fmt: skip
+        ticks.append((base + len(own) / 2, f"cluster {label}"))
+        base += len(own) + gap
+    mean = float(values.mean())
+    line = {"type": "line", "x0": mean, "x1": mean, "yref": "paper", "y0": 0, "y1": 1}
+    return figure(
+        traces,
+        theme,
+        showlegend=False,
+        height=int(np.clip(160 + 45 * len(ticks), 260, 900)),
+        shapes=[line | {"line": {"color": OUTLIER, "dash": "dash", "width": 1.5}}],
+        xaxis={"title": {"text": "silhouette (dashed: the mean)"}, "range": [min(-0.2, float(values.min()) - 0.05), 1]},
+        yaxis={
+            "tickvals": [t[0] for t in ticks], "ticktext": [t[1] for t in ticks], "autorange": "reversed", "showgrid": False,
+        },
+    )  # fmt: skip
+
+
+def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light") -> go.Figure:
+    """How large the share of every row's own cluster is: counts of rows, a colour a cluster."""
+    largest = shares.max(axis=1)
+    edges = np.linspace(0, 1, 21)
+    mids = (edges[1:] + edges[:-1]) / 2
+    traces = []
+    for label in np.unique(labels):
+        counts, _ = np.histogram(largest[labels == label], edges)
+        traces.append(
+            go.Bar(
+                x=digits(mids, 4), y=counts, width=0.05, marker={"color": color(label), "line": {"width": 0}},
+                name=f"cluster {label}", hovertemplate=f"cluster {label}<br>share %{{x}}: %{{y}} rows<extra></extra>",
+            )
+        )  # fmt: skip
+    return figure(
+        traces,
+        theme,
+        barmode="stack",
+        bargap=0.05,
+        showlegend=False,
+        xaxis={"title": {"text": "share of the row's own cluster"}, "range": [0, 1]},
+        yaxis={"title": {"text": "rows"}},
+    )
+
+
+def agreement(matrix: np.ndarray, names: Sequence[str], *, theme: str = "light") -> go.Figure:
+    """A square of adjusted Rand indices."""
+    scale = [[0, see_through(PALETTE[0], 0.02)], [1, see_through(PALETTE[0], 0.75)]]
+    heat = go.Heatmap(
+        z=digits(matrix, 3), x=list(names), y=list(names), zmin=0, zmax=1, colorscale=scale, showscale=False, xgap=2,
+        ygap=2, text=[[f"{value:.2f}" for value in row] for row in matrix], texttemplate="%{text}",
+        hovertemplate="%{y} and %{x}: %{text}<extra></extra>",
+    )  # fmt: skip
+    axis = {"showgrid": False, "type": "category"}
+    return figure([heat], theme, height=110 + 42 * len(names), xaxis=axis, yaxis=axis | {"autorange": "reversed"})
+
+
+def candidates(
+    ks: Sequence[int], scores: Sequence[float], chosen: int, criterion: str, *, theme: str = "light"
+) -> go.Figure:
+    """The score of every number of clusters; a large dot on the one that was taken."""
+    ks, scores = list(ks), [float(score) for score in scores]
+    line = go.Scatter(
+        x=ks, y=digits(scores, 4), mode="lines+markers", line={"color": PALETTE[0], "width": 2}, marker={"size": 7},
+        hovertemplate="%{x} clusters: %{y:.3f}<extra></extra>",
+    )  # fmt: skip
+    dot = go.Scatter(
+        x=[chosen], y=digits([scores[ks.index(chosen)]], 4), mode="markers", hoverinfo="skip",
+        marker={"size": 16, "color": PALETTE[5], "line": {"width": 3, "color": "#ffffff"}},
+    )  # fmt: skip
+    return figure(
+        [line, dot],
+        theme,
+        showlegend=False,
+        xaxis={"title": {"text": "number of clusters"}, "dtick": 1, "showgrid": False},
+        yaxis={"title": {"text": criterion}},
+    )

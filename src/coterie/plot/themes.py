@@ -1,0 +1,71 @@
+"""What all plotly figures share: the light and the dark look, and small sizes on the wire."""
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+INKS = {  # paper, ink, faint ink, grid
+    "light": ("#ffffff", "#1d2430", "#5a6472", "#e3e7ec"),
+    "dark": ("#161a20", "#e8ebf0", "#a3adba", "#303742"),
+}
+
+
+def template(theme: str = "light") -> dict[str, Any]:
+    """A plotly template as a plain dictionary."""
+    if theme not in INKS:
+        raise ValueError(f"theme must be 'light' or 'dark'; got {theme!r}.")
+    paper, ink, faint, grid = INKS[theme]
+    axis = {
+        "gridcolor": grid,
+        "zeroline": False,
+        "linecolor": grid,
+        "ticks": "",
+        "automargin": True,
+        "title": {"standoff": 8, "font": {"color": faint, "size": 13}},
+        "tickfont": {"color": faint, "size": 12},
+    }
+    return {
+        "layout": {
+            "paper_bgcolor": paper,
+            "plot_bgcolor": paper,
+            "font": {"family": FONT, "size": 13, "color": ink},
+            "title": {"font": {"size": 16}, "x": 0.0, "xref": "container", "xanchor": "left", "pad": {"l": 12}},
+            "xaxis": axis,
+            "yaxis": axis,
+            "hoverlabel": {"font": {"family": FONT, "size": 13}, "align": "left"},
+            "legend": {"font": {"color": ink, "size": 13}, "bgcolor": "rgba(0,0,0,0)"},
+            "margin": {"l": 8, "r": 8, "t": 40, "b": 8},
+        },
+        "data": {
+            "heatmap": [{"textfont": {"color": ink}, "colorbar": {"outlinewidth": 0, "tickfont": {"color": faint}}}],
+            "scatter": [{"textfont": {"color": ink}}],
+        },
+    }
+
+
+def figure(traces: list, theme: str, **layout: Any) -> go.Figure:
+    return go.Figure(traces, {"template": template(theme), **layout})
+
+
+def digits(values: Any, count: int = 4) -> np.ndarray:
+    """float32, rounded to ``count`` digits of the largest value: what the eye sees, in few bytes."""
+    values = np.asarray(values, dtype=np.float64)
+    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
+    if largest == 0:
+        return values.astype(np.float32)
+    return np.round(values, int(count - 1 - np.floor(np.log10(largest)))).astype(np.float32)
+
+
+def words(text: Any) -> str:
+    """A user's words in a figure: plotly reads a few HTML tags in any text, so the brackets are spelt out."""
+    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def number(value: float) -> str:
+    """Four digits, or all digits before the point."""
+    value = float(value)
+    if not np.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:,.4g}"
