@@ -50,7 +50,7 @@ class Assigner:
     """
 
     def __init__(self, X: np.ndarray, sample_weight=None, n_threads: int | None = None):
-        n, d = X.shape
+        n = X.shape[0]
         self.X = X
         self.weights = np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
         self.n_threads = threads.count(n_threads)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.kmeans.lazy.lanes import ROWS, copy_lanes, first_and_second, score_few, score_rows
+from coterie.kmeans.lazy.lanes import ROWS, STRETCH, copy_lanes, first_and_second, score_few, score_rows
 from coterie.threads import kernel
 
 LOOSE = {"reassoc", "contract", "nsz", "nnan"}  # sums in any order; infinities keep their meaning
@@ -123,8 +123,10 @@ def _least_bound(lower, i, group_moved, between, label):
 
 @kernel(forceinline=True)
 def _rounding(X):
-    """Relative rounding error of a sum of products of d coordinates, with room for a few more operations."""
-    return (X.shape[1] + 16) * (5.97e-8 if X.itemsize == 4 else 1.12e-16)
+    """Relative rounding error of a sum of products over the coordinates: they are summed in stretches, or in many
+    lanes at once. A few more operations are allowed for."""
+    n_terms = min(X.shape[1], STRETCH) + X.shape[1] // 16 + 16
+    return n_terms * (5.97e-8 if X.itemsize == 4 else 1.12e-16)
 
 
 @kernel()

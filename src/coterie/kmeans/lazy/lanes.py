@@ -11,6 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 ROWS = 8  # rows scored at a time
+STRETCH = 64  # coordinates summed apart from the rest: rounding grows with the stretch, not with their number
 
 
 def lanes(itemsize: int) -> int:
@@ -36,6 +37,13 @@ def _smaller(builder, a, b):
     return builder.select(builder.fcmp_ordered("<", a, b), a, b)
 
 
+def _spread(builder, value, vector):
+    """The value in every lane."""
+    undefined = ir.Constant(vector, ir.Undefined)
+    single = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
+    return _shuffle(builder, single, undefined, [0] * vector.count)
+
+
 def _shuffle(builder, a, b, mask):
     constant = ir.Constant(ir.VectorType(ir.IntType(32), len(mask)), mask)
     return builder.shuffle_vector(a, b, constant)
@@ -46,10 +54,7 @@ def _row_minima(builder, vectors, width):
     parts = width  # lanes that each row still has; a vector holds width // parts rows
     while parts > 1:
         half = parts // 2
-        if len(vectors) == 1:
-            pairs = [(vectors[0], vectors[0])]
-        else:
-            pairs = list(zip(vectors[::2], vectors[1::2]))
+        pairs = [(vectors[0], vectors[0])] if len(vectors) == 1 else list(zip(vectors[::2], vectors[1::2]))
         total = vectors[0].type.count
         merged = []
         for a, b in pairs:
@@ -85,7 +90,7 @@ def _tile_scores(n_rows):
             tile_at = builder.mul(builder.mul(tile_i, n_features), lane_count)
             tile_p = builder.gep(tiles_s.data, [tile_at])
             offset_p = _pointer(context, builder, signature.args[4], offsets_v, builder.mul(tile_i, lane_count))
-            offset = builder.load(builder.bitcast(offset_p, vector.as_pointer()), align=number_size(number))
+            offset = builder.load(builder.bitcast(offset_p, vector.as_pointer()), align=_bytes(number))
             rows = []
             for r in range(n_rows):
                 at = builder.add(first_i, ir.Constant(int64, r))
@@ -93,43 +98,57 @@ def _tile_scores(n_rows):
                 member = _as_int64(context, builder, member, members_t.dtype)
                 rows.append(_pointer(context, builder, block_t, block_v, builder.mul(member, n_features)))
 
-            before = builder.block
-            loop = builder.append_basic_block("coordinate")
-            after = builder.append_basic_block("scored")
-            builder.branch(loop)
-            builder.position_at_end(loop)
-            j = builder.phi(int64)
-            j.add_incoming(ir.Constant(int64, 0), before)
-            sums = [builder.phi(vector) for _ in range(n_rows)]
-            column_p = builder.gep(tile_p, [builder.mul(j, lane_count)])
-            column = builder.load(builder.bitcast(column_p, vector.as_pointer()), align=number_size(number))
+            zero = ir.Constant(vector, [0.0] * width)
             multiply_add = cgutils.get_or_insert_function(
                 builder.module,
                 ir.FunctionType(vector, [vector] * 3),
-                f"llvm.fmuladd.v{width}f{8 * number_size(number)}",
+                f"llvm.fmuladd.v{width}f{8 * _bytes(number)}",
             )
-            zeros = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
+            before = builder.block
+            outer = builder.append_basic_block("stretch")
+            inner = builder.append_basic_block("coordinate")
+            joined = builder.append_basic_block("joined")
+            after = builder.append_basic_block("scored")
+            builder.branch(outer)
+            builder.position_at_end(outer)
+            begin = builder.phi(int64)
+            begin.add_incoming(ir.Constant(int64, 0), before)
+            totals = [builder.phi(vector) for _ in range(n_rows)]
+            stretch_end = builder.add(begin, ir.Constant(int64, STRETCH))
+            end = builder.select(builder.icmp_signed("<", stretch_end, n_features), stretch_end, n_features)
+            builder.branch(inner)
+            builder.position_at_end(inner)
+            j = builder.phi(int64)
+            j.add_incoming(begin, outer)
+            sums = [builder.phi(vector) for _ in range(n_rows)]
+            column_p = builder.gep(tile_p, [builder.mul(j, lane_count)])
+            column = builder.load(builder.bitcast(column_p, vector.as_pointer()), align=_bytes(number))
+            news = []
             for row, total in zip(rows, sums):
-                value = builder.load(builder.gep(row, [j]))
-                single = builder.insert_element(
-                    ir.Constant(vector, ir.Undefined), value, ir.Constant(ir.IntType(32), 0)
-                )
-                spread = builder.shuffle_vector(single, ir.Constant(vector, ir.Undefined), zeros)
-                total.add_incoming(offset, before)
-                total.add_incoming(builder.call(multiply_add, [spread, column, total]), loop)
+                value = _spread(builder, builder.load(builder.gep(row, [j])), vector)
+                total.add_incoming(zero, outer)
+                news.append(builder.call(multiply_add, [value, column, total]))
+                total.add_incoming(news[-1], inner)
             following = builder.add(j, ir.Constant(int64, 1))
-            j.add_incoming(following, loop)
-            builder.cbranch(builder.icmp_signed("<", following, n_features), loop, after)
+            j.add_incoming(following, inner)
+            builder.cbranch(builder.icmp_signed("<", following, end), inner, joined)
+            builder.position_at_end(joined)
+            finals = []
+            for total, new in zip(totals, news):
+                finals.append(builder.fadd(total, new))
+                total.add_incoming(offset, before)
+                total.add_incoming(finals[-1], joined)
+            begin.add_incoming(end, joined)
+            builder.cbranch(builder.icmp_signed("<", end, n_features), outer, after)
             builder.position_at_end(after)
 
-            finals = [total.incomings[1][0] for total in sums]
             out_p = _pointer(context, builder, out_t, out_v)
             for r, final in enumerate(finals):
                 at = builder.gep(out_p, [ir.Constant(int64, r * width)])
-                builder.store(final, builder.bitcast(at, vector.as_pointer()), align=number_size(number))
+                builder.store(final, builder.bitcast(at, vector.as_pointer()), align=_bytes(number))
             best = _row_minima(builder, finals, width)
             minima_p = _pointer(context, builder, minima_t, minima_v)
-            builder.store(best, builder.bitcast(minima_p, best.type.as_pointer()), align=number_size(number))
+            builder.store(best, builder.bitcast(minima_p, best.type.as_pointer()), align=_bytes(number))
             return context.get_dummy_value()
 
         return types.void(block, members, first, tiles, offsets, tile, out, minima), generate
@@ -137,7 +156,7 @@ def _tile_scores(n_rows):
     return scores
 
 
-def number_size(number):
+def _bytes(number):
     return 4 if isinstance(number, ir.FloatType) else 8
 
 
@@ -158,7 +177,7 @@ def copy_lanes(typing, source, source_row, target, target_row):
         o = builder.mul(_as_int64(context, builder, arguments[3], target_row_t), lane_count)
         source_p = builder.bitcast(_pointer(context, builder, source_t, arguments[0], i), pointer)
         target_p = builder.bitcast(_pointer(context, builder, target_t, arguments[2], o), pointer)
-        align = number_size(number)
+        align = _bytes(number)
         builder.store(builder.load(source_p, align=align), target_p, align=align)
         return context.get_dummy_value()
 
@@ -176,19 +195,13 @@ def first_and_second(typing, scores, row):
         row_i = _as_int64(context, builder, arguments[1], row_t)
         at = builder.mul(row_i, ir.Constant(ir.IntType(64), width))
         pointer = builder.bitcast(_pointer(context, builder, scores_t, arguments[0], at), vector.as_pointer())
-        values = builder.load(pointer, align=number_size(number))
-        undefined = ir.Constant(vector, ir.Undefined)
-        zeros = ir.Constant(ir.VectorType(int32, width), [0] * width)
-
-        def spread(value):
-            single = builder.insert_element(undefined, value, ir.Constant(int32, 0))
-            return builder.shuffle_vector(single, undefined, zeros)
+        values = builder.load(pointer, align=_bytes(number))
 
         def smallest(of):
             narrow = _row_minima(builder, [of], width)
             return builder.extract_element(narrow, ir.Constant(int32, 0))
 
-        equal = builder.fcmp_ordered("==", values, spread(smallest(values)))
+        equal = builder.fcmp_ordered("==", values, _spread(builder, smallest(values), vector))
         mask = builder.bitcast(equal, ir.IntType(width))
         lane = builder.cttz(mask, ir.Constant(ir.IntType(1), 0))
         others = builder.shl(ir.Constant(ir.IntType(width), 1), lane)
