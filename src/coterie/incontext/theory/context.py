@@ -73,8 +73,8 @@ def context(x_ND: Tensor, centers_KD: Tensor, labels_N: Tensor) -> Tensor:
     rows = Rows(d, k)
     if n < max(k, d, 2):
         raise ValueError(
-            f"The matrix H marks its first max(k, d) = {max(k, d)} tokens, so it needs at least as many points (and 2): "
-            f"got {n}. Use more points, fewer clusters or fewer dimensions."
+            f"The matrix H marks its first max(k, d) = {max(k, d)} tokens, so it needs at least as many points "
+            f"(and 2), got {n}. Use more points, fewer clusters or fewer dimensions."
         )
     h = torch.zeros(n, rows.width, dtype=x_ND.dtype, device=x_ND.device)
     h[:, rows.x] = x_ND

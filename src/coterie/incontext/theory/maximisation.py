@@ -13,7 +13,7 @@ from torch import Tensor
 from coterie.incontext.theory import pieces
 from coterie.incontext.theory.approximation import SigmoidSum
 from coterie.incontext.theory.context import Rows
-from coterie.incontext.theory.modules import Block
+from coterie.incontext.theory.modules import Attention, Block
 
 
 def _hardmax(rows: Rows, q: Tensor, k: Tensor) -> pieces.Heads:
@@ -44,7 +44,7 @@ def by_units(
     """
     marker = rows.reading(rows.of_center)
     if pick_sharpness is None:
-        pick = pieces.unnormalised(*[pieces.subtracted_center(rows, a, 1.0) for a in range(rows.k)])
+        pick: Attention = pieces.unnormalised(*[pieces.subtracted_center(rows, a, 1.0) for a in range(rows.k)])
     else:
         strength = pick_sharpness * math.log(n_points)
         pick = pieces.softmax(*[pieces.subtracted_center(rows, a, strength) for a in range(rows.k)])
@@ -68,10 +68,10 @@ def exact(rows: Rows, n_points: int, radius: float, sharpness: float) -> list[Bl
     """Without any approximation in M: ‖x - μ_a‖² = ‖x‖² - (2⟨μ_a, x⟩ - ‖μ_a‖²), and ‖x‖² does not depend on a.
 
     1. Un-normalised attention with V = marker and Q = center: with K = 2x, token j collects Σ_a e_a 2⟨μ_a, x_j⟩ as
-       ``inner`` (center is zero on tokens ≥ k); with K = center, token j < k collects ⟨μ_a, μ_j⟩ as ``gram``. FC, gated:
-       token a keeps ``square`` = ‖μ_a‖². No product exceeds radius², so that is the gate's limit.
-    2. ``_hardmax`` with Q = (marker, square), K = β(inner + B, -1): token a scores β(B + 2⟨μ_a, x⟩ - ‖μ_a‖²), tokens ≥ k
-       zero. As 2⟨μ, x⟩ - ‖μ‖² ≥ -3 radius², B = 4 radius² + 1 will do.
+       ``inner`` (center is zero on tokens ≥ k); with K = center, token j < k collects ⟨μ_a, μ_j⟩ as ``gram``. FC,
+       gated: token a keeps ``square`` = ‖μ_a‖². No product exceeds radius², so the gate's limit lies above that.
+    2. ``_hardmax`` with Q = (marker, square), K = β(inner + B, -1): token a scores β(B + 2⟨μ_a, x⟩ - ‖μ_a‖²), tokens
+       ≥ k zero. As 2⟨μ, x⟩ - ‖μ‖² ≥ -3 radius², B = 4 radius² + 1 will do.
     """
     k, markers = rows.k, rows.reading(rows.of_center)
     to_inner = rows.moving(rows.of_center, rows.inner)

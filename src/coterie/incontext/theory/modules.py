@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from coterie.attention import Identity, Softmax, attend, dot_scores
+from coterie.attention import BLOCK_VALUES, Identity, Softmax, attend, dot_scores, normalise
 
 
 def _frozen(matrix: Tensor) -> nn.Parameter:
@@ -31,7 +31,7 @@ class Attention(nn.Module):
         return self.v.shape[0]
 
     def definition(self, h: Tensor) -> Tensor:
-        """The layer as the document writes it, every score of every head at once: what ``forward`` is tested against."""
+        """The layer as the document writes it, all scores of all heads at once: what ``forward`` is tested against."""
         raise NotImplementedError
 
     def _scores(self, h: Tensor) -> Tensor:
@@ -69,11 +69,15 @@ class SoftmaxAttention(Attention):
         representative = torch.empty_like(count).scatter_(0, group, torch.arange(len(h), device=h.device))
         mean = torch.zeros(len(count), h.shape[1], dtype=h.dtype, device=h.device).index_add_(0, group, h)
         mean = mean / count.unsqueeze(1)
+        key, value = h[representative] @ self.q.mT, (mean @ self.v.mT).flatten(0, 1)
         weight = count.to(h.dtype).expand(self.n_heads, -1)
-        mixed = attend(
-            h @ self.k.mT, h[representative] @ self.q.mT, mean @ self.v.mT, dot_scores, Softmax(), key_weight=weight
-        )
-        return h + mixed.sum(0)
+        blocks = h.split(max(1, BLOCK_VALUES // len(value)))
+        return torch.cat([block + self._collected(block, key, value, weight) for block in blocks])
+
+    def _collected(self, looking: Tensor, key: Tensor, value: Tensor, weight: Tensor) -> Tensor:
+        """Σ over heads and groups of weight · value, in one product; value (M · groups, D)."""
+        weights = normalise(Softmax()(dot_scores(looking @ self.k.mT, key), weight))
+        return weights.transpose(0, 1).flatten(1) @ value
 
 
 class UnnormalisedAttention(Attention):
@@ -159,7 +163,8 @@ def parameter_norm(model: TransformerPlus, per_head: bool = True) -> float:
     """
     outer = _operator_norm(model.w0) + (1.0 if model.w1 is None else _operator_norm(model.w1))
     largest = 0.0
-    for block in {id(block): block for block in model.blocks}.values():
+    for block in set(model.blocks):
+        assert isinstance(block, Block)
         attention, dense = block.attention, block.fully_connected
         total = (_operator_norm(dense.w1) + _operator_norm(dense.w2)) * (attention.n_heads if per_head else 1)
         if attention.n_heads:
