@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import subprocess
@@ -102,6 +103,20 @@ def test_a_range_chooses_the_number_of_clusters():
 def test_one_column_that_outweighs_the_others_is_noted():
     assert "'proline' holds" in succeed("cluster", WINE, "-x", "cultivar", "-k", "3").stderr
     assert "'proline' holds" not in succeed("cluster", WINE, "-x", "cultivar", "-k", "3", "--scale").stderr
+
+
+def test_a_number_is_never_broken_over_two_lines_of_a_narrow_terminal():
+    from rich.console import Console
+
+    from coterie.cli.console import clusters_table
+    from coterie.tabular import ClusterSummary
+
+    center = {f"column {i}": -123456.0 - i for i in range(6)}
+    one = ClusterSummary(0, 10, 1.0, center, {name: 1.0 for name in center})
+    for width in (60, 80, 200):
+        console = Console(width=width, record=True, file=io.StringIO())
+        console.print(clusters_table([one], console))
+        assert "-123,456" in console.export_text()
 
 
 @pytest.mark.parametrize("algorithm", ["kmeans", "soft", "spherical", "trimmed", "robust", "medoids"])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
@@ -101,7 +101,7 @@ def tell(done: Clustering, as_json: bool) -> None:
         console.print(candidates_table(done.choice))
     k = estimator.n_clusters
     console.print(f"{k} {'cluster' if k == 1 else 'clusters'} by {done.algorithm}", highlight=False)
-    console.print(clusters_table(done.summaries))
+    console.print(clusters_table(done.summaries, console))
     console.print(
         f"inertia {number(estimator.inertia_)}{' (scaled)' if scaled else ''}, {estimator.n_iter_} iterations, "
         f"seed {done.seed}, {done.seconds:.2f} s",
@@ -131,29 +131,36 @@ def candidates_table(choice: Choice) -> Table:
     return table
 
 
-def clusters_table(summaries: list[ClusterSummary]) -> Table:
-    """Centres in the table's own units; where there are many columns, those in which a cluster stands out."""
-    table = Table()
-    table.add_column("cluster", justify="right")
-    table.add_column("rows", justify="right")
-    table.add_column("share", justify="right")
+def clusters_table(summaries: list[ClusterSummary], console: Console) -> Table:
+    """Centres in the table's own units; where the columns are too many, those in which a cluster stands out."""
     names = list(summaries[0].center)
-    few = len(names) <= SHOWN_COLUMNS
-    for name in names if few else ["stands out by (value, standard deviations from the mean)"]:
-        table.add_column(escape(name), justify="right" if few else "left", overflow="fold")
-    for one in summaries:
+    if len(names) <= SHOWN_COLUMNS:
+        rows = [[number(value) for value in one.center.values()] for one in summaries]
+        table = _sizes_table(summaries, [escape(name) for name in names], rows, "right")
+        if console.measure(table, options=console.options.update(width=10_000)).minimum <= console.width:
+            return table
+    rows = [[_standing_out(one)] for one in summaries]
+    return _sizes_table(summaries, ["stands out by (value, standard deviations from the mean)"], rows, "left")
+
+
+def _sizes_table(
+    summaries: list[ClusterSummary], titles: list[str], rows: list[list[str]], justify: Literal["left", "right"]
+) -> Table:
+    table = Table()
+    for title in ("cluster", "rows", "share"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for title in titles:
+        table.add_column(title, justify=justify)
+    for one, cells in zip(summaries, rows):
         label = "outliers" if one.label < 0 else str(one.label)
-        if few:
-            cells = [number(value) for value in one.center.values()]
-        else:
-            cells = [
-                ", ".join(
-                    f"{escape(name)} {number(one.center[name])} ({one.deviation[name]:+.1f})"
-                    for name in one.distinctive()
-                )
-            ]
         table.add_row(label, f"{one.size:,}", f"{one.share:.1%}", *cells, style="dim" if one.label < 0 else "")
     return table
+
+
+def _standing_out(one: ClusterSummary) -> str:
+    return ", ".join(
+        f"{escape(name)} {number(one.center[name])} ({one.deviation[name]:+.1f})" for name in one.distinctive()
+    )
 
 
 def _document(done: Clustering) -> dict[str, Any]:

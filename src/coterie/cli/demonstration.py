@@ -49,7 +49,7 @@ def _wine(console: Console, path: Path) -> Path:
     console.print("How many clusters, by silhouette:")
     console.print(say.candidates_table(fitted.choice))
     console.print()
-    console.print(say.clusters_table(summarise(fitted.model, frame, fitted.labels)))
+    console.print(say.clusters_table(summarise(fitted.model, frame, fitted.labels), console))
 
     grapes = sorted(frame["cultivar"].unique())
     table = Table(title="\nThe clusters against the grapes", title_justify="left")
