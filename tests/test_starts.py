@@ -40,7 +40,7 @@ def test_single_and_double_precision_copies_hash_equally_and_zero_has_no_sign():
     X[0, 0] = 0.0
     Y = X.astype(np.float64)
     Y[0, 0] = -0.0
-    np.testing.assert_array_equal(starts._hash_rows(X, 1), starts._hash_rows(Y, 1))
+    np.testing.assert_array_equal(starts.hash_rows(X, 1), starts.hash_rows(Y, 1))
 
 
 @pytest.mark.parametrize("init", INITS)
@@ -61,7 +61,7 @@ def test_starts_are_distinct_rows_of_the_data(init):
 
 def plain_kmeans_plus_plus_draws(X, weights, targets):
     """Greedy k-means++ in four lines per round on rows in canonical order."""
-    order = np.argsort(starts._hash_rows(X, 1))
+    order = np.argsort(starts.hash_rows(X, 1))
     X, weights = X[order], weights[order]
     centers = [X[np.searchsorted(np.cumsum(weights), targets[0][0] * weights.sum())]]
     for round_targets in targets[1:]:

@@ -71,7 +71,7 @@ def require_distinct_rows(X, n_clusters: int) -> None:
 
 def count_distinct_rows(X) -> int:
     """Number of different rows of ``X``."""
-    hashes = np.sort(_hash_rows(X, threads.count()))
+    hashes = np.sort(hash_rows(X, threads.count()))
     return int(np.count_nonzero(hashes[1:] != hashes[:-1])) + (len(hashes) > 0)
 
 
@@ -127,7 +127,8 @@ def _hash_sparse(data, indices, indptr, start, stop, hashes):
         hashes[i] = _mix(total)
 
 
-def _hash_rows(X, n_threads):
+def hash_rows(X, n_threads: int) -> np.ndarray:
+    """(n,) uint64: equal rows have equal hashes, wherever they stand."""
     hashes = np.empty(X.shape[0], np.uint64)
     cuts = threads.blocks(X.shape[0], _ROWS_PER_BLOCK)
 
@@ -335,7 +336,7 @@ class _Potential:
 
 
 def _kmeans_plus_plus(X, n_clusters, rng, weights, n_threads, hashes=None):
-    order = _Order.of(_hash_rows(X, n_threads) if hashes is None else hashes)
+    order = _Order.of(hash_rows(X, n_threads) if hashes is None else hashes)
     potential = _Potential(X, weights, order.bucket, n_clusters, n_threads)
     bucket_mass = np.bincount(order.bucket, weights=weights, minlength=2**_BUCKET_BITS)
     first = order.draw(weights.__getitem__, bucket_mass, rng.random_sample(1) * bucket_mass.sum())
@@ -354,7 +355,7 @@ def _kmeans_plus_plus(X, n_clusters, rng, weights, n_threads, hashes=None):
 
 def _trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim):
     """Greedy k-means++ on capped distances: the farthest ``trim`` of the weight is neither drawn nor looked after."""
-    rows, totals = _distinct(_hash_rows(X, n_threads), weights)
+    rows, totals = _distinct(hash_rows(X, n_threads), weights)
     X = np.asarray(X[rows], dtype=np.float64)
     share = np.cumsum(totals) / totals.sum()
     chosen = [int(np.searchsorted(share, rng.random_sample(), side="right"))]
@@ -380,7 +381,7 @@ def _trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim):
 
 
 def _random(X, n_clusters, rng, weights, n_threads):
-    rows, totals = _distinct(_hash_rows(X, n_threads), weights)
+    rows, totals = _distinct(hash_rows(X, n_threads), weights)
     # The k largest u ** (1 / w) are k draws by weight without replacement (Efraimidis and Spirakis).
     keys = np.log(1.0 - rng.random_sample(len(rows))) / totals
     chosen = rows[np.argsort(-keys, kind="stable")[:n_clusters]]
@@ -388,7 +389,7 @@ def _random(X, n_clusters, rng, weights, n_threads):
 
 
 def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
-    hashes = _hash_rows(X, n_threads)
+    hashes = hash_rows(X, n_threads)
     rows, totals = _distinct(hashes, weights)
     projected = np.ascontiguousarray((X @ _top_eigenvectors(X, weights, min(n_clusters, X.shape[1])))[rows])
     centers = _kmeans_plus_plus(projected, n_clusters, rng, totals, n_threads, hashes[rows])
