@@ -82,8 +82,7 @@ def test_a_remembering_assigner_gives_what_a_new_one_gives_for_any_centres(seed,
     for step in (0, 0.01, 0.1, 1.0, 0.001):
         centers = centers + step * rng.normal(size=(k, d)) * (rng.rand(k, 1) < 0.5)
         labels = assigner.assign(centers)
-        rounded = centers.astype(dtype).astype(np.float64)
-        sq = ((X.astype(np.float64)[:, None] - rounded) ** 2).sum(axis=2)
+        sq = ((X.astype(np.float64)[:, None] - centers) ** 2).sum(axis=2)
         np.testing.assert_array_equal(labels, sq.argmin(axis=1))
         np.testing.assert_allclose(assigner.sq_distances(), sq.min(axis=1), rtol=1e-10, atol=1e-12)
 
@@ -114,6 +113,16 @@ def test_iterates_and_stops_as_scikit_learn(dtype, tol, max_iter):
     np.testing.assert_array_equal(result.labels, peer.labels_)
     np.testing.assert_allclose(result.centers, peer.cluster_centers_, rtol=2e-5)
     assert result.centers.dtype == dtype
+
+
+@pytest.mark.parametrize("offset", [0, 50])
+def test_single_precision_rows_take_the_path_of_double_precision(offset):
+    X = (np.random.RandomState(3).rand(20_000, 7) + offset).astype(np.float32)
+    single, double = run(X, X[:30], max_iter=40), run(X.astype(np.float64), X[:30], max_iter=40)
+    assert single.n_iter == double.n_iter
+    assert np.mean(single.labels != double.labels) < 1e-3  # only the final rounding of the centres
+    np.testing.assert_allclose(single.centers, double.centers, rtol=1e-6)
+    assert single.inertia == pytest.approx(double.inertia, rel=1e-6)
 
 
 def test_labels_belong_to_the_final_centres_when_stopped_early():

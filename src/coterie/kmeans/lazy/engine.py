@@ -78,11 +78,11 @@ class Assigner:
 
     def assign(self, centers: np.ndarray) -> np.ndarray:
         """Labels of all rows for these centres (k, d); a tie goes to the lowest index."""
-        centers = np.ascontiguousarray(centers, dtype=self.X.dtype)
+        centers = np.ascontiguousarray(centers, dtype=np.float64)
         if self.centers is None:
             self._begin(centers)
         else:
-            step = np.sqrt(((centers.astype(np.float64) - self.centers) ** 2).sum(axis=1))
+            step = np.sqrt(((centers - self.centers) ** 2).sum(axis=1))
             self.moved += step
             self.group_moved += self.grouping.largest(step)
         self.centers = centers
@@ -104,11 +104,15 @@ class Assigner:
 
     def _arranged(self, centers) -> kernel.Centers:
         grouping = self.grouping
-        shifted = centers - self.mean
+        near = centers.astype(self.X.dtype)
+        error = float(np.sqrt(((near - centers) ** 2).sum(axis=1).max()))
+        shifted = (centers - self.mean).astype(self.X.dtype)
         half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
         up, down = 1 + kernel.GROWTH, 1 - kernel.GROWTH
         return kernel.Centers(
             centers,
+            near,
+            error,
             self.mean,
             np.ascontiguousarray(grouping.tiles(-shifted, 0.0).transpose(0, 2, 1)),
             grouping.tiles(half_sq, np.inf),
@@ -116,21 +120,21 @@ class Assigner:
             grouping.tile_index,
             grouping.group_begin,
             grouping.group_of,
-            self._half_distances(centers),
+            self._half_distances(near, error),
             (self.moved * up).astype(np.float32),
             (self.moved * down).astype(np.float32),
             (self.group_moved * up).astype(np.float32),
             (self.group_moved * down).astype(np.float32),
         )
 
-    def _half_distances(self, centers):
+    def _half_distances(self, centers, error):
         k = len(centers)
         out = np.zeros((k, self.grouping.n_groups), np.float32)
         if k <= self.X.shape[0] // _ROWS_PER_CENTER:
             cuts = threads.blocks(k, 32, most=_PARTS)
 
             def task(b):
-                kernel.half_distances(centers, *cuts[b], self.grouping.group_of, out)
+                kernel.half_distances(centers, error, *cuts[b], self.grouping.group_of, out)
 
             threads.run(task, len(cuts), self.n_threads)
         return out
@@ -175,9 +179,11 @@ class Assigner:
 
     def inertia(self) -> float:
         """Weighted sum of squared distances to the own centres."""
+        assert self.centers is not None
+        near = self.centers.astype(self.X.dtype)
 
         def task(p):
-            return kernel.inertia_of(self.X, self.weights, *self.parts[p], self.centers, self.labels)
+            return kernel.inertia_of(self.X, self.weights, *self.parts[p], near, self.labels)
 
         return float(sum(threads.run(task, len(self.parts), self.n_threads)))
 
@@ -204,6 +210,9 @@ def run(
     on_iteration: Callable[[em.Iteration], Any] | None = None,
 ) -> Result:
     """Lloyd's algorithm from the given centres, exactly as scikit-learn's ``lloyd`` iterates and stops.
+
+    Single-precision rows are clustered as if they were in double precision, without a copy: sums and centres are
+    double, and wherever rounding might decide, exact distances do. Only the final centres are rounded.
 
     Parameters
     ----------
@@ -234,21 +243,22 @@ def run(
     def stop(old, new, labels):
         if assigner.work["moved"] == 0:
             return True
-        return float(((new.astype(np.float64) - old) ** 2).sum()) <= tol
+        return float(((new - old) ** 2).sum()) <= tol
 
     def report(done: em.Iteration) -> Any:
         assert on_iteration is not None
         seen = Seen(assigner.labels, assigner.inertia())
         return on_iteration(em.Iteration(done.number, done.max_iter, Centers(done.state), seen))
 
-    start = np.array(centers, dtype=X.dtype, order="C")
+    start = np.array(np.asarray(centers, dtype=X.dtype), dtype=np.float64, order="C")
     watch = report if on_iteration is not None else None
     outcome = em.run(start, assigner.assign, m_step, max_iter=max_iter, stop=stop, on_iteration=watch)
-    if outcome.n_iter == 0 or assigner.work["moved"]:
-        assigner.assign(outcome.state)  # labels of the final centres
+    rounded = outcome.state.astype(X.dtype)
+    if outcome.n_iter == 0 or assigner.work["moved"] or X.dtype != np.float64:
+        assigner.assign(rounded)  # labels of the final centres
     else:
-        assigner.centers = outcome.state
-    return Result(outcome.state, assigner.labels, assigner.inertia(), outcome.n_iter, outcome.converged)
+        assigner.centers = rounded
+    return Result(rounded, assigner.labels, assigner.inertia(), outcome.n_iter, outcome.converged)
 
 
 def _on_sphere(means, previous):

@@ -34,7 +34,9 @@ class Rows(NamedTuple):
 class Centers(NamedTuple):
     """The centres of one iteration, arranged for the kernel."""
 
-    centers: np.ndarray  # (k, d)
+    exact: np.ndarray  # (k, d) in double precision
+    near: np.ndarray  # (k, d) in the precision of the rows
+    error: float  # the largest distance between the two
     mean: np.ndarray  # (d,) shift of rows and centres
     tiles: np.ndarray  # (tiles, d, lanes) shifted centres, negated
     offsets: np.ndarray  # (tiles, lanes) half their squared norms
@@ -135,7 +137,8 @@ def _screen(X, start, stop, rows, centers, block):
     labels = rows.labels
     upper = rows.upper
     lower = rows.lower
-    points = centers.centers
+    near = centers.near
+    error = centers.error
     between = centers.between
     moved_up = centers.moved_up
     moved_down = centers.moved_down
@@ -160,11 +163,11 @@ def _screen(X, start, stop, rows, centers, block):
         least = own_of[q]
         distance = np.inf
         if label >= 0:
-            distance = math.sqrt(np.float64(sq_distance(X, row, points, label))) * growth
-            upper[row] = distance - moved_down[label]
+            distance = math.sqrt(np.float64(sq_distance(X, row, near, label)))
+            upper[row] = distance * growth + error - moved_down[label]
         row_of[n_active] = row
         own_of[n_active] = distance
-        n_active += label < 0 or not least >= distance
+        n_active += label < 0 or not least >= distance * growth + error
     return n_active, i
 
 
@@ -191,20 +194,23 @@ def _gather(X, n_active, rows, centers, block):
     n_groups = len(length)
     stride = len(row_of) + ROWS
     relative = _rounding(X)
+    growth = (1 + relative) * (1 + GROWTH)
     length[:] = 0
     for p in range(n_active):
         row = row_of[p]
         label = labels[row]
         own = own_of[p]
+        most = own * growth + centers.error
         for g in range(n_groups):
             bound = lower[row, g] - group_moved_up[g]
             if label >= 0:
                 bound = max(bound, between[label, g])
             lists[g * stride + length[g]] = p
-            length[g] += not bound >= own
+            length[g] += not bound >= most
         sq_norm = np.float64(_shift_row(X, row, mean, values, p))
         sq_norm_of[p] = sq_norm
-        slack_of[p] = relative * (math.sqrt(sq_norm) + reach) ** 2
+        farthest = math.sqrt(sq_norm) + reach
+        slack_of[p] = (relative * farthest + centers.error) * farthest
         best_of[p] = np.inf
         if label >= 0:
             g = group_of[label]
@@ -272,21 +278,23 @@ def _score(X, rows, centers, block, out, minima, changes):
 
 
 @kernel()
-def _settle(X, i, centers, distances):
+def _settle(X, i, centers, slack, guess, distances):
     """Nearest centre of row ``i`` by exact distances, lowest index first; its distance and the next in its group."""
-    points = centers.centers
+    exact = centers.exact
+    near = centers.near
     group_of = centers.group_of
-    best, best_sq = 0, np.inf
-    for c in range(points.shape[0]):
-        sq = exact_sq_distance(X, i, points, c)
-        if sq < best_sq:
-            best, best_sq = c, sq
+    best, best_sq = guess, exact_sq_distance(X, i, exact, guess)
+    for c in range(exact.shape[0]):
+        if np.float64(sq_distance(X, i, near, c)) - 2 * slack <= best_sq:
+            sq = exact_sq_distance(X, i, exact, c)
+            if sq < best_sq or (sq == best_sq and c < best):
+                best, best_sq = c, sq
     second_sq = np.inf
-    for c in range(points.shape[0]):
+    for c in range(exact.shape[0]):
         if c != best and group_of[c] == group_of[best]:
-            second_sq = min(second_sq, exact_sq_distance(X, i, points, c))
+            second_sq = min(second_sq, np.float64(sq_distance(X, i, near, c)) - 2 * slack)
     distances[0] = math.sqrt(best_sq)
-    distances[1] = math.sqrt(second_sq)
+    distances[1] = math.sqrt(max(second_sq, 0.0))
     return best
 
 
@@ -325,7 +333,8 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
             second = min(second, beside)
         if second - best_of[p] <= 2 * slack:
             work[2] += 1
-            new = _settle(X, row, centers, distances)
+            guess = old if tile_of[p] < 0 else tile_index[tile_of[p], lane]
+            new = _settle(X, row, centers, slack, guess, distances)
             distance, second_distance = distances[0], distances[1]
         elif tile_of[p] < 0:
             continue
@@ -340,7 +349,7 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
         group = group_of[new]
         if new != old and old >= 0:
             left = group_of[old]
-            bound = np.float32(own_of[p] * (1 - 2 * relative) * (1 - 3 * GROWTH))
+            bound = np.float32(max(own_of[p] * (1 - relative) - centers.error, 0.0) * (1 - GROWTH))
             lower[row, left] = min(lower[row, left], bound + group_moved_down[left])
         lower[row, group] = second_distance * (1 - GROWTH) + group_moved_down[group]
         if new != old:
@@ -389,7 +398,7 @@ def assign(X, weights, start, stop, rows, centers, changes):
 
 
 @kernel()
-def half_distances(centers, start, stop, group_of, out):
+def half_distances(centers, error, start, stop, group_of, out):
     """Half the distance from centres ``start:stop`` to the nearest other one of every group, a little less."""
     shrink = 0.5 * (1 - GROWTH) * (1 - _rounding(centers))
     for a in range(start, stop):
@@ -399,7 +408,7 @@ def half_distances(centers, start, stop, group_of, out):
                 g = group_of[c]
                 out[a, g] = min(out[a, g], sq_distance(centers, a, centers, c))
         for g in range(out.shape[1]):
-            out[a, g] = math.sqrt(np.float64(out[a, g])) * shrink
+            out[a, g] = max(math.sqrt(np.float64(out[a, g])) * shrink - error, 0.0)
 
 
 @kernel()
