@@ -143,7 +143,7 @@ class Assigner:
         moved, scores, settled = work.sum(axis=0)
         self.work["moved"] = int(moved)
         self.work["scores"] += int(scores)
-        self.work["plain"] += self.X.shape[0] * len(self.centers)
+        self.work["plain"] += self.X.shape[0] * len(self.members)
         self.work["settled"] += int(settled)
         self.members += members.sum(axis=0)
         self.n_calls += 1

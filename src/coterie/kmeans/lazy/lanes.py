@@ -5,10 +5,14 @@ several rows against one tile are accumulated in registers, one multiply-add per
 of the additions for a row does not depend on the rows beside it, so a score is the same number in every batch.
 """
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.extending import intrinsic as _intrinsic
+
+intrinsic: Any = _intrinsic  # its callers do not pass the typing context
 
 ROWS = 8  # rows scored at a time
 STRETCH = 64  # coordinates summed apart from the rest: rounding grows with the stretch, not with their number

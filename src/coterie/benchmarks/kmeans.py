@@ -1,0 +1,246 @@
+"""KMeans beside scikit-learn, faiss and scikit-learn-intelex: same data, same start, same stopping rule, one run.
+
+Command: ``coterie bench kmeans``. Every method begins at the same k rows drawn at random, in single precision, and
+goes on until the labels repeat, at most 100 iterations; faiss, which has no such rule, gets as many iterations as
+scikit-learn's lloyd took. The final inertia of each is computed from its centres in double precision. Runs of one
+cell are interleaved, and the fastest of each counts.
+"""
+
+import argparse
+import json
+import math
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import make_blobs
+
+from coterie.benchmarks import _limits
+from coterie.data import images
+from coterie.estimators import KMeans
+from coterie.files import replacing
+from coterie.kmeans.lazy import Assigner
+
+SEED = 0
+MAX_ITER = 100
+REPEATS = 3
+PATIENCE = 6.0  # seconds after which a method is not repeated
+
+
+def _blobs(n, d, k):
+    return make_blobs(n, d, centers=k, random_state=SEED)[0]
+
+
+def _uniform(n, d, k):
+    return np.random.RandomState(SEED).rand(n, d)
+
+
+def _gaussian(n, d, k):
+    return np.random.RandomState(SEED).randn(n, d)
+
+
+def _images(name):
+    return lambda n, d, k: images.load(name)[0][:n]
+
+
+def _components(name):
+    def reduced(n, d, k):
+        X = images.load(name)[0][:n].astype(np.float64)
+        X -= X.mean(axis=0)
+        return X @ np.linalg.eigh(X.T @ X)[1][:, -d:]
+
+    return reduced
+
+
+# name: (rows, n, d, k)
+CELLS: dict[str, tuple[Callable, int, int, int]] = {
+    "blobs 1e6×2, 10": (_blobs, 1_000_000, 2, 10),
+    "blobs 5e5×8, 64": (_blobs, 500_000, 8, 64),
+    "blobs 2e5×32, 100": (_blobs, 200_000, 32, 100),
+    "blobs 1e5×128, 256": (_blobs, 100_000, 128, 256),
+    "uniform 3e5×4, 50": (_uniform, 300_000, 4, 50),
+    "uniform 1e5×16, 200": (_uniform, 100_000, 16, 200),
+    "Gaussian 2e5×16, 64": (_gaussian, 200_000, 16, 64),
+    "Gaussian 5e4×128, 256": (_gaussian, 50_000, 128, 256),
+    "MNIST 7e4×784, 10": (_images("mnist"), 70_000, 784, 10),
+    "MNIST 7e4×784, 100": (_images("mnist"), 70_000, 784, 100),
+    "MNIST PCA-50, 100": (_components("mnist"), 70_000, 50, 100),
+    "Fashion PCA-50, 500": (_components("fashion"), 70_000, 50, 500),
+}
+
+
+def methods() -> dict[str, Callable]:
+    """Name -> function of rows, start and lloyd's iterations that returns centres and iterations."""
+    from sklearn.cluster import KMeans as Peer
+
+    def estimator(kind, **settings):
+        def fit(X, start, n_iter):
+            model = kind(len(start), init=start, n_init=1, tol=0, max_iter=MAX_ITER, **settings).fit(X)
+            return model.cluster_centers_, model.n_iter_
+
+        return fit
+
+    found = {
+        "coterie": estimator(KMeans),
+        "lloyd": estimator(Peer, algorithm="lloyd"),
+        "elkan": estimator(Peer, algorithm="elkan"),
+    }
+    try:
+        import faiss
+
+        def fit(X, start, n_iter):
+            model = faiss.Kmeans(
+                X.shape[1], len(start), niter=n_iter, max_points_per_centroid=10**9, min_points_per_centroid=1
+            )
+            model.train(X, init_centroids=start)
+            return model.centroids, n_iter
+
+        found["faiss"] = fit
+    except ImportError:
+        pass
+    try:
+        from sklearnex.cluster import KMeans as Accelerated
+
+        found["intelex"] = estimator(Accelerated, algorithm="lloyd")
+    except ImportError:
+        pass
+    return found
+
+
+def _inertia(X, centers) -> float:
+    assigner = Assigner(X)
+    assigner.assign(centers)
+    return float(assigner.sq_distances().sum())
+
+
+def measure(name: str, known: dict[str, Callable], quick: bool = False) -> dict:
+    """All methods on one cell."""
+    make, n, d, k = CELLS[name]
+    n = min(n, 5_000) if quick else n
+    X = np.ascontiguousarray(make(n, d, k), dtype=np.float32)
+    start = X[np.random.RandomState(SEED + 1).permutation(len(X))[:k]].copy()
+    seconds: dict[str, list[float]] = {method: [] for method in known}
+    outcome: dict[str, tuple] = {}
+    n_iter = MAX_ITER
+    for _ in range(1 if quick else REPEATS):
+        for method in ("lloyd", *(m for m in known if m != "lloyd")):
+            if sum(seconds[method]) > PATIENCE:
+                continue
+            begin = time.perf_counter()
+            outcome[method] = known[method](X, start, n_iter)
+            seconds[method].append(time.perf_counter() - begin)
+            if method == "lloyd":
+                n_iter = outcome[method][1]
+    reference, reference_iter = known["lloyd"](X.astype(np.float64), start.astype(np.float64), n_iter)
+    results = {
+        method: {
+            "seconds": min(times),
+            "all_seconds": times,
+            "n_iter": int(outcome[method][1]),
+            "inertia": _inertia(X, outcome[method][0]),
+        }
+        for method, times in seconds.items()
+    }
+    peers = {method: min(times) for method, times in seconds.items() if method != "coterie"}
+    best = min(peers, key=lambda method: peers[method])
+    return {
+        "cell": name,
+        "n": len(X),
+        "d": X.shape[1],
+        "k": k,
+        "methods": results,
+        "double_precision": {"inertia": _inertia(X, reference), "n_iter": int(reference_iter)},
+        "best_peer": best,
+        "ratio": peers[best] / min(seconds["coterie"]),
+    }
+
+
+def run(quick: bool = False, output: Path = Path("results/kmeans-bench"), cells: list[str] | None = None) -> dict:
+    """Measure the cells (all, or those whose names contain one of ``cells``) and write JSON and Markdown.
+
+    Cells measured earlier into the same folder are kept unless they are measured again.
+    """
+    output = Path(output)
+    output.mkdir(parents=True, exist_ok=True)
+    path = output / "kmeans.json"
+    old = json.loads(path.read_text()) if path.exists() and cells is not None else {}
+    rows = {row["cell"]: row for row in old.get("cells", [])}
+    known = methods()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # peers warn that they have not converged
+        KMeans(3, n_init=1).fit(np.random.RandomState(0).rand(4_096, 4).astype(np.float32))  # compiled, or from disk
+        chosen = [name for name in CELLS if cells is None or any(part in name for part in cells)]
+        for name in chosen:
+            rows[name] = measure(name, known, quick)
+        further = old.get("limits", {})
+        if cells is None or "limits" in cells:
+            further = _limits.run(quick)
+    result = {
+        "command": "coterie bench kmeans" + (" --quick" if quick else ""),
+        "seed": SEED,
+        "max_iter": MAX_ITER,
+        "machine": f"{platform.processor() or platform.machine()}, {_limits.cpus()} CPUs",
+        "versions": _versions(),
+        "cells": [rows[name] for name in CELLS if name in rows],
+        "limits": further,
+    }
+    with replacing(path) as temporary:
+        Path(temporary).write_text(json.dumps(result, indent=1))
+    with replacing(output / "kmeans.md") as temporary:
+        Path(temporary).write_text(markdown(result))
+    return result
+
+
+def _versions() -> dict[str, str]:
+    names = ["coterie", "numpy", "numba", "scikit-learn", "faiss-cpu", "scikit-learn-intelex"]
+    installed = {}
+    for name in names:
+        try:
+            installed[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {"python": platform.python_version(), **installed}
+
+
+def geometric_mean(result: dict) -> float:
+    return math.exp(sum(math.log(row["ratio"]) for row in result["cells"]) / len(result["cells"]))
+
+
+def markdown(result: dict) -> str:
+    """Seconds of every method with, in brackets, iterations and inertia relative to double-precision lloyd."""
+    names = list(result["cells"][0]["methods"]) if result["cells"] else []
+    lines = [
+        "| n × d, k | " + " | ".join(names) + " | best peer ÷ coterie |",
+        "|---" * (len(names) + 2) + "|",
+    ]
+    for row in result["cells"]:
+        reference = row["double_precision"]["inertia"]
+        entries = []
+        for name in names:
+            one = row["methods"][name]
+            entries.append(f"{one['seconds']:.3f} ({one['n_iter']}, {one['inertia'] / reference - 1:+.0e})")
+        lines.append(f"| {row['cell']} | " + " | ".join(entries) + f" | {row['ratio']:.2f} |")
+    if result["cells"]:
+        lines.append("")
+        lines.append(f"Geometric mean of best peer ÷ coterie: {geometric_mean(result):.2f}")
+        lines.append("")
+        lines.append(
+            "Seconds (iterations, inertia relative to scikit-learn's lloyd in double precision, less 1). "
+            f"Command: `{result['command']}`, seed {result['seed']}, {result['machine']}."
+        )
+    if result["limits"]:
+        lines += ["", _limits.markdown(result["limits"])]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("cells", nargs="*", help="parts of cell names, or 'limits'; all by default")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--output", type=Path, default=Path("results/kmeans-bench"))
+    options = parser.parse_args()
+    print(markdown(run(options.quick, options.output, options.cells or None)))
