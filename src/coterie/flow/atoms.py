@@ -119,6 +119,13 @@ def _removal(share_BNK: Tensor) -> Tensor:
     return (share_BNK @ growth_BKJ.mT).clamp_min(tiny).log().sum(1)
 
 
+def residual_variance(points_BND: Tensor, atoms: Atoms, var_B: Tensor) -> Tensor:
+    """The M-step of a variance that all atoms share: mean squared distance per dimension, by shares."""
+    share_BNK = log_joint(points_BND, atoms, var_B).softmax(-1)
+    sq_BNK = torch.cdist(points_BND, atoms.centers_BKD, compute_mode="donot_use_mm_for_euclid_dist").square()
+    return ((share_BNK * sq_BNK).sum((1, 2)) / points_BND[0].numel()).clamp_min(1e-12)
+
+
 def noise_variance(points_BND: Tensor, snr_db_B: Tensor, dims_B: Tensor | None = None) -> Tensor:
     """The noise variance per dimension that an SNR implies: total variance per dimension over 1 + SNR."""
     sq_B = (points_BND - points_BND.mean(1, keepdim=True)).square().sum(-1).mean(1)

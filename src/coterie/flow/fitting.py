@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coterie.flow.atoms import Atoms, log_joint, merge_tokens, prune
+from coterie.flow.atoms import Atoms, log_joint, merge_tokens, prune, residual_variance
 from coterie.flow.atoms import refine as em_steps
 from coterie.flow.inference import (
     MERGE_RADIUS,
@@ -78,7 +78,7 @@ def fit_mixture(
         end = em_steps(x_ND[None], start, var_1, REFINE_STEPS)
         end = em_steps(x_ND[None], prune(x_ND[None], end, var_1), var_1, REFINE_STEPS)
         if snr_db is None:
-            var_1 = _residual_variance(x_ND, end, var_1)
+            var_1 = residual_variance(x_ND[None], end, var_1)
             end = em_steps(x_ND[None], end, var_1, REFINE_STEPS)
     end = _without_empty(end, len(x_ND))
     with torch.no_grad():
@@ -121,13 +121,6 @@ def _lift(x_ND: Tensor, reduced_NP: Tensor, basis_DP: Tensor, atoms: Atoms, var_
     fallback_KD = atoms.centers_BKD[0] @ basis_DP.T
     centers_KD = torch.where((total_K > 1e-12)[:, None], mean_KD, fallback_KD)
     return Atoms(centers_KD[None], atoms.weights_BK)
-
-
-def _residual_variance(x_ND: Tensor, atoms: Atoms, var_1: Tensor) -> Tensor:
-    """The M-step of a shared variance."""
-    share_NK = log_joint(x_ND[None], atoms, var_1).softmax(-1)[0]
-    sq_NK = torch.cdist(x_ND, atoms.centers_BKD[0], compute_mode="donot_use_mm_for_euclid_dist").square()
-    return ((share_NK * sq_NK).sum() / x_ND.numel()).clamp_min(1e-12)[None]
 
 
 def _without_empty(atoms: Atoms, n_points: int) -> Atoms:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, prune, refine
+from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, prune, refine, residual_variance
 from coterie.flow.model import MeasureFlow, Regime
+from coterie.flow.posterior import barycentre, posterior_samples
 
 MERGE_RADIUS = 1.0  # in noise standard deviations
 REFINE_STEPS = 10
+PATH_CONTEXT = 500
 SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0)
 
 
@@ -51,20 +53,19 @@ def _rotations(dim: int, count: int) -> Tensor:
     return random
 
 
-def flow_atoms(
-    network: MeasureFlow,
-    points_BND: Tensor,
-    snr_db_B: Tensor,
-    *,
-    n_layers: int | None = None,
-    n_rotations: int = 1,
-    n_steps: int = REFINE_STEPS,
-) -> Atoms:
+def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, n_steps: int = REFINE_STEPS) -> Atoms:
     """Tokens merged to atoms, EM steps with the variance that the SNR implies; atoms not needed are dropped."""
-    tokens_BND = flow_tokens(network, points_BND, snr_db_B, n_layers=n_layers, n_rotations=n_rotations)
     var_B = noise_variance(points_BND, snr_db_B)
     atoms = refine(points_BND, merge_tokens(tokens_BND, MERGE_RADIUS * var_B.sqrt()), var_B, n_steps)
     return refine(points_BND, prune(points_BND, atoms, var_B), var_B, n_steps)
+
+
+def posterior_tokens(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, generator: torch.Generator) -> Tensor:
+    """Tokens (B, N, D) moved to the posterior's average: the estimate of least expected squared W2."""
+    var_B = noise_variance(points_BND, snr_db_B)
+    atoms = token_atoms(points_BND, tokens_BND, snr_db_B)
+    signal_B = var_B * 10 ** (snr_db_B / 10)
+    return barycentre(tokens_BND, posterior_samples(points_BND, atoms, var_B, signal_B, generator))
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Path:
+class SnrPath:
     """Candidates from low to high SNR: from coarse to fine."""
 
     candidates: tuple[Candidate, ...]
@@ -96,11 +97,16 @@ def path_atoms(
     *,
     n_layers: int | None = None,
     n_steps: int = REFINE_STEPS,
-) -> Path:
-    """Atoms at every SNR of the path, each with its penalised likelihood (BIC); the SNR need not be known."""
+) -> SnrPath:
+    """Atoms at every SNR of the path, each with its penalised likelihood (BIC); the SNR need not be known.
+
+    The network looks at no more than ``PATH_CONTEXT`` of the points, which should be in random order.
+    """
     snr_db_B = torch.tensor(snr_db, dtype=points_ND.dtype)
     points_BND = points_ND.expand(len(snr_db), -1, -1)
-    atoms = flow_atoms(network, points_BND, snr_db_B, n_layers=n_layers, n_steps=n_steps)
+    context_BND = points_BND[:, :: -(-len(points_ND) // PATH_CONTEXT)]
+    tokens_BND = flow_tokens(network, context_BND, snr_db_B, n_layers=n_layers)
+    atoms = token_atoms(points_BND, tokens_BND, snr_db_B, n_steps)
     var_B = noise_variance(points_BND, snr_db_B)
     candidates = []
     for b, value in enumerate(snr_db):
@@ -109,7 +115,7 @@ def path_atoms(
         one = Atoms(atoms.centers_BKD[b : b + 1, keep_K], (weights_K / weights_K.sum())[None])
         bic = bayesian_information(points_ND, one, float(var_B[b]))
         candidates.append(Candidate(value, float(var_B[b]), one, int(keep_K.sum()), bic))
-    return Path(tuple(candidates))
+    return SnrPath(tuple(candidates))
 
 
 def bayesian_information(points_ND: Tensor, atoms: Atoms, var: float) -> float:
@@ -119,3 +125,11 @@ def bayesian_information(points_ND: Tensor, atoms: Atoms, var: float) -> float:
     log_likelihood = float(log_density_N.sum()) - n_points * dim / 2 * math.log(2 * math.pi * var)
     n_parameters = atoms.weights_BK.shape[1] * (dim + 1)
     return -2 * log_likelihood + n_parameters * math.log(n_points)
+
+
+def estimated_snr(path: SnrPath, points_ND: Tensor) -> float:
+    """SNR in dB from the residual variance of the path's best candidate, which lies between the path's values."""
+    best = path.best
+    var = float(residual_variance(points_ND[None], best.atoms, points_ND.new_tensor([best.var]))[0])
+    total = float((points_ND - points_ND.mean(0)).square().mean())
+    return 10 * math.log10(max(total / var - 1, 1e-2))

@@ -12,6 +12,7 @@ from coterie.experiments.measure_flow.figures import (
     figure11,
 )
 from coterie.experiments.measure_flow.tables import (
+    orderings,
     table1,
     table2,
     table3,
@@ -35,6 +36,7 @@ __all__ = [
     "figure9",
     "figure10",
     "figure11",
+    "orderings",
     "table1",
     "table2",
     "table3",

@@ -114,7 +114,7 @@ def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
     """Depth and no flow over the SNR."""
-    names = ("kmeans", "layers_16", "layers_32", "no_flow")
+    names = ("kmeans", "layers_16", "layers_32", "layers_64", "no_flow")
     return _curves(7, {name: tables.depths()[name] for name in names}, output, quick)
 
 
@@ -147,7 +147,7 @@ def figure10(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def figure11(output: Path, quick: bool = False) -> dict[str, Any]:
     """k-means of points and of tokens over the SNR."""
-    names = ("kmeans", "layers_16", "layers_32", "no_flow")
+    names = ("kmeans", "layers_16", "layers_32", "layers_64", "no_flow")
     return _curves(11, {name: tables.rounded()[name] for name in names}, output, quick)
 
 

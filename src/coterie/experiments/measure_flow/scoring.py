@@ -1,7 +1,7 @@
 """Data sets of the document's evaluation (E.1) and the columns of its tables: squared W2 of every instance."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from coterie import checkpoints
 from coterie.data.mixtures import MixturePrior, Mixtures, sample_mixtures
 from coterie.flow.atoms import Atoms
-from coterie.flow.inference import flow_atoms, flow_tokens, path_atoms
+from coterie.flow.inference import estimated_snr, flow_tokens, path_atoms, posterior_tokens, token_atoms
 from coterie.flow.model import MeasureFlow, Regime
 from coterie.metrics import squared_w2
 
@@ -20,11 +20,13 @@ SEED = 20_250
 BATCH = 20
 
 
-@cache
+def shipped(name: str) -> bool:
+    """Whether that variant has been trained."""
+    return name in {card["name"] for card in checkpoints.available()}
+
+
 def network(name: str) -> MeasureFlow | None:
-    """A shipped network, or None if that variant has not been trained."""
-    names = {card["name"] for card in checkpoints.available()}
-    return checkpoints.load(name) if name in names else None
+    return checkpoints.load(name) if shipped(name) else None
 
 
 def instances(snr_db: float, n_points: int, count: int, seed: int = SEED) -> list[Mixtures]:
@@ -58,52 +60,61 @@ def kmeans_atoms(tokens_BND: Tensor, data: Mixtures) -> Atoms:
     return Atoms(centers_BKD, weights_BK)
 
 
-def tokens(name: str, n_layers: int | None = None, regime: Regime | None = None, n_rotations: int = 1) -> Column | None:
-    """The measure of the network's tokens."""
-    model = network(name)
-    if model is None:
+@lru_cache(maxsize=4)
+def _flow(name: str, data: Mixtures, n_layers: int | None = None, regime: Regime | None = None) -> Tensor:
+    return flow_tokens(checkpoints.load(name), data.points_BND, data.snr_db_B, n_layers=n_layers, regime=regime)
+
+
+@lru_cache(maxsize=4)
+def _estimated(name: str, data: Mixtures) -> tuple[Tensor, Tensor]:
+    """SNR estimated from each data set along the path, and the tokens that it gives."""
+    model = checkpoints.load(name)
+    snr_db_B = torch.tensor([estimated_snr(path_atoms(model, points), points) for points in data.points_BND])
+    return snr_db_B, flow_tokens(model, data.points_BND, snr_db_B)
+
+
+def tokens(name: str, n_layers: int | None = None, regime: Regime | None = None) -> Column | None:
+    """The measure of the network's tokens; None if that network is not shipped."""
+    if not shipped(name):
+        return None
+    return lambda data: squared_w2(_flow(name, data, n_layers, regime), data.centers_BKD, data.empirical_weights_BK)
+
+
+def kmeans_of_tokens(name: str, n_layers: int | None = None) -> Column | None:
+    """k-means of the tokens instead of the points (E.5)."""
+    if not shipped(name):
+        return None
+    return lambda data: _atoms_error(kmeans_atoms(_flow(name, data, n_layers), data), data)
+
+
+def refined(name: str, *, snr_known: bool = True) -> Column | None:
+    """Tokens merged to atoms and refined by EM; no number of clusters is given. The SNR is, or is estimated."""
+    if not shipped(name):
         return None
 
     def column(data: Mixtures) -> Tensor:
-        estimate = flow_tokens(
-            model, data.points_BND, data.snr_db_B, n_layers=n_layers, regime=regime, n_rotations=n_rotations
-        )
+        snr_db_B, estimate = (data.snr_db_B, _flow(name, data)) if snr_known else _estimated(name, data)
+        return _atoms_error(token_atoms(data.points_BND, estimate, snr_db_B), data)
+
+    return column
+
+
+def averaged(name: str, *, snr_known: bool = True) -> Column | None:
+    """The posterior's average from the flow's atoms; no number of clusters is given. The SNR is, or is estimated."""
+    if not shipped(name):
+        return None
+
+    def column(data: Mixtures) -> Tensor:
+        snr_db_B, estimate = (data.snr_db_B, _flow(name, data)) if snr_known else _estimated(name, data)
+        generator = torch.Generator().manual_seed(SEED)
+        estimate = posterior_tokens(data.points_BND, estimate, snr_db_B, generator)
         return squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK)
 
     return column
 
 
-def kmeans_of_tokens(name: str, n_layers: int | None = None) -> Column | None:
-    """k-means of the tokens instead of the points (E.5)."""
-    model = network(name)
-    if model is None:
-        return None
-
-    def column(data: Mixtures) -> Tensor:
-        estimate = flow_tokens(model, data.points_BND, data.snr_db_B, n_layers=n_layers)
-        return _atoms_error(kmeans_atoms(estimate, data), data)
-
-    return column
-
-
-def refined(name: str, *, snr_known: bool = True) -> Column | None:
-    """Tokens merged to atoms and refined by EM; the number of clusters is not given. The SNR is, or is estimated."""
-    model = network(name)
-    if model is None:
-        return None
-
-    def column(data: Mixtures) -> Tensor:
-        if snr_known:
-            return _atoms_error(flow_atoms(model, data.points_BND, data.snr_db_B), data)
-        paths = [path_atoms(model, points) for points in data.points_BND]
-        return torch.cat([_atoms_error(path.best.atoms, data, b) for b, path in enumerate(paths)])
-
-    return column
-
-
-def _atoms_error(atoms: Atoms, data: Mixtures, one: int | None = None) -> Tensor:
-    pick = slice(None) if one is None else slice(one, one + 1)
-    return squared_w2(atoms.centers_BKD, data.centers_BKD[pick], data.empirical_weights_BK[pick], atoms.weights_BK)
+def _atoms_error(atoms: Atoms, data: Mixtures) -> Tensor:
+    return squared_w2(atoms.centers_BKD, data.centers_BKD, data.empirical_weights_BK, atoms.weights_BK)
 
 
 def summary(w2: np.ndarray) -> dict[str, float]:

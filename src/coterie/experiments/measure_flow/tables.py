@@ -8,7 +8,11 @@ import numpy as np
 from coterie.experiments.measure_flow import document, pictures, scoring
 from coterie.experiments.measure_flow.record import write
 
-MAIN, NO_FLOW, UNIT, DISTINCT = "flow-d2", "flow-d2-no-flow", "flow-d2-unit", "flow-d2-distinct"
+MAIN = "flow-d2"
+# Trained at one budget, for the orderings; 32 and 64 layers are networks of their own.
+UNIFORM, NO_FLOW, UNIT, DISTINCT = "flow-d2-uniform", "flow-d2-no-flow", "flow-d2-unit", "flow-d2-distinct"
+DEEPER = {32: "flow-d2-32", 64: "flow-d2-64"}
+INSTANCES = 1000
 SIZES = (100, 500, 1000, 2000)
 Columns = dict[str, scoring.Column | None]
 
@@ -81,12 +85,14 @@ def regimes() -> Columns:
 def depths() -> Columns:
     return {
         "kmeans": scoring.kmeans,
-        "layers_16": scoring.tokens(MAIN, n_layers=16),
-        "layers_32": scoring.tokens(MAIN, n_layers=32),
-        "layers_64": scoring.tokens(MAIN, n_layers=64),
+        "layers_16": scoring.tokens(MAIN),
+        "layers_32": scoring.tokens(DEEPER[32]),
+        "layers_64": scoring.tokens(DEEPER[64]),
         "no_flow": scoring.tokens(NO_FLOW),
         "refined": scoring.refined(MAIN),
+        "averaged": scoring.averaged(MAIN),
         "refined_snr_estimated": scoring.refined(MAIN, snr_known=False),
+        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False),
     }
 
 
@@ -102,29 +108,48 @@ def sharing() -> Columns:
 def rounded() -> Columns:
     return {
         "kmeans": scoring.kmeans,
-        "layers_16": scoring.kmeans_of_tokens(MAIN, n_layers=16),
-        "layers_32": scoring.kmeans_of_tokens(MAIN, n_layers=32),
-        "layers_64": scoring.kmeans_of_tokens(MAIN, n_layers=64),
+        "layers_16": scoring.kmeans_of_tokens(MAIN),
+        "layers_32": scoring.kmeans_of_tokens(DEEPER[32]),
+        "layers_64": scoring.kmeans_of_tokens(DEEPER[64]),
         "no_flow": scoring.kmeans_of_tokens(NO_FLOW),
     }
+
+
+def orderings(output: Path, quick: bool = False) -> dict[str, Any]:
+    """The document's orderings at one training budget: uniform, no flow and unit, paired over the same instances."""
+    count, n_points = (4, 150) if quick else (INSTANCES, 1000)
+    columns = {name: scoring.tokens(name) for name in (UNIFORM, NO_FLOW, UNIT, DISTINCT)}
+    record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": "log", "levels": {}}
+    for level, snr_db in document.LEVELS.items():
+        batches = scoring.instances(snr_db, n_points, count)
+        w2 = {name: scoring.score(column, batches) for name, column in columns.items() if column is not None}
+        row: dict[str, Any] = {name: {"document": None} for name in columns}
+        for name, values in w2.items():
+            row[name] |= scoring.summary(values)
+            row[name]["against"] = {other: scoring.paired(values, w2[other]) for other in w2 if other != name}
+        record["levels"][level] = row
+    write(record, "orderings", output, quick)
+    pictures.draw_table(record, "Equal budgets", output / "orderings.png")
+    return record
 
 
 def _table(
     number: int, measure: str, columns: Columns, output: Path, quick: bool, beat: str | None = None
 ) -> dict[str, Any]:
-    count, n_points = (4, 150) if quick else (1000, 1000)
+    count, n_points = (4, 150) if quick else (INSTANCES, 1000)
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": measure, "levels": {}}
     for level, snr_db in document.LEVELS.items():
         batches = scoring.instances(snr_db, n_points, count)
         w2 = {name: scoring.score(column, batches) for name, column in columns.items() if column is not None}
         record["levels"][level] = _row(w2, {n: v[level] for n, v in document.TABLES[number].items()}, columns)
-        if beat is not None and "refined" in w2:
-            record["levels"][level]["refined"]["target"] = document.TABLES[number][beat][level]
+        for name in ("refined", "averaged"):
+            if beat is not None and name in w2:
+                record["levels"][level][name]["target"] = document.TABLES[number][beat][level]
     return _finish(number, record, output, quick)
 
 
 def _sizes(number: int, measure: str, output: Path, quick: bool) -> dict[str, Any]:
-    count, sizes = (4, (100, 200)) if quick else (1000, SIZES)
+    count, sizes = (4, (100, 200)) if quick else (INSTANCES, SIZES)
     record: dict[str, Any] = {"sizes": list(sizes), "instances": count, "measure": measure, "levels": {}}
     flow = scoring.tokens(MAIN)
     for level, snr_db in document.LEVELS.items():
