@@ -17,16 +17,21 @@ _HOMES = {
     "KMedoids": "coterie.estimators",
     "AttentionClustering": "coterie.estimators",
     "FlowMixture": "coterie.estimators",
+    "InContextClusterer": "coterie.estimators",
     "load": "coterie.estimators",
+    "report": "coterie.reporting",
 }
-__all__ = ["__version__", *_HOMES]
+_ROOMS = ("plot",)
+__all__ = ["__version__", *_HOMES, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'coterie' has no attribute {name!r}; it offers {', '.join(_HOMES)}")
+    if name in _ROOMS:
+        return import_module(f"coterie.{name}")
+    raise AttributeError(f"module 'coterie' has no attribute {name!r}; it offers {', '.join([*_HOMES, *_ROOMS])}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_HOMES, *_ROOMS])

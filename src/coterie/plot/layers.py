@@ -221,7 +221,8 @@ def _places(places: np.ndarray) -> go.Scatter:
     numbers = range(len(places))
     return go.Scatter(
         x=digits(places[:, 0], 5), y=digits(places[:, 1], 5), mode="markers+text",
-        text=[f"<b>{j}</b>" for j in numbers], textfont={"color": "#1d2430", "size": 12}, hovertemplate="centre %{pointNumber}<extra></extra>",
+        text=[f"<b>{j}</b>" for j in numbers], textfont={"color": "#1d2430", "size": 12},
+        hovertemplate="centre %{pointNumber}<extra></extra>",
         marker={"size": 21, "color": "#ffffff", "line": {"width": 3, "color": [color(j) for j in numbers]}},
     )  # fmt: skip
 

@@ -19,9 +19,9 @@ def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") 
         x = np.append(own, own[-1])
         traces.append(
             go.Scatter(
-                x=digits(np.concatenate([[0], x, [0]]), 3), y=digits(np.concatenate([y[:1], y, y[-1:]]), 6), fill="toself",
-                mode="lines", line={"width": 0.5, "color": color(label), "shape": "hv"}, name=f"cluster {label}",
-                fillcolor=see_through(color(label), 0.85), hoverinfo="skip",
+                x=digits(np.concatenate([[0], x, [0]]), 3), y=digits(np.concatenate([y[:1], y, y[-1:]]), 6),
+                fill="toself", mode="lines", line={"width": 0.5, "color": color(label), "shape": "hv"},
+                name=f"cluster {label}", fillcolor=see_through(color(label), 0.85), hoverinfo="skip",
             )
         )  # fmt: skip
         ticks.append((base + len(own) / 2, f"cluster {label}"))
@@ -36,7 +36,8 @@ def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") 
         shapes=[line | {"line": {"color": OUTLIER, "dash": "dash", "width": 1.5}}],
         xaxis={"title": {"text": "silhouette (dashed: the mean)"}, "range": [min(-0.2, float(values.min()) - 0.05), 1]},
         yaxis={
-            "tickvals": [t[0] for t in ticks], "ticktext": [t[1] for t in ticks], "autorange": "reversed", "showgrid": False,
+            "tickvals": [t[0] for t in ticks], "ticktext": [t[1] for t in ticks], "autorange": "reversed",
+            "showgrid": False,
         },
     )  # fmt: skip
 
