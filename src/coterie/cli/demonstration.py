@@ -1,10 +1,13 @@
 """``coterie demo``: a real table, points with outliers, and the layers of a transformer that is Lloyd's algorithm."""
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
@@ -31,7 +34,10 @@ def run(folder: Path) -> None:
     for path in files.values():
         console.print(f"  {path}", soft_wrap=True)
     console.print("\nNow your own table:")
-    console.print("  [bold]coterie cluster YOUR.csv --scale --plot clusters.png[/]")
+    command = (
+        "coterie" if shutil.which("coterie") else escape(sys.argv[0])
+    )  # as it was called: not all have it on the path
+    console.print(f"  [bold]{command} cluster YOUR.csv --scale --plot clusters.png[/]", soft_wrap=True)
 
 
 def _wine(console: Console, path: Path) -> Path:
