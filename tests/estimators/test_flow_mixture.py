@@ -96,3 +96,11 @@ def test_rows_beyond_the_context_are_labelled_too():
 def test_one_row_is_refused():
     with pytest.raises(ValueError, match="n_samples=1"):
         FlowMixture().fit([[1.0, 2.0]])
+
+
+def test_the_posteriors_average_is_a_measure_near_the_centres():
+    X, _ = blobs(n_samples=300)
+    fitted = FlowMixture(snr_db=15.0, refine="posterior").fit(X)
+    assert fitted.atoms_.shape == X.shape
+    distance = np.linalg.norm(fitted.atoms_[:, None] - fitted.cluster_centers_[None, :4], axis=-1).min(1)
+    assert np.quantile(distance, 0.9) < 0.3

@@ -20,6 +20,7 @@ from coterie.flow.inference import (
     Candidate,
     flow_tokens,
     path_atoms,
+    posterior_tokens,
 )
 from coterie.flow.model import MeasureFlow, Regime
 
@@ -33,7 +34,7 @@ class MixtureEstimate:
     var: float
     snr_db: float
     flow_time: float
-    atoms_AD: np.ndarray  # before EM
+    atoms_AD: np.ndarray  # before EM, or the posterior's average
     path: tuple[Candidate, ...] = ()  # empty if the SNR was given
 
 
@@ -46,8 +47,12 @@ def fit_mixture(
     n_layers: int | None = None,
     regime: Regime | None = None,
     em: bool = True,
+    average: bool = False,
 ) -> MixtureEstimate:
-    """Estimate the mixture that ``rows_ND`` came from. ``context`` indexes the rows that the network looks at."""
+    """Estimate the mixture that ``rows_ND`` came from. ``context`` indexes the rows that the network looks at.
+
+    With ``average`` the atoms are the context's tokens moved to the posterior's average, of equal weight.
+    """
     mean_D = rows_ND.mean(0, dtype=np.float64)
     centred_ND = rows_ND - mean_D
     scale = math.sqrt(float(np.square(centred_ND).mean()))
@@ -81,6 +86,10 @@ def fit_mixture(
             var_1 = residual_variance(x_ND[None], end, var_1)
             end = em_steps(x_ND[None], end, var_1, REFINE_STEPS)
     end = _without_empty(end, len(x_ND))
+    atoms_AD = start.centers_BKD[0]
+    if average:
+        generator = torch.Generator().manual_seed(0)
+        atoms_AD = posterior_tokens(seen[None], tokens_BNP, told, generator)[0].double() @ basis_DP.T
     with torch.no_grad():
         flow_time = float(network.flow_time(told)[0])
     var = float(var_1[0])
@@ -90,7 +99,7 @@ def fit_mixture(
         var=var * scale**2,
         snr_db=float(snr_db) if snr_db is not None else 10 * math.log10(max(1 / var - 1, 1e-2)),
         flow_time=flow_time,
-        atoms_AD=start.centers_BKD[0].numpy() * scale + mean_D,
+        atoms_AD=atoms_AD.numpy() * scale + mean_D,
         path=path,
     )
 
