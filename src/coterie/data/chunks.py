@@ -1,0 +1,110 @@
+"""Rows of files larger than memory, chunk by chunk, as often as wanted."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CHUNK_BYTES = 32 * 2**20
+
+
+class Chunks:
+    """Blocks of rows (C-contiguous float32 or float64 arrays) that can be read again and again.
+
+    Parameters
+    ----------
+    source : path, array, sequence of arrays, or callable
+        A Parquet file (read by row groups) or an NPY file (memory-mapped); an array, which is cut into blocks; a
+        sequence of arrays; or a function without arguments that returns an iterator of arrays.
+    columns : list of str, optional
+        Columns of a Parquet file; all by default, and all must be numbers.
+    dtype : numpy dtype, optional
+        float32 or float64; by default float32 if everything is float32, else float64.
+    """
+
+    def __init__(self, source: Any, columns: list[str] | None = None, dtype: Any = None):
+        self.columns = columns
+        self.dtype = np.dtype(dtype) if dtype is not None else None
+        self._read: Callable[[], Iterable[np.ndarray]]
+        if isinstance(source, (str, os.PathLike)):
+            self._read = self._reader(Path(source))
+        elif isinstance(source, np.ndarray):
+            self._read = lambda: _cut(source)
+        elif callable(source):
+            self._read = source
+        else:
+            blocks = list(source)
+            self._read = lambda: iter(blocks)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        first = 0
+        for block in self._read():
+            block = np.asarray(block)
+            if block.ndim != 2:
+                raise ValueError(f"A chunk must have rows and columns; got an array of shape {block.shape}.")
+            if self.dtype is None:
+                self.dtype = block.dtype if block.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+            block = np.ascontiguousarray(block, dtype=self.dtype)
+            if not np.isfinite(block).all():
+                row, column = np.argwhere(~np.isfinite(block))[0]
+                raise ValueError(
+                    f"Row {first + row}, column {column} is {block[row, column]}: fill or drop missing values first."
+                )
+            first += len(block)
+            if len(block):
+                yield block
+
+    def _reader(self, path: Path) -> Callable[[], Iterable[np.ndarray]]:
+        if not path.is_file():
+            raise FileNotFoundError(f"There is no file {path}.")
+        suffix = path.suffix.lower()
+        if suffix == ".npy":
+            return lambda: _cut(np.load(path, mmap_mode="r"))
+        if suffix in (".parquet", ".pq"):
+            return self._parquet(path)
+        raise ValueError(
+            f"{path.name} cannot be read in chunks: give a .parquet or .npy file, or an iterable of arrays."
+        )
+
+    def _parquet(self, path: Path) -> Callable[[], Iterable[np.ndarray]]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        schema = pq.read_schema(path)
+        names = self.columns or schema.names
+        missing = [name for name in names if name not in schema.names]
+        if missing:
+            raise ValueError(f"{path.name} has no column {missing[0]!r}; it has {', '.join(schema.names)}.")
+        kinds = [schema.field(name).type for name in names]
+        wrong = [n for n, t in zip(names, kinds) if not (pa.types.is_floating(t) or pa.types.is_integer(t))]
+        if wrong:
+            raise ValueError(
+                f"{path.name} has columns that are not numbers: {', '.join(map(repr, wrong))}. "
+                "Name the columns to use with columns=[...]."
+            )
+        if self.dtype is None:
+            single = all(pa.types.is_float32(kind) for kind in kinds)
+            self.dtype = np.dtype(np.float32 if single else np.float64)
+        dtype = self.dtype
+        size = max(1, CHUNK_BYTES // (len(names) * dtype.itemsize))
+
+        def read():
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=size, columns=names):
+                    block = np.empty((batch.num_rows, len(names)), dtype)
+                    for j, column in enumerate(batch.columns):
+                        block[:, j] = column.to_numpy(zero_copy_only=False)
+                    yield block
+
+        return read
+
+
+def _cut(rows: np.ndarray) -> Iterator[np.ndarray]:
+    """An array in blocks of about CHUNK_BYTES."""
+    if rows.ndim != 2:
+        raise ValueError(f"Rows and columns are needed; got an array of shape {rows.shape}.")
+    size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
+    for first in range(0, len(rows), size):
+        yield rows[first : first + size]

@@ -1,0 +1,116 @@
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from coterie import starts
+from coterie.data.chunks import Chunks
+from coterie.kmeans import lazy, streaming
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.RandomState(0)
+    return (rng.normal(size=(9_000, 5)) + 6 * rng.normal(size=(8, 5))[rng.randint(0, 8, 9_000)]).astype(np.float32)
+
+
+def as_parquet(rows, path):
+    table = pa.table({f"c{j}": rows[:, j] for j in range(rows.shape[1])})
+    pq.write_table(table, path, row_group_size=1_000)
+    return path
+
+
+def as_npy(rows, path):
+    np.save(path, rows)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npy", "list", "function"])
+def test_centres_over_chunks_are_those_of_the_in_memory_run(kind, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr("coterie.data.chunks.CHUNK_BYTES", 20_000)
+    pieces = np.array_split(rows, 7)
+    source = {
+        "parquet": lambda: as_parquet(rows, tmp_path / "rows.parquet"),
+        "npy": lambda: as_npy(rows, tmp_path / "rows.npy"),
+        "list": lambda: pieces,
+        "function": lambda: lambda: iter(pieces),
+    }[kind]()
+    chunks = Chunks(source)
+    streamed = streaming.run(chunks, rows[:10], max_iter=100)
+    whole = lazy.run(rows, rows[:10], max_iter=100)
+    np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-6)
+    np.testing.assert_array_equal(streamed.labels, whole.labels)
+    assert streamed.n_iter == whole.n_iter
+    assert streamed.inertia == pytest.approx(whole.inertia, rel=1e-6)
+
+
+def test_double_precision_centres_agree_to_rounding_and_tol_stops_both_alike(rows):
+    X = rows.astype(np.float64)
+    streamed = streaming.run(Chunks(np.array_split(X, 5)), X[:12], tol=1e-4)
+    whole = lazy.run(X, X[:12], tol=1e-4)
+    np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-12)
+    assert streamed.n_iter == whole.n_iter
+
+
+def test_empty_clusters_are_filled_as_in_memory_with_copies_of_a_row_in_different_chunks(rows):
+    X = np.concatenate([rows.astype(np.float64), np.full((3, 5), 60.0), -np.full((2, 5), 70.0)])
+    X = X[np.random.RandomState(1).permutation(len(X))]
+    start = np.concatenate([X[:3], np.full((3, 5), 1e4)])  # three centres that nobody is near
+    streamed = streaming.run(Chunks(np.array_split(X, 9)), start, max_iter=5)
+    whole = lazy.run(X, start, max_iter=5)
+    np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-12)
+
+
+def test_a_start_from_a_sample_that_holds_everything_is_the_start_of_the_whole(rows):
+    X = np.concatenate([rows, rows[:500]])
+    sampled, times, n = streaming.sample(Chunks(np.array_split(X, 4)), 6)
+    assert n == len(X)
+    assert times.sum() == n
+    from_sample = starts.choose(sampled, 6, "k-means++", np.random.RandomState(0), times)
+    np.testing.assert_array_equal(from_sample, starts.choose(X, 6, "k-means++", np.random.RandomState(0)))
+
+
+def test_a_sample_is_bounded_and_does_not_depend_on_the_chunks(rows, monkeypatch):
+    monkeypatch.setattr(streaming, "SAMPLE", 300)
+    one = streaming.sample(Chunks(np.array_split(rows, 3)), 2)
+    other = streaming.sample(Chunks(np.array_split(rows[::-1], 8)), 2)
+    assert len(one[0]) == 300
+    np.testing.assert_array_equal(one[0], other[0])
+
+
+def test_incremental_updates_keep_running_means(rows):
+    X = rows.astype(np.float64)
+    total, centers = None, X[:4]
+    sums, counts = np.zeros((4, 5)), np.zeros(4)
+    for block in np.array_split(X, 6):
+        labels = ((block[:, None] - centers) ** 2).sum(2).argmin(1)
+        np.add.at(sums, labels, block)
+        counts += np.bincount(labels, minlength=4)
+        total, centers, found = streaming.update(total, centers, block)
+        np.testing.assert_array_equal(found, labels)
+        np.testing.assert_allclose(centers, sums / counts[:, None], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ({"a": [1.0, np.nan]}, "Row 1, column 0 is nan"),
+        ({"a": [1.0, 2.0], "b": ["x", "y"]}, "not numbers: 'b'"),
+    ],
+)
+def test_wrong_files_say_what_to_do(content, message, tmp_path):
+    pq.write_table(pa.table(content), tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match=message):
+        list(Chunks(tmp_path / "rows.parquet"))
+
+
+def test_missing_files_columns_and_kinds_are_named(rows, tmp_path):
+    path = as_parquet(rows, tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="no column 'z'; it has c0, c1"):
+        Chunks(path, columns=["z"])
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        Chunks(tmp_path / "nothing.npy")
+    (tmp_path / "rows.xyz").write_text("")
+    with pytest.raises(ValueError, match=r"give a \.parquet or \.npy file"):
+        Chunks(tmp_path / "rows.xyz")
+    assert next(iter(Chunks(path, columns=["c3", "c1"]))).shape[1] == 2
