@@ -45,9 +45,9 @@ def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.
     """
     require_distinct_rows(X, n_clusters)
     if callable(init):
-        return _checked(init(X, n_clusters, random_state=rng), X, n_clusters)
+        return checked(init(X, n_clusters, random_state=rng), n_clusters, X.shape[1], X.dtype)
     if not isinstance(init, str):
-        return _checked(init, X, n_clusters)
+        return checked(init, n_clusters, X.shape[1], X.dtype)
     if init not in _STARTS:
         raise ValueError(f"init must be one of {sorted(_STARTS)}, an array or a callable; got {init!r}.")
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -75,14 +75,15 @@ def count_distinct_rows(X) -> int:
     return int(np.count_nonzero(hashes[1:] != hashes[:-1])) + (len(hashes) > 0)
 
 
-def _checked(centers, X, n_clusters):
+def checked(centers, n_clusters: int, n_features: int, dtype) -> np.ndarray:
+    """Starting centres that a user gave, or a ValueError."""
     centers = centers.toarray() if sparse.issparse(centers) else np.asarray(centers)
-    if centers.shape != (n_clusters, X.shape[1]):
+    if centers.shape != (n_clusters, n_features):
         raise ValueError(
-            f"init must have shape (n_clusters, n_features) = ({n_clusters}, {X.shape[1]}); "
+            f"init must have shape (n_clusters, n_features) = ({n_clusters}, {n_features}); "
             f"got an array of shape {centers.shape}."
         )
-    centers = np.array(centers, dtype=X.dtype, order="C")
+    centers = np.array(centers, dtype=dtype, order="C")
     if not np.isfinite(centers).all():
         raise ValueError("init has NaN or infinite values; every starting centre must be finite.")
     return centers

@@ -14,7 +14,9 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
 from coterie import starts
+from coterie.distributed import is_dask
 from coterie.em import Iteration
+from coterie.estimators import over_blocks
 from coterie.estimators.border import check_enough_rows, check_rows, check_weights
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
@@ -39,6 +41,7 @@ class CenterClusterer(
     _variant: ClassVar[Variant] = VARIANTS["lloyd"]
     _spherical: ClassVar[bool] = False
     _takes_sparse: ClassVar[bool] = False
+    _takes_dask: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -58,7 +61,7 @@ class CenterClusterer(
 
         Parameters
         ----------
-        X : array, DataFrame or (where supported) CSR matrix of shape (n_samples, n_features)
+        X : array, DataFrame, Dask array or DataFrame, or (where supported) CSR matrix, (n_samples, n_features)
         y : ignored
         sample_weight : array of shape (n_samples,), optional
             How often each row counts. A row of weight 2 is the same as the row twice; a row of weight 0 takes no part.
@@ -67,6 +70,8 @@ class CenterClusterer(
         -------
         self
         """
+        if is_dask(X):
+            return over_blocks.fit(self, X, sample_weight)
         X = check_rows(self, X, reset=True, accept_sparse=self._takes_sparse)
         weight = check_weights(X, sample_weight)
         kept = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
@@ -198,8 +203,10 @@ class CenterClusterer(
 
         Returns
         -------
-        labels : int32 array of shape (n_samples,)
+        labels : int32 array of shape (n_samples,); for Dask data a lazy Dask array
         """
+        if is_dask(X):
+            return over_blocks.predict(self, X)
         return self._labels(self._checked_new(X))
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -208,6 +215,8 @@ class CenterClusterer(
 
     def transform(self, X):
         """Distance of every row to every centre (on the sphere: 1 - cosine), shape (n_samples, n_clusters)."""
+        if is_dask(X):
+            return over_blocks.per_cluster(self, X, "transform")
         X = self._checked_new(X)
         fused = self._fused(X)
         centers = torch.as_tensor(self.cluster_centers_, dtype=fused.rows.dtype, device=fused.rows.device)
@@ -216,6 +225,8 @@ class CenterClusterer(
 
     def score(self, X, y=None, sample_weight=None):
         """Minus the objective on X: the higher, the better."""
+        if is_dask(X):
+            return over_blocks.score(self, X, sample_weight)
         X = self._checked_new(X)
         _, cost = self._choose(X)
         weight = check_weights(X, sample_weight)

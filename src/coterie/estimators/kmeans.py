@@ -67,6 +67,7 @@ class KMeans(CenterClusterer):
     """
 
     _takes_sparse = True
+    _takes_dask = True
 
     _parameter_constraints: ClassVar[dict] = {
         **CenterClusterer._parameter_constraints,

@@ -64,11 +64,12 @@ class _Listener:
     def __call__(self, iteration: Iteration) -> bool:
         expectation = iteration.expectation
         if self.task is not None:
-            labels = np.asarray(expectation.labels)
-            moved = "" if self.labels is None else f"{np.mean(labels != self.labels):.1%} moved"
-            self.labels = labels.copy()
+            moved = self._moved_share(expectation)
             self.watch.bar.update(
-                self.task, completed=iteration.number, objective=f"objective {expectation.objective:.6g}", moved=moved
+                self.task,
+                completed=iteration.number,
+                objective=f"objective {expectation.objective:.6g}",
+                moved="" if moved is None else f"{moved:.1%} moved",
             )
         if self.context is None:
             return False
@@ -82,6 +83,15 @@ class _Listener:
                 reconstruction_attributes=lambda: estimator._attributes_during_fit(iteration),
             )
         )
+
+    def _moved_share(self, expectation) -> float | None:
+        """Of the rows, since the last iteration; an engine that keeps no labels knows it itself."""
+        if expectation.labels is None:
+            return expectation.moved
+        labels = np.asarray(expectation.labels)
+        share = None if self.labels is None else float(np.mean(labels != self.labels))
+        self.labels = labels.copy()
+        return share
 
 
 @contextmanager

@@ -42,6 +42,8 @@ class RobustKMeans(CenterClusterer):
     n_iter_ : int
     """
 
+    _takes_dask = True
+
     _parameter_constraints: ClassVar[dict] = {
         **CenterClusterer._parameter_constraints,
         "weighting": [StrOptions({"softmax", "sparsemax", "top-k"})],

@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from coterie.distributed import is_dask
+from coterie.estimators import over_blocks
 from coterie.estimators.base import CenterClusterer
 from coterie.kmeans import fused
 from coterie.kmeans.engine import Centers
@@ -46,6 +48,7 @@ class SoftKMeans(CenterClusterer):
     """
 
     _variant = VARIANTS["soft"]
+    _takes_dask = True
 
     _parameter_constraints: ClassVar[dict] = {
         **CenterClusterer._parameter_constraints,
@@ -113,6 +116,8 @@ class SoftKMeans(CenterClusterer):
 
     def predict_proba(self, X):
         """Share of every row in every cluster; rows sum to one. Shape (n_samples, n_clusters)."""
+        if is_dask(X):
+            return over_blocks.per_cluster(self, X, "predict_proba")
         return self._shares(self._checked_new(X))
 
 

@@ -29,6 +29,7 @@ class SphericalKMeans(CenterClusterer):
 
     _spherical = True
     _takes_sparse = True
+    _takes_dask = True
 
     def __init__(
         self,

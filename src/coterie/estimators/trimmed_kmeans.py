@@ -6,7 +6,9 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from coterie.distributed import is_dask
 from coterie.em import Iteration
+from coterie.estimators import over_blocks
 from coterie.estimators.base import CenterClusterer
 from coterie.estimators.border import check_weights
 from coterie.kmeans import fused
@@ -42,6 +44,7 @@ class TrimmedKMeans(CenterClusterer):
     """
 
     _variant = VARIANTS["trimmed"]
+    _takes_dask = True
 
     _parameter_constraints: ClassVar[dict] = {
         **CenterClusterer._parameter_constraints,
@@ -107,6 +110,8 @@ class TrimmedKMeans(CenterClusterer):
 
     def score(self, X, y=None, sample_weight=None):
         """Minus the sum of squared distances of the rows within the threshold: the higher, the better."""
+        if is_dask(X):
+            return over_blocks.score(self, X, sample_weight)
         X = self._checked_new(X)
         labels, cost = self._choose(X)
         weight = check_weights(X, sample_weight)

@@ -1,0 +1,193 @@
+"""A Dask array or dataframe as blocks of rows, and what a worker does to open one."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What every block must look like. It travels with each pass."""
+
+    n_blocks: int
+    n_features: int
+    dtype: str  # "float32" or "float64": what blocks are converted to
+    names: tuple[str, ...] | None  # of the columns, for a dataframe
+    spherical: bool = False
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks as delayed values; ``weights`` has one for each block, or is None."""
+
+    layout: Layout
+    rows: Sequence[Any]
+    weights: Sequence[Any] | None
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A block on a worker: rows of positive weight, (n, d), C-contiguous."""
+
+    number: int  # from 0
+    X: np.ndarray
+    weight: np.ndarray | None
+    n_rows: int  # with those of weight 0
+
+    @property
+    def total(self) -> float:
+        return float(len(self.X)) if self.weight is None else float(self.weight.sum())
+
+
+def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
+    """Cut a Dask array or dataframe along its own blocks. Reads nothing; what blocks hold is checked when opened."""
+    if hasattr(X, "npartitions") and hasattr(X, "columns"):
+        rows, names, dtype = X.to_delayed(), tuple(map(str, X.columns)), _frame_dtype(X)
+        n_features = len(names)
+        sizes = None
+    else:
+        X = single_columns(X)
+        rows, names, dtype = X.to_delayed().ravel(), None, _array_dtype(X.dtype)
+        n_features = X.shape[1]
+        sizes = X.chunks[0]
+    if not n_features:
+        raise ValueError("X has 0 columns: at least one is needed.")
+    layout = Layout(len(rows), n_features, dtype, names, spherical)
+    return Blocks(layout, list(rows), _weight_blocks(sample_weight, len(rows), sizes))
+
+
+def single_columns(X):
+    """The array with all columns in one block, or an error that says what it must be."""
+    if not hasattr(X, "chunks") or getattr(X, "ndim", 0) != 2:
+        kind = f"{getattr(X, 'ndim', '?')}-dimensional array" if hasattr(X, "chunks") else type(X).__name__
+        raise ValueError(f"X must be a two-dimensional Dask array or a Dask DataFrame; got a {kind}.")
+    if np.isnan(X.shape[1]):
+        raise ValueError("X has an unknown number of columns: call X.compute_chunk_sizes() first.")
+    return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def _array_dtype(dtype) -> str:
+    if dtype == np.float16:
+        raise ValueError(
+            "X is float16, which has three digits and overflows at 65,504: convert it with X.astype('float32')."
+        )
+    if dtype.kind not in "fiub":
+        raise ValueError(f"X must hold numbers; its dtype is {dtype}.")
+    return "float32" if dtype == np.float32 else "float64"
+
+
+def _frame_dtype(X) -> str:
+    import pandas as pd
+
+    bad = [str(name) for name, dtype in X.dtypes.items() if not pd.api.types.is_numeric_dtype(dtype)]
+    if bad:
+        raise ValueError(
+            f"X has columns that are not numbers: {', '.join(map(repr, bad))}. Drop them, or encode them first."
+        )
+    if any(str(dtype).lower() == "float16" for dtype in X.dtypes):
+        raise ValueError("X has float16 columns, with three digits each: convert them with X.astype('float32').")
+    return "float32" if all(str(dtype).lower() == "float32" for dtype in X.dtypes) else "float64"
+
+
+def _weight_blocks(sample_weight, n_blocks: int, sizes) -> Sequence[Any] | None:
+    if sample_weight is None:
+        return None
+    if hasattr(sample_weight, "to_delayed"):
+        if (
+            sizes is not None
+            and hasattr(sample_weight, "chunks")
+            and not np.isnan(sizes + sample_weight.chunks[0]).any()
+        ):
+            sample_weight = _same_rows(sample_weight, sizes).rechunk((sizes,))
+        delayed = np.ravel(sample_weight.to_delayed())
+        if len(delayed) != n_blocks:
+            raise ValueError(f"sample_weight has {len(delayed)} blocks but X has {n_blocks}: give it the blocks of X.")
+        return list(delayed)
+    if sizes is None or np.isnan(sizes).any():
+        raise ValueError(
+            "The blocks of X have unknown sizes, so sample_weight must be a Dask array or Series with the same blocks; "
+            "or make the sizes known first with X.compute_chunk_sizes()."
+        )
+    import dask
+
+    values = _same_rows(np.asarray(sample_weight, dtype=np.float64), sizes)
+    cuts = np.cumsum((0, *sizes))
+    return [dask.delayed(values[a:b], pure=True) for a, b in itertools.pairwise(cuts)]
+
+
+def _same_rows(weight, sizes):
+    if weight.ndim != 1 or weight.shape[0] != sum(sizes):
+        raise ValueError(f"sample_weight has shape {weight.shape}; with X it should be ({sum(sizes)},).")
+    return weight
+
+
+# --- on a worker ------------------------------------------------------------------------------------------
+
+
+class BadBlock(ValueError):
+    """A block that cannot be used. The message says which, and what to do."""
+
+
+def open_block(raw, weight, number: int, layout: Layout, *, check: bool = False) -> Opened:
+    """The block as an array in the layout's dtype. ``check`` looks at every value; shapes are looked at always."""
+
+    def refuse(what: str):
+        raise BadBlock(f"Block {number} of X (of {layout.n_blocks}, counted from 0) {what}")
+
+    if layout.names is not None and hasattr(raw, "columns"):
+        names = tuple(map(str, raw.columns))
+        if names != layout.names:
+            refuse(f"has the columns {_listed(names)}, not {_listed(layout.names)}: make the files alike.")
+    if sparse.issparse(raw):
+        refuse("is a sparse matrix: convert the blocks with X.map_blocks(lambda block: block.toarray()).")
+    try:
+        X = raw.to_numpy(layout.dtype, na_value=np.nan) if hasattr(raw, "to_numpy") else np.asarray(raw)
+        X = np.ascontiguousarray(X, dtype=layout.dtype)
+    except (TypeError, ValueError) as error:
+        refuse(f"holds values that are not numbers ({error}).")
+    if X.ndim != 2 or X.shape[1] != layout.n_features:
+        width = X.shape[1] if X.ndim == 2 else X.shape
+        refuse(f"has {width} columns, but X has {layout.n_features}: make the blocks alike.")
+    n_rows = len(X)
+    if check and n_rows:
+        _refuse_extremes(X, layout, refuse)
+    if weight is not None:
+        weight = np.asarray(weight, dtype=np.float64).reshape(-1)
+        if len(weight) != n_rows:
+            refuse(f"has {n_rows} rows, but its block of sample_weight has {len(weight)}: give both the same blocks.")
+        if check and not (np.isfinite(weight).all() and (weight >= 0).all()):
+            refuse("has sample weights that are negative, NaN or infinite: weights must be finite and at least 0.")
+        if not weight.all():
+            X, weight = X[weight > 0], weight[weight > 0]
+    return Opened(number, on_sphere(X) if layout.spherical else X, weight, n_rows)
+
+
+def on_sphere(X: np.ndarray) -> np.ndarray:
+    """Rows scaled to length one; a row of zeros stays where it is."""
+    length = np.linalg.norm(X, axis=1, keepdims=True)
+    return X / np.where(length == 0, X.dtype.type(1), length)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:8])
+    return f"({shown}{', ...' if len(names) > 8 else ''})"
+
+
+def _refuse_extremes(X: np.ndarray, layout: Layout, refuse: Callable[[str], Any]) -> None:
+    largest = max(float(X.max()), -float(X.min()))
+    limit = float(np.sqrt(np.finfo(X.dtype).max / (16.0 * X.shape[1])))
+    if largest <= limit:  # False for NaN too
+        return
+    bad = ~(np.abs(X) <= limit)
+    row, column = np.unravel_index(int(np.argmax(bad)), X.shape)
+    value = X[row, column]
+    name = f" {layout.names[column]!r}" if layout.names is not None else ""
+    kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"a value of size {abs(value):.2g}"
+    remedy = (
+        "drop such rows or fill them first." if not np.isfinite(value) else f"its squares overflow {X.dtype}: scale."
+    )
+    refuse(f"contains {kind} (row {row} of the block, column {column}{name}): {remedy}")

@@ -1,0 +1,168 @@
+"""One pass over the blocks: a function on every block, its values added as a tree, on whatever runs Dask here.
+
+With a ``distributed.Client`` the tasks go to its cluster, else to Dask's scheduler in this process. A pass that was
+lost, because workers died again and again or the scheduler was restarted, is simply made again: it depends on the
+blocks and on the centres, and both are still there.
+"""
+
+import operator
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from functools import reduce
+from typing import Any
+
+import dask
+from dask.delayed import Delayed
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+
+from coterie.distributed.blocks import BadBlock, Blocks, Layout, Opened, open_block
+
+FAN_IN = 16  # values that one task of the tree adds
+ATTEMPTS = 5  # of one pass
+PATIENCE = 60.0  # seconds to wait for a scheduler to come back, or for a worker to join
+
+
+class ClusterError(RuntimeError):
+    """A cluster that cannot go on. The message says what to do."""
+
+
+class Passes:
+    """Passes over one set of blocks."""
+
+    def __init__(self, blocks: Blocks, patience: float = PATIENCE):
+        self.layout, self.patience = blocks.layout, patience
+        self.n_passes = 0
+        delayed = [*blocks.rows, *(blocks.weights or [])]
+        graph = HighLevelGraph.merge(*(one.dask for one in delayed))
+        self._layers, self._dependencies = dict(graph.layers), dict(graph.dependencies)
+        self._rows = [one.key for one in blocks.rows]
+        self._weights = None if blocks.weights is None else [one.key for one in blocks.weights]
+
+    def total(self, function: Callable[[Opened, Any], Any], state: Any, *, check: bool = False) -> Any:
+        """``function(block, state)`` of every block that has rows, added up with ``+``; None if no block has any."""
+        lost: BaseException | None = None
+        for _ in range(ATTEMPTS):
+            try:
+                self.n_passes += 1
+                return _compute(self._graph(function, state, check), self.patience)
+            except _lost_errors() as error:
+                lost = error
+        raise ClusterError(
+            f"The same pass over the data was lost {ATTEMPTS} times ({lost}). Workers that die again and again mostly "
+            "lack memory: use smaller blocks, or give them more."
+        ) from lost
+
+    def _graph(self, function, state, check) -> Delayed:
+        name = f"coterie-{function.__name__}-{uuid.uuid4().hex}"
+        shared = f"{name}-state"
+        layer: dict = {shared: (_Shared(self.layout, state, function, check),)}
+        for b, rows in enumerate(self._rows):
+            weight = None if self._weights is None else self._weights[b]
+            layer[(name, 0, b)] = (_run_block, rows, weight, b, shared)
+        level, keys = 0, [(name, 0, b) for b in range(len(self._rows))]
+        while len(keys) > 1 or level == 0:
+            level += 1
+            groups = [keys[i : i + FAN_IN] for i in range(0, len(keys), FAN_IN)]
+            keys = [(f"{name}-sum", level, g) for g in range(len(groups))]
+            layer.update({key: (_add, group) for key, group in zip(keys, groups)})
+        graph = HighLevelGraph(
+            {**self._layers, name: MaterializedLayer(layer)},
+            {**self._dependencies, name: set(self._layers)},
+        )
+        return Delayed(keys[0], graph, layer=name)
+
+
+class _Shared:
+    """What all blocks of a pass need, as a task of its own: it reaches each worker once. Calling it gives itself."""
+
+    def __init__(self, layout: Layout, state: Any, function: Callable, check: bool):
+        self.layout, self.state, self.function, self.check = layout, state, function, check
+
+    def __call__(self):
+        return self
+
+
+def _run_block(raw, weight, number: int, shared: _Shared):
+    block = open_block(raw, weight, number, shared.layout, check=shared.check)
+    if not block.n_rows or not len(block.X):
+        return None
+    return shared.function(block, shared.state)
+
+
+def _add(values: list) -> Any:
+    present = [value for value in values if value is not None]
+    return reduce(operator.add, present) if present else None
+
+
+# --- whatever runs Dask -----------------------------------------------------------------------------------
+
+
+def client() -> Any:
+    """The distributed client that is active here, or None."""
+    if "distributed" not in sys.modules:
+        return None
+    import distributed
+
+    try:
+        return distributed.get_client()
+    except ValueError:
+        return None
+
+
+def _lost_errors() -> tuple[type[BaseException], ...]:
+    if "distributed" not in sys.modules:
+        return ()
+    from asyncio import CancelledError as LoopCancelled
+    from concurrent.futures import CancelledError
+
+    from distributed.client import FutureCancelledError
+
+    from distributed import KilledWorker
+
+    return (KilledWorker, FutureCancelledError, CancelledError, LoopCancelled)
+
+
+def _compute(value: Delayed, patience: float) -> Any:
+    here = client()
+    if here is None:
+        return dask.compute(value, optimize_graph=False)[0]
+    _await_scheduler(here, patience)
+    future = here.compute(value, optimize_graph=False)
+    idle_since = None
+    while not future.done():
+        _wait(future, 1.0)
+        if future.done() or here.status != "running" or here.nthreads():
+            idle_since = None
+            continue
+        idle_since = idle_since or time.monotonic()
+        if time.monotonic() - idle_since > patience:
+            future.cancel()
+            raise ClusterError(
+                f"The scheduler at {here.scheduler.address} has had no worker for {patience:.0f} s: start one with "
+                f"dask worker {here.scheduler.address}"
+            )
+    return future.result()
+
+
+def _wait(future, seconds: float) -> None:
+    import distributed
+
+    with suppress(TimeoutError):
+        distributed.wait([future], timeout=seconds)
+
+
+def _await_scheduler(here, patience: float) -> None:
+    until = time.monotonic() + patience
+    while here.status != "running":
+        if here.status in ("closed", "closing") or time.monotonic() > until:
+            raise ClusterError(
+                "The Dask scheduler does not answer any more. The centres of the last iteration are in the checkpoint, "
+                "if the fit ran inside coterie.distributed.checkpoint(...): connect again and fit with resume=True."
+            )
+        time.sleep(0.1)
+
+
+__all__ = ["BadBlock", "ClusterError", "Passes", "client"]
