@@ -2,6 +2,7 @@
 
 from coterie.estimators.attention_clustering import AttentionClustering
 from coterie.estimators.flow_mixture import FlowMixture
+from coterie.estimators.in_context_clusterer import InContextClusterer
 from coterie.estimators.kmeans import KMeans
 from coterie.estimators.kmedoids import KMedoids
 from coterie.estimators.persistence import load
@@ -13,6 +14,7 @@ from coterie.estimators.trimmed_kmeans import TrimmedKMeans
 __all__ = [
     "AttentionClustering",
     "FlowMixture",
+    "InContextClusterer",
     "KMeans",
     "KMedoids",
     "RobustKMeans",

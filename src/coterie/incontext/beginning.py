@@ -53,7 +53,7 @@ def best_start(
     The first ``spectral`` of them cluster the projection on the top K principal directions (Algorithm 2) before the
     steps on the rows themselves.
     """
-    B, _, D = x_BND.shape
+    D = x_BND.shape[-1]
     mean_B1D = x_BND.mean(1, keepdim=True)
     x_BND = x_BND - mean_B1D
     runs_RND = x_BND.repeat(n_starts, 1, 1)
@@ -65,6 +65,12 @@ def best_start(
         found, _ = lloyd(projected, plus_plus(projected, n_clusters, generator), n_iter)
         centers_RKD = torch.cat([found @ vectors_BDK.mT, centers_RKD[len(found) :]])
     centers_RKD, _ = lloyd(runs_RND, centers_RKD, n_iter)
-    inertia_SB = sq_to_centers(runs_RND, centers_RKD).amin(-1).sum(-1).view(n_starts, B)
-    best_B = inertia_SB.argmin(0)
-    return centers_RKD.view(n_starts, B, n_clusters, D)[best_B, torch.arange(B)] + mean_B1D
+    return least_inertia(runs_RND, centers_RKD, n_starts) + mean_B1D
+
+
+def least_inertia(runs_RND: Tensor, centers_RKD: Tensor, n_starts: int) -> Tensor:
+    """Of R = ``n_starts`` · B runs, the starts one after another, the centres (B, K, D) of least inertia."""
+    inertia_SB = sq_to_centers(runs_RND, centers_RKD).amin(-1).sum(-1).view(n_starts, -1)
+    batch = inertia_SB.shape[1]
+    centers_SBKD = centers_RKD.view(n_starts, batch, *centers_RKD.shape[1:])
+    return centers_SBKD[inertia_SB.argmin(0), torch.arange(batch)]

@@ -1,0 +1,13 @@
+"""Document 001, "Transformers versus the EM Algorithm in Multi-class Clustering": its figures and their checks."""
+
+from coterie.experiments.transformers_vs_em.figures import (
+    figure1,
+    figure2,
+    figure3,
+    figure4,
+    figure5,
+    figure6,
+    figure7,
+)
+
+__all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "figure7"]

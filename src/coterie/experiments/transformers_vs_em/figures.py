@@ -1,0 +1,211 @@
+"""Figures 1 to 5 of document 001, the curve of Proposition 3.1 and Theorem 3.3 (6), and the open checks (7)."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from coterie import starts
+from coterie.experiments.transformers_vs_em import pictures
+from coterie.experiments.transformers_vs_em.scoring import (
+    SEED,
+    Kept,
+    lloyd_labels,
+    network_scores,
+    over_seeds,
+    run_row,
+    summary,
+    test_data,
+    train_setting,
+    write,
+)
+from coterie.experiments.transformers_vs_em.settings import (
+    CLASSES,
+    DIMENSION,
+    DISTANCE,
+    FULL,
+    IMBALANCE,
+    INSTANCES,
+    LAYERS,
+    POINTS,
+    QUICK,
+    Plan,
+    Row,
+    Setting,
+    averaged,
+)
+from coterie.incontext.model import PointTransformer
+from coterie.incontext.train import starting_labels
+from coterie.metrics import permutation_free_cross_entropy
+
+
+def _plan(quick: bool, steps: int = FULL.steps) -> Plan:
+    return QUICK if quick else Plan(steps, FULL.batch, FULL.seeds, FULL.instances)
+
+
+def _rows(rows: tuple[Row, ...], quick: bool) -> tuple[Row, ...]:
+    return tuple(row.thinned(2) for row in rows) if quick else rows
+
+
+def _sweep(name: str, rows: tuple[Row, ...], output: Path, quick: bool) -> dict[str, Any]:
+    """Rows of settings, a network trained for each."""
+    plan, cached = _plan(quick), {}  # type: ignore[var-annotated]
+    kept = Kept(output / f"{name}.partial.json", plan)
+    panels = {row.name: {"axis": row.axis, "points": run_row(row, plan, kept, cached)} for row in _rows(rows, quick)}
+    record = write({"rows": panels}, name, output, plan, quick)
+    pictures.draw_rows(record, name, output / f"{name}.png")
+    kept.done()
+    return record
+
+
+def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Minimum distance, dimension, points N and training instances n."""
+    return _sweep("figure1", (DISTANCE, DIMENSION, POINTS, INSTANCES), output, quick)
+
+
+def figure2(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Number of classes and imbalance."""
+    return _sweep("figure2", (CLASSES, IMBALANCE), output, quick)
+
+
+def figure3(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Layers of the transformer against iterations of Lloyd's algorithm, 500 steps for every depth."""
+    plan, cached = _plan(quick, steps=500), {}  # type: ignore[var-annotated]
+    kept = Kept(output / "figure3.partial.json", plan)
+    panels = {}
+    for row in _rows(tuple(LAYERS.values()), quick):
+        points = run_row(row, plan, kept, cached)
+        data = test_data(row.settings[0], plan.instances)
+        lloyd = []
+        for n_iter in range(1, 7):
+            found = []
+            for number, x in enumerate(data.points_BND.numpy()):
+                random = np.random.RandomState(number)
+                start = starts.choose(x, data.n_clusters, "k-means++", random)
+                found.append(lloyd_labels(x, start, n_iter))
+            lloyd.append({"value": n_iter, "lloyd": summary(np.stack(found), data)})
+        panels[row.name] = {"axis": row.axis, "points": points, "lloyd": lloyd}
+    record = write({"rows": panels}, "figure3", output, plan, quick)
+    pictures.draw_layers(record, output / "figure3.png")
+    kept.done()
+    return record
+
+
+def _compare(name: str, rows: tuple[Row, ...], output: Path, quick: bool) -> dict[str, Any]:
+    """Concatenated beside averaged heads."""
+    plan, cached = _plan(quick), {}  # type: ignore[var-annotated]
+    kept = Kept(output / f"{name}.partial.json", plan)
+    panels = {}
+    for row in _rows(rows, quick):
+        points = run_row(row, plan, kept, cached)
+        for point, other in zip(points, run_row(averaged(row), plan, kept, cached)):
+            point["averaged"] = other["transformer"]
+        panels[row.name] = {"axis": row.axis, "points": points}
+    record = write({"rows": panels}, name, output, plan, quick)
+    pictures.draw_rows(record, name, output / f"{name}.png")
+    kept.done()
+    return record
+
+
+def figure4(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Heads concatenated or averaged: minimum distance and number of data."""
+    return _compare("figure4", (DISTANCE, POINTS), output, quick)
+
+
+def figure5(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Heads concatenated or averaged: number of classes and imbalance."""
+    return _compare("figure5", (CLASSES, IMBALANCE), output, quick)
+
+
+def document_loss(network: PointTransformer, setting: Setting, instances: int) -> float:
+    """The loss of section 2.2: mean L1 distance of the output to the one-hot truth under the best renaming."""
+    data = test_data(setting, instances)
+    start = starting_labels(data.points_BND, data.n_clusters, torch.Generator().manual_seed(SEED))
+    with torch.no_grad():
+        log_p = network(data.points_BND, start)
+    _, renaming = permutation_free_cross_entropy(log_p, data.labels_BN)
+    own = renaming.gather(1, data.labels_BN)[..., None]
+    return float(2 * (1 - log_p.exp().gather(2, own)).mean())  # ‖p - onehot‖₁ = 2 (1 - p of the own class)
+
+
+def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Test loss against the number n of pretraining instances, beside n^(-1/2) and exp(-Δ²/8σ²).
+
+    Proposition 3.1 speaks of the excess over the best network of the class; the stand-in for that is the same network
+    trained as long on data sets that never repeat.
+    """
+    plan = QUICK if quick else Plan(600, 16, FULL.seeds, FULL.instances)
+    kept = Kept(output / "figure6.partial.json", plan)
+    sizes: list[int | None] = [8, 128, None] if quick else [4, 8, 16, 32, 64, 128, 256, 1024, 4096, None]
+    variance = 2.0
+    base = Setting(0, counts=(20, 20, 20), dims=4, var=(variance, variance), network={"context": True})
+    points = []
+    for n in sizes:
+        setting = Setting(n or 0, base.counts, base.dims, base.distance, base.var, n, base.network)
+        runs = []
+        for seed in range(plan.seeds):
+            score = kept.get(f"{n}/{seed}")
+            if score is None:
+                network = train_setting(setting, plan, seed)
+                score = network_scores(network, test_data(setting, plan.instances))
+                score["l1"] = round(document_loss(network, setting, plan.instances), 5)
+                kept.put(f"{n}/{seed}", score)
+            runs.append(score)
+        points.append({"n": n, **over_seeds(runs)})
+    fresh = points[-1]
+    finite = [p for p in points if p["n"] is not None]
+    fits = {}
+    for name in ("l1", "loss"):
+        excess = np.array([p[name] - fresh[name] for p in finite])
+        good = excess > 2 * fresh[f"{name}_std"] + 1e-9
+        if good.sum() >= 2:
+            slope = np.polyfit(np.log([p["n"] for p in finite])[good], np.log(excess[good]), 1)[0]
+            fits[name] = {"slope": round(float(slope), 3), "points_used": int(good.sum())}
+    record = {
+        "delta": base.distance,
+        "variance": variance,
+        "minimax_rate": round(float(np.exp(-(base.distance**2) / (8 * variance))), 5),
+        "points": points,
+        "slope_of_the_excess_against_n": fits,
+    }
+    record = write(record, "figure6", output, plan, quick)
+    pictures.draw_generalisation(record, output / "figure6.png")
+    kept.done()
+    return record
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "as in the document": {},
+    "with the context rows P": {"context": True},
+    "without layer norm": {"norm": False},
+    "context, no layer norm": {"context": True, "norm": False},
+    "temperature × log N": {"temperature": "log"},
+}
+
+
+def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Checks: context rows, layer norm, temperature; trained at N = 200, tested at other N too."""
+    plan = _plan(quick)
+    kept = Kept(output / "figure7.partial.json", plan)
+    sizes = (25, 50) if quick else (12, 25, 50, 100)
+    panels: dict[str, Any] = {}
+    for name, network_config in VARIANTS.items():
+        setting = Setting(0, distance=15.0, var=(10.0, 40.0), network=network_config)
+        by_size: dict[int, list] = {n: [] for n in sizes}
+        for seed in range(plan.seeds):
+            scores = kept.get(f"{name}/{seed}")
+            if scores is None:
+                network = train_setting(setting, plan, seed)
+                scores = {}
+                for n in sizes:
+                    other = Setting(0, (n,) * 4, setting.dims, setting.distance, setting.var)
+                    scores[str(n)] = network_scores(network, test_data(other, max(16, plan.instances // 4)))
+                kept.put(f"{name}/{seed}", scores)
+            for n in sizes:
+                by_size[n].append(scores[str(n)])
+        panels[name] = [{"value": 4 * n, **over_seeds(runs)} for n, runs in by_size.items()]
+    record = write({"variants": panels, "trained_at": 200}, "figure7", output, plan, quick)
+    pictures.draw_variants(record, output / "figure7.png")
+    kept.done()
+    return record

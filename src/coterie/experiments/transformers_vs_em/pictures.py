@@ -1,0 +1,129 @@
+"""Pictures of document 001's figures, each from its JSON record alone."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+LINES = {
+    "bayes": ("Bayes, centres known", "#222222", ":"),
+    "shipped": ("shipped network", "#d55e00", "-"),
+    "kmeans": ("k-means++, 10 starts", "#009e73", "--"),
+    "lloyd_spectral": ("Lloyd, spectral start", "#56b4e9", "-."),
+}
+OWN = {"transformer": ("document's network", "#0072b2"), "averaged": ("heads averaged", "#cc79a7")}
+PANELS = {"ari": "ARI", "nmi": "NMI", "loss": "loss", "error": "misclassified"}
+
+
+def _save(figure: Figure, path: Path) -> None:
+    FigureCanvasAgg(figure)
+    figure.savefig(path, dpi=100)
+
+
+def _lines(axis: Axes, points: list[dict[str, Any]], score: str) -> None:
+    values = [point["value"] for point in points]
+    for key, (name, colour) in OWN.items():
+        if all(key in point for point in points):
+            mean = np.array([point[key][score] for point in points])
+            std = np.array([point[key][f"{score}_std"] for point in points])
+            axis.plot(values, mean, "o-", color=colour, label=name, ms=4)
+            axis.fill_between(values, mean - std, mean + std, color=colour, alpha=0.2, lw=0)
+    for key, (name, colour, style) in LINES.items():
+        if all(score in point.get(key, {}) for point in points):
+            axis.plot(values, [point[key][score] for point in points], style, color=colour, label=name, lw=1.6)
+    if score == "error":
+        axis.plot(values, [point["minimax_rate"] for point in points], ":", color="#8c6d31", label="exp(−Δ²/8σ²)")
+    axis.set_title(PANELS[score], fontsize=10)
+    axis.grid(alpha=0.3)
+
+
+def draw_rows(record: dict[str, Any], name: str, path: Path) -> None:
+    """A row of four panels for every axis of the figure."""
+    rows = record["rows"]
+    figure = Figure(figsize=(13, 2.7 * len(rows) + 0.9), layout="constrained")
+    axes = np.atleast_2d(figure.subplots(len(rows), len(PANELS)))
+    for line, row in zip(axes, rows.values()):
+        for axis, score in zip(line, PANELS):
+            _lines(axis, row["points"], score)
+            axis.set_xlabel(row["axis"], fontsize=9)
+            if row["points"][-1]["value"] > 100:
+                axis.set_xscale("log")
+    handles, labels = axes[0, 3].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
+    plan = record["plan"]
+    figure.suptitle(
+        f"{name}: {plan['steps']} steps, {plan['seeds']} seeds, {plan['instances']} test data sets a point", fontsize=11
+    )
+    _save(figure, path)
+
+
+def draw_layers(record: dict[str, Any], path: Path) -> None:
+    """Left the transformer by layers, right Lloyd by iterations; a row for every distance."""
+    rows = record["rows"]
+    figure = Figure(figsize=(11, 3 * len(rows) + 0.7), layout="constrained")
+    axes = np.atleast_2d(figure.subplots(len(rows), 4))
+    for line, (name, row) in zip(axes, rows.items()):
+        for axis, score in zip(line[:2], ("ari", "nmi")):
+            _lines(axis, row["points"], score)
+            axis.set_xlabel("layers", fontsize=9)
+            axis.set_ylabel(name, fontsize=9)
+        for axis, score in zip(line[2:], ("ari", "nmi")):
+            values = [point["value"] for point in row["lloyd"]]
+            axis.plot(values, [point["lloyd"][score] for point in row["lloyd"]], "o-", color="#e69f00", ms=4)
+            axis.set_title(f"{PANELS[score]}, Lloyd from one k-means++ start", fontsize=9)
+            axis.set_xlabel("iterations", fontsize=9)
+            axis.grid(alpha=0.3)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8)
+    _save(figure, path)
+
+
+def draw_generalisation(record: dict[str, Any], path: Path) -> None:
+    """Test loss against the training instances, log-log."""
+    finite = [point for point in record["points"] if point["n"] is not None]
+    fresh = next(point for point in record["points"] if point["n"] is None)
+    n = np.array([point["n"] for point in finite], dtype=float)
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    total, excess = figure.subplots(1, 2)
+    for name, label, colour in (("l1", "L1 loss of section 2.2", "#0072b2"), ("loss", "cross-entropy", "#d55e00")):
+        mean = np.array([point[name] for point in finite])
+        total.errorbar(n, mean, [point[f"{name}_std"] for point in finite], fmt="o-", color=colour, label=label, ms=4)
+        total.axhline(fresh[name], color=colour, ls="--", lw=1, label=f"{label}, fresh data every step")
+        over = mean - fresh[name]
+        excess.plot(n[over > 0], over[over > 0], "o-", color=colour, label=label, ms=4)
+        if over[0] > 0:
+            excess.plot(n, over[0] * (n / n[0]) ** -0.5, ":", color=colour, label="slope −1/2")
+    total.axhline(record["minimax_rate"], color="#222222", ls=":", label="exp(−Δ²/8σ²)")
+    for axis, title in ((total, "test loss"), (excess, "excess over fresh data")):
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel("pretraining instances n")
+        axis.set_title(title, fontsize=10)
+        axis.grid(alpha=0.3, which="both")
+        axis.legend(fontsize=8)
+    _save(figure, path)
+
+
+def draw_variants(record: dict[str, Any], path: Path) -> None:
+    """Each variant of the network against the number of points at test time."""
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    for axis, score in zip(figure.subplots(1, 2), ("ari", "loss")):
+        for number, (name, points) in enumerate(record["variants"].items()):
+            axis.errorbar(
+                [point["value"] for point in points],
+                [point[score] for point in points],
+                [point[f"{score}_std"] for point in points],
+                fmt="o-",
+                ms=4,
+                label=name,
+                color=f"C{number}",
+            )
+        axis.axvline(record["trained_at"], color="0.6", lw=1)
+        axis.set_xlabel("points N at test time (trained at the grey line)", fontsize=9)
+        axis.set_title(PANELS[score], fontsize=10)
+        axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
+    _save(figure, path)

@@ -1,0 +1,129 @@
+"""Document 001's settings, as data: what each row of a figure varies, and how long a run is.
+
+How centres are drawn is in ``coterie.data.separated``; the document prints neither that, nor the dimension of
+Figure 1's first and third row, nor the batch, nor the values along the axes. Ours: 10 dimensions, as in Figure 3, a
+batch of 8 fresh data sets a step, and the values below.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from coterie.data.separated import Separated, sample_separated
+
+Source = Callable[[int, torch.Generator], Separated]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is computed for a point of a figure."""
+
+    steps: int
+    batch: int
+    seeds: int
+    instances: int  # test data sets
+
+
+# The document: 300 steps, 10 seeds, 512 test data sets, batch not given.
+FULL = Plan(steps=300, batch=8, seeds=2, instances=512)
+QUICK = Plan(steps=40, batch=8, seeds=1, instances=48)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a figure: the data, and what differs in the network or its training."""
+
+    value: float  # along the axis
+    counts: tuple[int, ...] = (50, 50, 50, 50)
+    dims: int = 10
+    distance: float = 5.0
+    var: tuple[float, float] = (10.0, 20.0)
+    training_instances: int | None = None
+    network: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_clusters(self) -> int:
+        return len(self.counts)
+
+    def source(self) -> Source:
+        """Data sets of this setting; the variance is drawn anew for each."""
+
+        def draw(batch: int, generator: torch.Generator) -> Separated:
+            low, high = self.var
+            var_B = low + (high - low) * torch.rand(batch, generator=generator)
+            return sample_separated(list(self.counts), self.dims, torch.full((batch,), self.distance), var_B, generator)
+
+        return draw
+
+    def data_key(self) -> tuple:
+        """Settings with equal keys share their test data."""
+        return (self.counts, self.dims, self.distance, self.var)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of panels: settings along one axis."""
+
+    name: str
+    axis: str
+    settings: tuple[Setting, ...]
+
+    def thinned(self, n: int) -> "Row":
+        """``n`` of the settings, the first and the last among them."""
+        chosen = torch.linspace(0, len(self.settings) - 1, min(n, len(self.settings))).round().int().tolist()
+        return Row(self.name, self.axis, tuple(self.settings[i] for i in chosen))
+
+
+def sizes(ratio: float) -> tuple[int, ...]:
+    """Figure 2's imbalance: two clusters of 50, one of 50 · ratio, one of 50 · (1 - ratio)."""
+    return (50, 50, round(50 * ratio), round(50 * (1 - ratio)))
+
+
+DISTANCE = Row(
+    "distance",
+    "minimum distance",
+    tuple(Setting(value=d, distance=d, var=(10.0, 40.0)) for d in (5.0, 7.5, 10.0, 15.0, 20.0, 30.0)),
+)
+DIMENSION = Row("dimension", "dimensions", tuple(Setting(value=d, dims=d) for d in (2, 5, 10, 20)))
+POINTS = Row(
+    "points",
+    "points N",
+    tuple(Setting(value=4 * n, counts=(n,) * 4, var=(0.5, 5.0)) for n in (5, 12, 25, 50, 100)),
+)
+INSTANCES = Row(
+    "instances",
+    "training instances n",
+    tuple(Setting(value=n, var=(0.5, 5.0), training_instances=n) for n in (8, 32, 128, 512, 2048)),
+)
+CLASSES = Row("classes", "classes", tuple(Setting(value=k, counts=(50,) * k) for k in (2, 3, 4, 6, 8)))
+IMBALANCE = Row(
+    "imbalance", "imbalance ratio", tuple(Setting(value=r, counts=sizes(r)) for r in (0.5, 0.6, 0.7, 0.8, 0.9))
+)
+
+SIX = (50,) * 6
+LAYERS = {
+    distance: Row(
+        f"distance {distance:g}",
+        "layers",
+        tuple(
+            Setting(value=n, counts=SIX, distance=distance, var=(20.0, 30.0), network={"n_layers": n})
+            for n in (3, 6, 10, 20)
+        ),
+    )
+    # 1 is the document's; with centres drawn as here nothing can be found there, so 15 stands beside it.
+    for distance in (1.0, 15.0)
+}
+
+
+def averaged(row: Row) -> Row:
+    """The same settings for a network that averages its heads."""
+    return Row(
+        row.name,
+        row.axis,
+        tuple(
+            Setting(s.value, s.counts, s.dims, s.distance, s.var, s.training_instances, {"heads": "averaged"})
+            for s in row.settings
+        ),
+    )

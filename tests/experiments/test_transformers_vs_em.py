@@ -1,0 +1,99 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from coterie import experiments
+from coterie.experiments.transformers_vs_em import figures, pictures, scoring, settings
+from coterie.experiments.transformers_vs_em.settings import Plan, Row, Setting
+
+TINY = Plan(steps=3, batch=2, seeds=2, instances=4)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    monkeypatch.setattr(figures, "QUICK", TINY)
+
+
+def test_the_registry_knows_the_figures():
+    assert [n for n in experiments.available() if n.startswith("incontext/")] == [
+        f"incontext/figure{n}" for n in range(1, 8)
+    ]
+
+
+@pytest.mark.parametrize("name", ["figure1", "figure2", "figure4", "figure6", "figure7"])
+def test_every_figure_writes_its_record_and_draws_from_it(tmp_path, tiny, name):
+    record = getattr(figures, name)(tmp_path, quick=True)
+    assert json.loads((tmp_path / f"{name}.json").read_text()) == json.loads(json.dumps(record))
+    assert (tmp_path / f"{name}.png").stat().st_size > 5_000
+    assert not list(tmp_path.glob("*.partial.json"))
+    assert record["command"].endswith(f"{name} --quick")
+
+
+def test_layers_are_beside_lloyds_iterations(tmp_path, tiny, monkeypatch):
+    row = Row("distance 9", "layers", (Setting(1, distance=9.0, counts=(8,) * 3, dims=2, network={"n_layers": 1}),))
+    monkeypatch.setattr(figures, "LAYERS", {9.0: row})
+    record = figures.figure3(tmp_path, quick=True)
+    assert [point["value"] for point in record["rows"]["distance 9"]["lloyd"]] == [1, 2, 3, 4, 5, 6]
+    assert (tmp_path / "figure3.png").exists()
+
+
+def test_a_stopped_figure_goes_on_where_it_was(tmp_path, tiny, monkeypatch):
+    trained = []
+    whole = scoring.train_setting
+
+    def train(setting, plan, seed):
+        if len(trained) == 3:
+            raise KeyboardInterrupt
+        trained.append((setting, seed))
+        return whole(setting, plan, seed)
+
+    monkeypatch.setattr(scoring, "train_setting", train)
+    with pytest.raises(KeyboardInterrupt):
+        figures.figure2(tmp_path, quick=True)
+    first = list(trained)
+    trained.clear()
+    monkeypatch.setattr(scoring, "train_setting", lambda *a: (trained.append(a), whole(*a))[1])
+    figures.figure2(tmp_path, quick=True)
+    assert len(first) == 3
+    assert len(trained) == 8 - 3  # two rows, two settings, two seeds
+
+
+def test_bayes_is_never_worse_than_the_others_by_more_than_chance():
+    setting = Setting(0, distance=4.0, var=(1.0, 1.0), counts=(25,) * 3, dims=3)
+    found = scoring.beside(setting, Plan(1, 1, 1, 40), {})
+    for name in ("kmeans", "lloyd_spectral", "shipped"):
+        if name in found:
+            assert found["bayes"]["ari"] > found[name]["ari"] - 0.01
+    assert found["minimax_rate"] == pytest.approx(np.exp(-2), abs=1e-4)
+
+
+def test_settings_are_those_of_the_document():
+    assert settings.sizes(0.8) == (50, 50, 40, 10)
+    assert all(s.var == (10.0, 40.0) and s.n_clusters == 4 and s.dims == 10 for s in settings.DISTANCE.settings)
+    assert all(s.distance == 5 and s.var == (0.5, 5.0) for s in settings.POINTS.settings)
+    assert settings.FULL.steps == 300
+    assert settings.FULL.instances == 512
+    assert len(settings.DISTANCE.thinned(2).settings) == 2
+
+
+def test_the_documents_loss_is_zero_for_the_truth_and_two_for_its_opposite():
+    class Oracle:
+        def __init__(self, wrong):
+            self.wrong = wrong
+
+        def __call__(self, points, start):
+            data = scoring.test_data(Setting(0, counts=(6, 6), dims=2), 3)
+            p = torch.nn.functional.one_hot(data.labels_BN, 2).float()
+            return (0.5 * torch.ones_like(p) if self.wrong else p).clamp_min(1e-9).log()
+
+    setting = Setting(0, counts=(6, 6), dims=2)
+    assert figures.document_loss(Oracle(False), setting, 3) == pytest.approx(0, abs=1e-6)
+    assert figures.document_loss(Oracle(True), setting, 3) == pytest.approx(1, abs=1e-6)
+
+
+def test_pictures_need_the_record_alone(tmp_path, tiny):
+    record = json.loads(json.dumps(figures.figure2(tmp_path, quick=True)))
+    pictures.draw_rows(record, "figure2", tmp_path / "again.png")
+    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "figure2.png").read_bytes()
