@@ -60,6 +60,7 @@ def clusters(
         layout |= {"barmode": "stack", "bargap": 0.02}
         if centers is not None:
             layout |= _center_lines(view.place(centers)[:, 0])
+        layout["margin"] = {"t": 60}
     else:
         binned = len(view.rows) < len(X) and view.linear
         places = view.place(X) if binned else view.points

@@ -10,7 +10,6 @@ from coterie.plot.marks import see_through, short
 from coterie.plot.themes import digits, figure, number, words
 
 MAX_COLUMNS = 30
-LIMIT = 2.5  # standard deviations at which the colour is full
 LOW, HIGH = "#0072B2", "#D55E00"
 # The middle lets the page shine through, and the ends leave the numbers in the cells readable, on light and on dark.
 DIVERGING = [[0, see_through(LOW, 0.75)], [0.5, see_through("#888888", 0.04)], [1, see_through(HIGH, 0.75)]]
@@ -52,6 +51,7 @@ def profile(
         columns = np.sort(np.argsort(-away[clustered].std(axis=0), kind="stable")[:max_columns])
     heads = ["outliers" if label < 0 else f"cluster {label}" for label in found]
     z = away[:, columns].T
+    limit = float(np.clip(np.ceil(2 * np.abs(z).max(initial=0.0)) / 2, 1.0, 3.0))  # where the colour is full
     written = [[number(value) for value in row] for row in means[:, columns].T]
     heat = go.Heatmap(
         z=digits(z, 3),
@@ -62,23 +62,23 @@ def profile(
         customdata=[[words(short(names[i], 60))] * len(found) for i in columns],
         hovertemplate="%{customdata}, %{x}<br>mean %{text}: %{z:+.2f} standard deviations from all<extra></extra>",
         colorscale=DIVERGING,
-        zmin=-LIMIT,
-        zmax=LIMIT,
+        zmin=-limit,
+        zmax=limit,
         zmid=0,
         xgap=2,
         ygap=2,
         colorbar={
             "orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "xanchor": "left", "len": 0.6,
-            "lenmode": "fraction", "thickness": 8, "tickvals": [-2, 0, 2], "ypad": 26,
-            "ticktext": ["2 deviations below all rows", "as all rows", "2 above"],
+            "lenmode": "fraction", "thickness": 8, "tickvals": [-limit, 0, limit], "ypad": 26,
+            "ticktext": [f"{limit:g} deviations below", "as all rows", f"{limit:g} above"],
         },
     )  # fmt: skip
     return figure(
         [heat],
         theme,
         title={"text": words(title)},
-        height=120 + 28 * len(columns),
-        margin={"l": 8, "r": 8, "t": 90, "b": 8},
+        height=100 + 28 * len(columns),
+        margin={"t": 80 if title else 50},
         xaxis={"side": "top", "showgrid": False, "type": "category"},
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
     )

@@ -46,6 +46,8 @@ def template(theme: str = "light") -> dict[str, Any]:
 
 
 def figure(traces: list, theme: str, **layout: Any) -> go.Figure:
+    if not layout.get("title", {}).get("text"):
+        layout = {"margin": {"t": 14}, **layout}
     return go.Figure(traces, {"template": template(theme), **layout})
 
 

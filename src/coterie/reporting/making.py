@@ -103,7 +103,7 @@ def report(
     """
     if path is not None:
         check_writable(path)
-    subject = Subject.of(estimator, X, table, columns)
+    subject = Subject.of(estimator, X, table, columns if columns is not None or origin is None else origin.columns)
     if subject.k == 0:
         raise ValueError("The estimator found no cluster, only outliers: there is nothing to report.")
     on_step("measuring")
@@ -118,9 +118,9 @@ def report(
     on_step("drawing")
     page = Page(title or _title(subject, origin), _subtitle(subject))
     draw = page.figure
-    page.section("In short", sections.overview(subject, found, sure, stable))
-    page.section("Warnings", sections.cautions_box(cautions(subject, sure, stable, counts, choice, notes)))
     source = None if origin is None else origin.source
+    page.section("In short", sections.overview(subject, source, found, sure, stable))
+    page.section("Warnings", sections.cautions_box(cautions(subject, sure, stable, counts, choice, notes)))
     page.section("Where the rows lie", sections.where(subject, view, draw))
     page.section("Sizes", sections.sizes(subject))
     page.section("What makes each cluster different", sections.differences(subject, found, draw))

@@ -4,7 +4,8 @@
   const themes = read("themes");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const places = Array.from(document.querySelectorAll(".figure > div[data-figure]"));
-  const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+  const config = { responsive: true, displayModeBar: false };
+  const touch = window.matchMedia("(pointer: coarse)").matches; // a finger scrolls the page; a mouse zooms the figure
   let drawn = [];
 
   function theme(name) {
@@ -29,10 +30,16 @@
     const figure = read(place.dataset.figure);
     const height = Number(place.dataset.height) || figure.layout.height || 320;
     const layout = Object.assign({}, figure.layout, { template: theme(), height: height, autosize: true });
+    if (touch) layout.dragmode = false;
     place.textContent = "";
     await Plotly.newPlot(place, figure.data.map(plain), layout, config);
     if (figure.frames && figure.frames.length) await Plotly.addFrames(place, figure.frames);
     drawn.push(place);
+    const save = place.parentElement.querySelector("button");
+    save.hidden = false;
+    save.addEventListener("click", () =>
+      Plotly.downloadImage(place, { format: "png", scale: 2, filename: save.dataset.name })
+    );
   }
 
   async function recolour(name) {

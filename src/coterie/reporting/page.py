@@ -35,7 +35,9 @@ class Page:
             aria_label=label,
             style=f"min-height:{height or int(made.layout.height or 320)}px",
         )
-        return tag("figure", place, class_="figure")
+        name = "".join(letter if letter.isalnum() else "-" for letter in label.lower())[:40].strip("-")
+        save = tag("button", "Save as picture", type="button", class_="quiet", hidden="hidden", data_name=name)
+        return tag("figure", place, save, class_="figure")
 
     def values(self, identity: str, document: object) -> None:
         """Numbers and words for the page's script."""

@@ -45,8 +45,17 @@ def cautions_box(found: list[Caution]) -> Html:
     return tag("ul", items, class_="cautions")
 
 
-def overview(subject: Subject, found: list[Portrait], sure: Sureness | None, stable: Stability | str) -> Html:
-    """The numbers that everybody asks for first, and each cluster in a line."""
+def overview(
+    subject: Subject, source: str | None, found: list[Portrait], sure: Sureness | None, stable: Stability | str
+) -> Html:
+    """What was done, the numbers that everybody asks for first, and each cluster in a line."""
+    rows = f"the {subject.n:,} rows" + (f" of {source}" if source is not None else "")
+    names = subject.value_names
+    by = f"the column {names[0]}" if len(names) == 1 else f"{len(names):,} columns"
+    told = f"{type(subject.estimator).__name__} put {rows} into {plural(subject.k, 'cluster')} by {by}"
+    told += ", brought to one scale." if subject.scaled else "."
+    if len(subject.outliers):
+        told += f" {plural(len(subject.outliers), 'row')} stayed outside as outliers."
     facts = [("rows", f"{subject.n:,}"), ("columns", f"{len(subject.value_names):,}"), ("clusters", f"{subject.k:,}")]
     if len(subject.outliers):
         facts.append(("outliers", f"{len(subject.outliers):,}"))
@@ -60,7 +69,7 @@ def overview(subject: Subject, found: list[Portrait], sure: Sureness | None, sta
         for one in found[:12]
     ]
     more = tag("p", f"and {len(found) - 12} more, below.") if len(found) > 12 else None
-    return join(strip, tag("ul", lines, class_="plain"), more)
+    return join(tag("p", told), strip, tag("ul", lines, class_="plain"), more)
 
 
 def done(subject: Subject, source: str | None, seconds: float | None) -> Html:
@@ -159,7 +168,7 @@ def _card(subject: Subject, one: Portrait, *, is_open: bool) -> Html:
         for trait in one.traits[:SHOWN]
     ]
     traits = table(
-        ["column", "mean here", "mean elsewhere", "deviations apart", "in pairs"],
+        ["column", "mean here", "mean elsewhere", "deviations apart", "against other rows"],
         rows,
         caption=f"The columns that set cluster {one.label} apart",
     )
@@ -167,10 +176,10 @@ def _card(subject: Subject, one: Portrait, *, is_open: bool) -> Html:
         tag("li", f"{name}: {value} in {here:.0%} of its rows ({everywhere:.0%} of all)")
         for name, value, here, everywhere in one.mentions[:4]
     ]
-    outside = join(tag("p", "Columns that took no part:"), tag("ul", mentions)) if mentions else None
+    outside = join(tag("p", "Columns that took no part:", class_="note"), tag("ul", mentions)) if mentions else None
     columns = [trait.column for trait in one.traits[:ROW_COLUMNS]]
     typical = _rows(subject, one.typical, columns, f"Most typical rows of cluster {one.label}")
-    attributes: dict[str, Any] = {"class_": "card", "style": f"border-color:{color(one.label)}"}
+    attributes: dict[str, Any] = {"class_": "card", "style": f"--own:{color(one.label)}"}
     if is_open:
         attributes["open"] = "open"
     told = one.in_words()
@@ -178,8 +187,7 @@ def _card(subject: Subject, one: Portrait, *, is_open: bool) -> Html:
         "details",
         title,
         tag("p", f"{told[0].upper()}{told[1:]}.", class_="told"),
-        traits,
-        outside,
+        tag("div", traits, tag("div", outside), class_="beside") if outside else traits,
         typical,
         **attributes,
     )
@@ -187,7 +195,7 @@ def _card(subject: Subject, one: Portrait, *, is_open: bool) -> Html:
 
 def _pairs(above: float) -> str:
     share = max(above, 1 - above)
-    return f"{'higher' if above >= 0.5 else 'lower'} in {min(share, 0.999) if share < 1 else 1:.0%}"
+    return f"{'higher' if above >= 0.5 else 'lower'} in {min(share, 0.999) if share < 1 else 1:.0%} of pairs"
 
 
 def _rows(subject: Subject, rows: list[int], columns: list[str], caption: str, extra: Any = None) -> Html:
