@@ -18,11 +18,11 @@ def tiny(monkeypatch):
 
 def test_the_registry_knows_the_figures():
     assert [n for n in experiments.available() if n.startswith("incontext/")] == [
-        f"incontext/figure{n}" for n in range(1, 8)
+        f"incontext/figure{n}" for n in range(1, 9)
     ]
 
 
-@pytest.mark.parametrize("name", ["figure1", "figure2", "figure4", "figure6", "figure7"])
+@pytest.mark.parametrize("name", ["figure1", "figure2", "figure4", "figure6", "figure7", "figure8"])
 def test_every_figure_writes_its_record_and_draws_from_it(tmp_path, tiny, name):
     record = getattr(figures, name)(tmp_path, quick=True)
     assert json.loads((tmp_path / f"{name}.json").read_text()) == json.loads(json.dumps(record))

@@ -8,6 +8,7 @@ from coterie.experiments.transformers_vs_em.figures import (
     figure5,
     figure6,
     figure7,
+    figure8,
 )
 
-__all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "figure7"]
+__all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "figure7", "figure8"]

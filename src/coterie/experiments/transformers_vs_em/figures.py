@@ -1,4 +1,5 @@
-"""Figures 1 to 5 of document 001, the curve of Proposition 3.1 and Theorem 3.3 (6), and the open checks (7)."""
+"""Figures 1 to 5 of document 001, the curve of Proposition 3.1 and Theorem 3.3 (6), the open
+checks (7), and the shipped network against the variance (8)."""
 
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from coterie.experiments.transformers_vs_em.settings import (
     LAYERS,
     POINTS,
     QUICK,
+    VARIANCE,
+    VARIANCE_WIDE,
     Plan,
     Row,
     Setting,
@@ -207,5 +210,19 @@ def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
         panels[name] = [{"value": 4 * n, **over_seeds(runs)} for n, runs in by_size.items()]
     record = write({"variants": panels, "trained_at": 200}, "figure7", output, plan, quick)
     pictures.draw_variants(record, output / "figure7.png")
+    kept.done()
+    return record
+
+
+def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
+    """The shipped network beside k-means, Lloyd, EM and Bayes at 4 x 50 points, distance 5, variance 0.5 to 40."""
+    plan = Plan(0, 0, seeds=0, instances=QUICK.instances if quick else FULL.instances)
+    kept = Kept(output / "figure8.partial.json", plan)
+    panels = {
+        row.name: {"axis": row.axis, "points": run_row(row, plan, kept, {})}
+        for row in _rows((VARIANCE, VARIANCE_WIDE), quick)
+    }
+    record = write({"rows": panels}, "figure8", output, plan, quick)
+    pictures.draw_rows(record, "figure8", output / "figure8.png")
     kept.done()
     return record

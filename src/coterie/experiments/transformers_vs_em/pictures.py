@@ -7,10 +7,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 LINES = {
     "bayes": ("Bayes, centres known", "#222222", ":"),
     "shipped": ("shipped network", "#d55e00", "-"),
+    "em": ("EM, the same starts", "#e69f00", "--"),
     "kmeans": ("k-means++, 10 starts", "#009e73", "--"),
     "lloyd_spectral": ("Lloyd, spectral start", "#56b4e9", "-."),
 }
@@ -26,7 +28,7 @@ def _save(figure: Figure, path: Path) -> None:
 def _lines(axis: Axes, points: list[dict[str, Any]], score: str) -> None:
     values = [point["value"] for point in points]
     for key, (name, colour) in OWN.items():
-        if all(key in point for point in points):
+        if all(point.get(key) for point in points):
             mean = np.array([point[key][score] for point in points])
             std = np.array([point[key][f"{score}_std"] for point in points])
             axis.plot(values, mean, "o-", color=colour, label=name, ms=4)
@@ -49,14 +51,14 @@ def draw_rows(record: dict[str, Any], name: str, path: Path) -> None:
         for axis, score in zip(line, PANELS):
             _lines(axis, row["points"], score)
             axis.set_xlabel(row["axis"], fontsize=9)
-            if row["points"][-1]["value"] > 100:
+            if row["points"][-1]["value"] > 8 * row["points"][0]["value"]:
                 axis.set_xscale("log")
+                axis.xaxis.set_minor_formatter(NullFormatter())
     handles, labels = axes[0, 3].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
     plan = record["plan"]
-    figure.suptitle(
-        f"{name}: {plan['steps']} steps, {plan['seeds']} seeds, {plan['instances']} test data sets a point", fontsize=11
-    )
+    trained = f"{plan['steps']} steps, {plan['seeds']} seeds, " if plan["seeds"] else ""
+    figure.suptitle(f"{name}: {trained}{plan['instances']} test data sets a point", fontsize=11)
     _save(figure, path)
 
 

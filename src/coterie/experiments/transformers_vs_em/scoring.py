@@ -16,6 +16,7 @@ from coterie.data.separated import Separated
 from coterie.experiments.transformers_vs_em.settings import Plan, Row, Setting
 from coterie.incontext.beginning import best_start
 from coterie.incontext.model import PointConfig, PointTransformer
+from coterie.incontext.pairs import PairConfig, PairTransformer
 from coterie.incontext.train import ExponentialDecay, starting_labels, train_points
 from coterie.metrics import clustering_scores, permutation_free_cross_entropy
 
@@ -65,9 +66,8 @@ def lloyd_labels(x: np.ndarray, start: np.ndarray, max_iter: int) -> np.ndarray:
         return KMeans(len(start), init=start, n_init=1, max_iter=max_iter, tol=1e-4).fit(x).labels_
 
 
-def shipped_log_p(data: Separated) -> torch.Tensor:
-    """The shipped network from the best of ten starts, as InContextClusterer begins."""
-    network = _shipped()
+def refined_log_p(network: PairTransformer, data: Separated) -> torch.Tensor:
+    """A pair transformer from the best of ten starts, as InContextClusterer begins."""
     generator = torch.Generator().manual_seed(SEED)
     parts = []
     with torch.no_grad():
@@ -78,8 +78,14 @@ def shipped_log_p(data: Separated) -> torch.Tensor:
 
 
 @cache
-def _shipped():
+def shipped() -> PairTransformer:
     return checkpoints.load(SHIPPED)
+
+
+@cache
+def plain_em(n_iter: int = 30) -> PairTransformer:
+    """EM with one variance and equal weights: what the shipped network was before its training, run for longer."""
+    return PairTransformer(PairConfig(width=2, n_heads=1, mlp_ratio=1, n_layers=n_iter)).eval()
 
 
 def has_shipped() -> bool:
@@ -87,7 +93,7 @@ def has_shipped() -> bool:
 
 
 def beside(setting: Setting, plan: Plan, cached: dict[tuple, dict]) -> dict[str, Any]:
-    """What every picture shows beside the document's network: k-means, Lloyd, Bayes, the shipped network.
+    """What every picture shows beside the document's network: k-means, Lloyd, EM, Bayes, the shipped network.
 
     ``gain`` is the shipped network's ARI minus another's on the same data sets, with the paired standard error.
     """
@@ -99,10 +105,13 @@ def beside(setting: Setting, plan: Plan, cached: dict[tuple, dict]) -> dict[str,
     labels = {"kmeans": kmeans_labels(data), "lloyd_spectral": spectral_labels(data)}
     record: dict[str, Any] = {name: summary(found, data) for name, found in labels.items()}
     record["bayes"] = summary(bayes.argmax(-1).numpy(), data, bayes)
+    em = refined_log_p(plain_em(), data)
+    labels["em"] = em.argmax(-1).numpy()
+    record["em"] = summary(labels["em"], data, em)
     variance = data.var_BK.mean(1)
     record["minimax_rate"] = round(float((-(setting.distance**2) / (8 * variance)).exp().mean()), 5)
     if has_shipped():
-        log_p = shipped_log_p(data)
+        log_p = refined_log_p(shipped(), data)
         found = log_p.argmax(-1).numpy()
         record["shipped"] = summary(found, data, log_p)
         truth = data.labels_BN.numpy()
@@ -157,7 +166,9 @@ def run_row(row: Row, plan: Plan, kept: "Kept", cached: dict[tuple, dict]) -> li
 
 
 def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and standard deviation over the seeds of the mean scores."""
+    """Mean and standard deviation over the seeds of the mean scores; nothing where no network was trained."""
+    if not runs:
+        return {}
     names = [name for name in runs[0] if not name.endswith("_se")]
     values = {name: np.array([run[name] for run in runs]) for name in names}
     means = {name: round(float(value.mean()), 5) for name, value in values.items()}
