@@ -1,0 +1,104 @@
+"""What goes wrong with machines changes nothing: real processes, really killed."""
+
+import os
+import signal
+import threading
+import time
+
+import dask
+import numpy as np
+import pytest
+
+import distributed
+from coterie.distributed.blocks import blocks_of
+from coterie.distributed.cluster import ClusterError
+from coterie.distributed.engine import fit
+from coterie.distributed.parts import Plan
+from tests.distributed.processes import Cluster, slow_array, slow_block
+
+K, BLOCKS = 8, 12
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # of connections that were cut, as they should be
+]
+
+
+def run(on_iteration=None):
+    start = slow_block(0)[:K]
+    rng = np.random.RandomState(0)
+    blocks = blocks_of(slow_array(BLOCKS))
+    return fit(blocks, Plan("lloyd"), K, start, rng, max_iter=6, tol=0.0, on_iteration=on_iteration).result
+
+
+def at_iteration(number, action, delay=0.03):
+    """An ``on_iteration`` that acts once, a moment after iteration ``number``: in the middle of the next."""
+
+    def watch(done):
+        if done.number == number:
+            threading.Timer(delay, action).start()
+
+    return watch
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    with dask.config.set(scheduler="synchronous"):
+        return run()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    running = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def connection(cluster):
+    workers = [cluster.start_worker("first"), cluster.start_worker("second")]
+    with distributed.Client(cluster.address, timeout=20, set_as_default=True) as client:
+        client.wait_for_workers(2, timeout=30)
+        yield client, workers
+
+
+def same(result, other):
+    np.testing.assert_array_equal(result.centers, other.centers)
+    assert result.inertia == other.inertia
+    assert result.n_iter == other.n_iter
+
+
+def test_a_worker_that_is_killed_one_that_joins_and_one_that_stalls(cluster, connection, undisturbed):
+    client, (first, second) = connection
+    same(run(at_iteration(2, first.kill)), undisturbed)
+    first.wait()
+
+    joined = []
+    same(run(at_iteration(1, lambda: joined.append(cluster.start_worker("third")))), undisturbed)
+    client.wait_for_workers(2, timeout=30)
+
+    same(run(at_iteration(2, lambda: os.kill(second.pid, signal.SIGSTOP))), undisturbed)
+    second.kill()
+    assert len(joined) == 1
+
+
+def test_a_scheduler_that_is_restarted(cluster, connection, undisturbed):
+    client, _ = connection
+    client.wait_for_workers(1, timeout=30)
+
+    def restart():
+        cluster.scheduler.kill()
+        cluster.scheduler.wait()
+        cluster.start_scheduler()
+        cluster.start_worker("fourth")
+
+    same(run(at_iteration(2, restart)), undisturbed)
+
+
+def test_a_scheduler_that_is_gone_is_an_error_and_not_a_hang(cluster, connection):
+    client, _ = connection
+    client.wait_for_workers(1, timeout=30)
+    client._timeout = 1  # of connecting again
+    began = time.monotonic()
+    with pytest.raises(ClusterError, match="does not answer"):
+        run(at_iteration(1, cluster.scheduler.kill))
+    assert time.monotonic() - began < 15
