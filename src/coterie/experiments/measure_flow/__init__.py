@@ -10,6 +10,7 @@ from coterie.experiments.measure_flow.figures import (
     figure9,
     figure10,
     figure11,
+    training_curve,
 )
 from coterie.experiments.measure_flow.tables import (
     orderings,
@@ -48,4 +49,5 @@ __all__ = [
     "table9",
     "table10",
     "table11",
+    "training_curve",
 ]

@@ -1,5 +1,6 @@
 """Figures 1, 2, 4 and 6 to 11 of document 003. Every function writes ``figureN.json`` and then the picture from it."""
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,18 @@ def figure11(output: Path, quick: bool = False) -> dict[str, Any]:
     """k-means of points and of tokens over the SNR."""
     names = ("kmeans", "layers_16", "layers_32", "layers_64", "no_flow")
     return _curves(11, {name: tables.rounded()[name] for name in names}, output, quick)
+
+
+def training_curve(output: Path, quick: bool = False, log: Path = Path("runs/flow-d2/log.csv")) -> dict[str, Any]:
+    """Loss of the main run over its CPU seconds."""
+    with open(log, newline="") as file:
+        rows = list(csv.DictReader(file))
+    record: dict[str, Any] = {
+        name: [float(row[name]) for row in rows] for name in ("step", "cpu_seconds", "loss", "log_error", "rate")
+    }
+    write(record, "training_curve", output, quick)
+    pictures.draw_training(record, output / "training_curve.png")
+    return record
 
 
 def _curves(number: int, columns: tables.Columns, output: Path, quick: bool) -> dict[str, Any]:

@@ -166,3 +166,15 @@ def draw_figure8(record: dict[str, Any], path: Path) -> None:
     for axis in (left, right):
         axis.grid(alpha=0.3)
     _save(figure, path)
+
+
+def draw_training(record: dict[str, Any], path: Path) -> None:
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axis = figure.subplots()
+    axis.plot(record["cpu_seconds"], record["loss"], color=COLOURS[0], lw=0.8, alpha=0.5)
+    width = max(1, len(record["loss"]) // 25)
+    smooth = np.convolve(record["loss"], np.ones(width) / width, mode="valid")
+    axis.plot(record["cpu_seconds"][width - 1 :], smooth, color=COLOURS[1])
+    axis.set(xlabel="CPU seconds", ylabel="SNR · squared W2", yscale="log", title="loss of the main run")
+    axis.grid(alpha=0.3)
+    _save(figure, path)
