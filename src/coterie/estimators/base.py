@@ -81,19 +81,24 @@ class CenterClusterer(
             rows, weight = rows[kept], weight[kept]
         random_state = check_random_state(self.random_state)
         n_init = self._n_runs()
-        best: Result | None = None
+        best, lowest = None, np.inf
         with watching(self, X, n_init, self.max_iter) as watch:
             for number in range(n_init):
                 with watch.run(number) as on_iteration:
                     result = self._run(rows, weight, random_state, on_iteration)
-                if best is None or result.inertia < best.inertia:
-                    best = result
+                criterion = self._criterion(result, rows, weight) if n_init > 1 else 0.0
+                if criterion < lowest:
+                    best, lowest = result, criterion
             assert best is not None
             self._keep(best, kept)
             if len(kept) < X.shape[0]:
                 self.labels_ = self._labels(self._on_domain(X))
             watch.close(vars(self))
         return self
+
+    def _criterion(self, result: Result, X, weight) -> float:
+        """What the best of several runs has least of."""
+        return result.inertia
 
     @abstractmethod
     def _run(self, X, weight, random_state, on_iteration) -> Result:

@@ -3,6 +3,7 @@
 from numbers import Integral, Real
 from typing import ClassVar
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from coterie.estimators.base import CenterClusterer
@@ -11,6 +12,8 @@ from coterie.kmeans import fused
 from coterie.kmeans.result import Result
 from coterie.kmeans.table import VARIANTS
 from coterie.kmeans.weights import Settings
+
+FAR = 0.1  # the share of points that neither the start nor the choice among runs takes into account
 
 
 class RobustKMeans(CenterClusterer):
@@ -30,7 +33,8 @@ class RobustKMeans(CenterClusterer):
     top : int, default=50
         Points that a centre looks at with "top-k".
     init, n_init, max_iter, tol, device, random_state, verbose
-        As for :class:`KMeans`; "k-means++" here leaves the farthest tenth of the points out of account.
+        As for :class:`KMeans`; "k-means++", and the choice of the best of several runs, leave the farthest tenth of the
+        points out of account.
 
     Attributes
     ----------
@@ -80,7 +84,15 @@ class RobustKMeans(CenterClusterer):
         self.verbose = verbose
 
     def _start_trim(self) -> float:
-        return 0.1
+        return FAR
+
+    def _criterion(self, result: Result, X, weight) -> float:
+        """The inertia without the farthest points, which would otherwise decide which run is best."""
+        _, cost = self._choose(X, result.centers)
+        weight = np.ones(len(cost)) if weight is None else weight
+        order = np.argsort(cost)
+        near = np.cumsum(weight[order]) <= (1.0 - FAR) * weight.sum()
+        return float(weight[order][near] @ cost[order][near])
 
     def _run(self, X, weight, random_state, on_iteration) -> Result:
         centers = self._start(X, weight, random_state)
