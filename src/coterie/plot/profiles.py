@@ -21,6 +21,7 @@ def profile(
     names: Sequence[Any] | None = None,
     *,
     max_columns: int = MAX_COLUMNS,
+    scale_bar: bool = True,
     title: str = "",
     theme: str = "light",
 ) -> go.Figure:
@@ -32,6 +33,7 @@ def profile(
     labels : array of shape (n,); outliers (-1) get a column of their own
     names : the columns' names, optional
     max_columns : of more columns, those in which the clusters differ most are shown
+    scale_bar : whether the colours are explained at the side
     title : str
     theme : {"light", "dark"}
 
@@ -67,9 +69,9 @@ def profile(
         zmid=0,
         xgap=2,
         ygap=2,
+        showscale=scale_bar,
         colorbar={
-            "orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "xanchor": "left", "len": 0.6,
-            "lenmode": "fraction", "thickness": 8, "tickvals": [-limit, 0, limit], "ypad": 26,
+            "thickness": 10, "len": 0.9, "tickvals": [-limit, 0, limit],
             "ticktext": [f"{limit:g} deviations below", "as all rows", f"{limit:g} above"],
         },
     )  # fmt: skip
@@ -77,8 +79,8 @@ def profile(
         [heat],
         theme,
         title={"text": words(title)},
-        height=100 + 28 * len(columns),
-        margin={"t": 80 if title else 50},
+        height=70 + 28 * len(columns),
+        margin={"t": 80 if title else 30},
         xaxis={"side": "top", "showgrid": False, "type": "category"},
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
     )

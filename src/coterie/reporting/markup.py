@@ -50,6 +50,11 @@ def table(heads: list[Any], rows: list[list[Any]], *, caption: str = "", text_co
     """A table whose first columns hold words and whose others hold numbers; it scrolls alone when it is too wide."""
     kinds = ["word" if i < text_columns else "number" for i in range(len(heads))]
     top = tag("tr", [tag("th", head, scope="col", class_=kind) for head, kind in zip(heads, kinds)])
-    body = [tag("tr", [tag("td", cell, class_=kind) for cell, kind in zip(row, kinds)]) for row in rows]
+    body = [tag("tr", [tag("td", cell, class_=_kind(cell, kind)) for cell, kind in zip(row, kinds)]) for row in rows]
     inner = tag("table", tag("caption", caption) if caption else None, tag("thead", top), tag("tbody", body))
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption or "table")
+
+
+def _kind(cell: Any, kind: str) -> str:
+    """A short word stays on its line; what is HTML already is short."""
+    return "word brief" if kind == "word" and (isinstance(cell, Html) or len(str(cell)) <= 24) else kind

@@ -145,9 +145,10 @@ def where(subject: Subject, view: Any, draw: Draw) -> Html:
 
 
 def differences(subject: Subject, found: list[Portrait], draw: Draw) -> Html:
-    figure = plot.profile(subject.values, subject.labels, subject.value_names)
+    figure = plot.profile(subject.values, subject.labels, subject.value_names, scale_bar=False)
     hidden = len(subject.value_names) - len(figure.data[0].y)
-    note = "A number is the mean of the column in the cluster; orange is above the mean of all rows, blue below."
+    note = "A number is the mean of the column in the cluster; orange is above the mean of all rows, blue below, "
+    note += f"in full colour at {figure.data[0].zmax:g} standard deviations of the column."
     if hidden > 0:
         note += f" The {len(figure.data[0].y)} columns that differ most are shown, {hidden} are not."
     heat = draw(figure, "Heat map of the mean of every column in every cluster", int(figure.layout.height))
