@@ -1,5 +1,6 @@
 """Clustering by one pass of a pretrained transformer that reads the data as its context."""
 
+from functools import cache
 from numbers import Integral
 from typing import ClassVar
 
@@ -112,7 +113,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         read = np.ascontiguousarray((context - self.mean_) @ self.components_.T)
         start = self._start(read, random)
         with torch.no_grad():
-            found, log_p_1NK = self._network().read(torch.from_numpy(read)[None], start)
+            found, log_p_1NK = _network(self.weights).read(torch.from_numpy(read)[None], start)
         self._remember(found)
         p = log_p_1NK[0].exp().numpy()
         self.weights_ = p.mean(axis=0)
@@ -120,12 +121,6 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         self.labels_ = self._log_posterior(X).argmax(axis=1).astype(np.int32)
         self._n_features_out = self.n_clusters
         return self
-
-    def _network(self):
-        from coterie import checkpoints
-
-        # float64: a row's answer must not depend on how many rows are asked together
-        return checkpoints.load(self.weights).double()
 
     def _start(self, read: np.ndarray, random):
         import torch
@@ -167,7 +162,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def _log_posterior(self, X) -> np.ndarray:
         import torch
 
-        network, context = self._network(), self._recall()
+        network, context = _network(self.weights), self._recall()
         parts = []
         with torch.no_grad():
             for first in range(0, len(X), ROWS_PER_BLOCK):
@@ -199,6 +194,14 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+@cache
+def _network(name: str):
+    from coterie import checkpoints
+
+    # float64: a row's answer must not depend on how many rows are asked together
+    return checkpoints.load(name).double()
 
 
 def _directions(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
