@@ -45,7 +45,7 @@ class Cluster:
         )
 
     def _start(self, module: str, *options: str, prefix: tuple[str, ...]) -> subprocess.Popen:
-        log = open(self.folder / f"{module}-{len(self.processes)}.log", "wb")
+        log = open(self.folder / f"{module}-{len(self.processes)}.log", "wb")  # noqa: SIM115
         command = [*prefix, sys.executable, "-m", module, *options]
         process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **SETTINGS}, cwd=self.folder)
         log.close()

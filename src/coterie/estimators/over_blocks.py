@@ -18,8 +18,8 @@ def fit(estimator, X, sample_weight=None):
     from coterie.distributed.blocks import blocks_of
     from coterie.distributed.cluster import Passes
 
-    plan = plan_of(estimator, X.shape[1])
-    blocks = blocks_of(X, sample_weight, spherical=plan.spherical)
+    blocks = blocks_of(X, sample_weight, spherical=estimator._spherical)
+    plan = plan_of(estimator, blocks.layout.n_features)
     _check_shape(estimator, X, blocks.layout, reset=True)
     n_init = estimator._n_runs()
     if n_init > 1 and saving.current() is not None:

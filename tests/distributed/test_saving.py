@@ -1,0 +1,75 @@
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from coterie import KMeans, SoftKMeans, distributed
+from coterie.distributed import parts
+from coterie.distributed.cluster import Passes
+from tests.distributed.test_exact import K, points
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+class Lost(Exception):
+    """Stands for whatever ends a process."""
+
+
+@pytest.fixture
+def interrupted(monkeypatch):
+    """Makes the fifth step of a fit fail."""
+    whole, steps = Passes.total, []
+
+    def total(self, function, state, **options):
+        if function is parts.step:
+            steps.append(function)
+            if len(steps) == 5:
+                raise Lost
+        return whole(self, function, state, **options)
+
+    monkeypatch.setattr(Passes, "total", total)
+    return steps
+
+
+@pytest.mark.parametrize(
+    "member", [KMeans(K, random_state=0, tol=0), SoftKMeans(K, mixing_weights=True, random_state=0)]
+)
+def test_a_fit_goes_on_where_it_stopped(member, tmp_path, interrupted):
+    X = da.from_array(points(seed=3), chunks=(400, 3))
+    path = tmp_path / "centres.safetensors"
+    with distributed.checkpoint(path), pytest.raises(Lost):
+        clone(member).fit(X)
+    interrupted.extend([None] * 5)  # no more failures
+    before = len(interrupted)
+    with distributed.checkpoint(path, resume=True):
+        resumed = clone(member).set_params(random_state=99).fit(X)  # the start is in the file
+    whole = clone(member).fit(X)
+    np.testing.assert_array_equal(resumed.cluster_centers_, whole.cluster_centers_)
+    assert resumed.n_iter_ == whole.n_iter_
+    assert resumed.inertia_ == whole.inertia_
+    own = len([one for one in interrupted[before:] if one is not None]) - (whole.n_iter_ + 1)
+    assert own == whole.n_iter_ + 1 - 4  # four iterations were not made again
+    with distributed.checkpoint(path, resume=True):
+        assert clone(member).fit(X).n_iter_ == whole.n_iter_  # a finished fit only looks at the data
+
+
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
+    X = da.from_array(points(), chunks=(400, 3))
+    path = tmp_path / "centres.safetensors"
+    with distributed.checkpoint(path):
+        KMeans(K, random_state=0).fit(X)
+    with distributed.checkpoint(path, resume=True):
+        with pytest.raises(ValueError, match="number of clusters is 6, here it is 3"):
+            KMeans(3, random_state=0).fit(X)
+        with pytest.raises(ValueError, match="mean of the columns"):
+            KMeans(K, random_state=0).fit(X + 1)
+        with pytest.raises(ValueError, match="n_init=1"):
+            KMeans(K, n_init=2).fit(X)
+    path.write_text("nothing")
+    with distributed.checkpoint(path, resume=True), pytest.raises(ValueError, match="not a checkpoint"):
+        KMeans(K).fit(X)
