@@ -8,8 +8,9 @@ import time
 import pytest
 import torch
 
+from coterie import checkpoints
 from coterie.data.mixtures import MixturePrior, sample_mixtures
-from coterie.flow.train import FlowRun, FlowTask, main
+from coterie.flow.train import FlowRun, FlowTask, main, ship
 from coterie.metrics import squared_w2
 
 CONFIG = {
@@ -92,6 +93,17 @@ def test_training_lowers_the_error_on_data_it_has_not_seen(tmp_path, config):
         estimate = trained(data.points_BND, data.snr_db_B)
     before = squared_w2(data.points_BND, data.centers_BKD, data.empirical_weights_BK).mean()
     assert squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK).mean() < 0.95 * before
+
+
+def test_a_trained_run_can_be_shipped(tmp_path, config):
+    trained = main(config, tmp_path / "run")
+    path = ship(config, tmp_path / "run", "tiny", {"n = 30": 1.0}, shelf=tmp_path)
+    card = json.loads(path.read_text())
+    assert card["training"]["steps"] == 40
+    assert card["scores"] == {"n = 30": 1.0}
+    loaded = checkpoints.load("tiny", tmp_path)
+    for name, weight in trained.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], weight)
 
 
 def test_unknown_parts_of_a_config_are_named():

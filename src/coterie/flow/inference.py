@@ -100,12 +100,12 @@ def path_atoms(
 ) -> SnrPath:
     """Atoms at every SNR of the path, each with its penalised likelihood (BIC); the SNR need not be known.
 
-    The network looks at no more than ``PATH_CONTEXT`` of the points, which should be in random order.
+    No more than ``PATH_CONTEXT`` of the points take part, evenly spaced.
     """
     snr_db_B = torch.tensor(snr_db, dtype=points_ND.dtype)
+    points_ND = points_ND[:: -(-len(points_ND) // PATH_CONTEXT)]
     points_BND = points_ND.expand(len(snr_db), -1, -1)
-    context_BND = points_BND[:, :: -(-len(points_ND) // PATH_CONTEXT)]
-    tokens_BND = flow_tokens(network, context_BND, snr_db_B, n_layers=n_layers)
+    tokens_BND = flow_tokens(network, points_BND, snr_db_B, n_layers=n_layers)
     atoms = token_atoms(points_BND, tokens_BND, snr_db_B, n_steps)
     var_B = noise_variance(points_BND, snr_db_B)
     candidates = []
