@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from coterie.cli import scale as scale_by_blocks
 from coterie.cli.base import Refused, app, make_folder, user_errors
 
 
@@ -15,7 +16,7 @@ def _option(panel: str | None, *names: str, **settings: Any) -> Any:
 
 
 LARGE = 100_000  # rows
-WRITTEN, TUNING = "What to write", "Fine tuning"
+WRITTEN, TUNING, BLOCKS = "What to write", "Fine tuning", "Parquet files that do not fit in memory"
 Table = Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .npy table, one row a point.")]
 K = Annotated[str, _option(None, "--clusters", "-k", metavar="K", help="A number, as in 5, or a range, as in 2..12.")]
 Algorithm = Annotated[str, _option(None, "--algorithm", "-a", metavar="NAME", help="One of the names above.")]
@@ -43,6 +44,14 @@ Starts = Annotated[
     _option(TUNING, metavar="N", min=1, help="Starts; the best is kept. Default: 10, or 1 for large tables."),
 ]
 MaxIter = Annotated[int, _option(TUNING, metavar="N", min=1, help="Most iterations of a start.")]
+Scheduler = Annotated[
+    str | None, _option(BLOCKS, metavar="ADDRESS", help="Run on this Dask cluster, as in tcp://10.0.0.1:8786.")
+]
+Workers = Annotated[int | None, _option(BLOCKS, metavar="N", min=1, help="Processes of a cluster on this machine.")]
+Checkpoint = Annotated[
+    Path | None, _option(BLOCKS, metavar="FILE", help="Keep the centres here after every iteration.")
+]
+Resume = Annotated[bool, _option(BLOCKS, "--resume", help="Go on from the centres in --checkpoint.")]
 Seed = Annotated[int, _option(TUNING, metavar="N", min=0, help="The same seed gives the same clusters.")]
 
 
@@ -66,6 +75,10 @@ def cluster(
     n_init: Starts = None,
     max_iter: MaxIter = 300,
     seed: Seed = 0,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    checkpoint: Checkpoint = None,
+    resume: Resume = False,
 ) -> None:
     """Find clusters in a table.
 
@@ -96,6 +109,7 @@ def cluster(
     coterie cluster wine.csv -k 3 --exclude cultivar --scale --plot wine.png
     coterie cluster shop.parquet -k 2..12 -c age,income --scale --save shop.model
     coterie cluster sensors.npy -k 5 --algorithm trimmed --trim 0.1 --json
+    coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
     from coterie.cli import console
     from coterie.data.tables import read_table
@@ -106,6 +120,23 @@ def cluster(
     wanted = _numbers(clusters)
     if columns is not None and exclude is not None:
         raise Refused("--columns and --exclude say the same thing in two ways: give one of them.")
+    if scale_by_blocks.wanted(file, scheduler, workers):
+        if len(wanted) > 1 or plot is not None or with_data:
+            raise Refused("Data in blocks take one number of clusters (-k 5), no --plot and no --with-data.")
+        settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
+        place = scale_by_blocks.Place(scheduler, workers, checkpoint, resume)
+        wish = scale_by_blocks.Wish(
+            str(file),
+            wanted[0],
+            algorithm,
+            settings,
+            scale_by_blocks.ColumnWish.of(columns, exclude, scale),
+            output,
+            save,
+            as_json,
+        )
+        scale_by_blocks.run(wish, place)
+        return
     with user_errors():
         _check_places(file, output, with_data, plot, save)
         check_algorithm(algorithm)

@@ -11,8 +11,8 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 from coterie.estimators.progress import watching
 
 
-def fit(estimator, X, sample_weight=None):
-    """Fit on a Dask array or dataframe. ``labels_`` is a lazy Dask array."""
+def fit(estimator, X, sample_weight=None, known=None):
+    """Fit on a Dask array or dataframe; ``labels_`` is a lazy Dask array. ``known``: a survey that was made before."""
     _require_dask()
     from coterie.distributed import engine, saving
     from coterie.distributed.blocks import blocks_of
@@ -24,7 +24,7 @@ def fit(estimator, X, sample_weight=None):
     n_init = estimator._n_runs()
     if n_init > 1 and saving.current() is not None:
         raise ValueError("A checkpoint holds one run: set n_init=1, or fit outside coterie.distributed.checkpoint.")
-    known = engine.look(Passes(blocks), estimator.n_clusters)
+    known = engine.look(Passes(blocks), estimator.n_clusters) if known is None else known
     rng = check_random_state(estimator.random_state)
     best = None
     with watching(estimator, X, n_init, estimator.max_iter) as watch:
@@ -80,6 +80,15 @@ def plan_of(estimator, n_features: int) -> Any:
 
 def predict(estimator, X):
     """Labels as a lazy Dask array with the blocks of X."""
+    if estimator._variant.name == "lloyd" and not estimator._spherical and estimator._device().type == "cpu":
+        _require_dask()
+        check_is_fitted(estimator)
+        from coterie.distributed.blocks import blocks_of
+        from coterie.distributed.nearest import labels
+
+        layout = blocks_of(X).layout
+        _check_shape(estimator, X, layout, reset=False)
+        return labels(X, layout, estimator.cluster_centers_)
     return _per_row(estimator, X, "predict", None, np.dtype(np.int32))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
+from coterie.distributed import is_dask
 from coterie.files import check_writable, replacing
 
 FORMAT = 1
@@ -88,7 +89,7 @@ def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -
             packed[name] = value
         elif isinstance(value, np.random.RandomState) or callable(value):
             packed[name] = None  # needed to fit again, not to predict
-        elif name == "trajectory_":
+        elif name == "trajectory_" or is_dask(value):  # lazy labels: predict gives them again
             continue
         else:
             raise TypeError(

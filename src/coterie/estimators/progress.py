@@ -1,7 +1,10 @@
 """How a fit tells of itself: a progress bar on standard error, and scikit-learn's callbacks where there are any."""
 
+import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -94,11 +97,40 @@ class _Listener:
         return share
 
 
+class _Lines:
+    """Stands in for a bar where there is no terminal: one line an iteration, with the time left at most."""
+
+    def __init__(self):
+        self.tasks: list[Any] = []
+
+    def add_task(self, title: str, total: int, **fields: str) -> int:
+        self.tasks.append(SimpleNamespace(title=title, total=total, completed=0, began=None))
+        return len(self.tasks) - 1
+
+    def update(self, task: int, completed: int, total: int | None = None, **fields: str) -> None:
+        one = self.tasks[task]
+        if total is not None:
+            return
+        told = [text for text in fields.values() if text]
+        if one.began is None:  # what came before the first iteration says nothing about the others
+            one.began, one.first = time.monotonic(), completed
+        else:
+            left = (time.monotonic() - one.began) / (completed - one.first) * (one.total - completed)
+            told.append(f"at most {left:,.0f} s left")
+        one.completed = completed
+        print(f"{one.title}: iteration {completed} of {one.total}, {', '.join(told)}", file=sys.stderr, flush=True)
+
+
 @contextmanager
 def watching(estimator, X, n_runs: int, max_iter: int) -> Iterator[Watch]:
-    """A ``Watch`` over a fit, with a bar on standard error if the estimator is verbose."""
-    if not getattr(estimator, "verbose", 0):
+    """A ``Watch`` over a fit; on standard error a bar if the estimator is verbose, or a line an iteration if it is very
+    verbose (2), for log files."""
+    verbose = getattr(estimator, "verbose", 0)
+    if not verbose:
         yield Watch(estimator, X, n_runs, max_iter)
+        return
+    if verbose > 1:
+        yield Watch(estimator, X, n_runs, max_iter, _Lines())
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

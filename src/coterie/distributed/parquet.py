@@ -1,0 +1,227 @@
+"""Parquet files as blocks: one Dask array over the row groups of many files, and labels as parts beside them."""
+
+import glob
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.data.tables import TableError
+from coterie.files import OutputError, check_writable, replacing
+
+BLOCK_BYTES = 64 * 2**20  # of a block in memory; a row group is never cut
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Row groups of one file that make one block."""
+
+    path: str
+    groups: tuple[int, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """Number columns of Parquet files, cut into blocks. Only footers have been read."""
+
+    names: tuple[str, ...]
+    dtype: str
+    stretches: tuple[Stretch, ...]
+
+    @property
+    def n_rows(self) -> int:
+        return sum(one.rows for one in self.stretches)
+
+    @property
+    def n_bytes(self) -> int:
+        return self.n_rows * len(self.names) * np.dtype(self.dtype).itemsize
+
+    def array(self) -> Any:
+        """A Dask array whose blocks are read where and when they are wanted."""
+        import dask.array as da
+        from dask.base import tokenize
+
+        name = f"coterie-parquet-{tokenize(self)}"
+        graph = {(name, b, 0): (read, one, self.names, self.dtype) for b, one in enumerate(self.stretches)}
+        chunks = (tuple(one.rows for one in self.stretches), (len(self.names),))
+        return da.Array(graph, name, chunks, dtype=self.dtype)
+
+
+def find(pattern: str | os.PathLike) -> list[Path]:
+    """The files that a pattern means: a file, a folder of .parquet files, or a glob; in order of their names."""
+    path = Path(pattern)
+    if path.is_dir():
+        files = sorted(path.glob("*.parquet"))
+    else:
+        files = [path] if path.is_file() else [Path(one) for one in sorted(glob.glob(str(pattern), recursive=True))]
+    if not files:
+        raise TableError(
+            f"No file is called {pattern}: give a .parquet file, a folder of them, or 'a/pattern*.parquet'."
+        )
+    other = [one for one in files if one.suffix.lower() not in (".parquet", ".pq")]
+    if other:
+        raise TableError(f"{other[0]} is not a Parquet file: only Parquet is read in blocks.")
+    return files
+
+
+def open_files(
+    files: Sequence[Path],
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    block_bytes: int = BLOCK_BYTES,
+) -> ParquetRows:
+    """Read the footers, check that all files have the same columns, and cut them into blocks."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    first, stretches = None, []
+    names: list[str] = []
+    width = 8
+    for path in files:
+        try:
+            footer = pq.ParquetFile(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise TableError(f"{path} cannot be read as Parquet: {error}") from error
+        with footer as file:
+            schema = file.schema_arrow
+            if first is None:
+                first = schema
+                names = _number_columns(schema, path, columns, exclude)
+                single = all(pa.types.is_float32(schema.field(name).type) for name in names)
+                width = len(names) * (4 if single else 8)
+            _require_same(first, schema, names, files[0], path)
+            stretches += _cut(str(path.absolute()), file.metadata, max(1, block_bytes // width))
+    if not stretches:
+        raise TableError("The files have columns but no rows: there is nothing to cluster.")
+    return ParquetRows(tuple(names), "float32" if width == 4 * len(names) else "float64", tuple(stretches))
+
+
+def _number_columns(schema, path: Path, columns, exclude) -> list[str]:
+    import pyarrow as pa
+
+    for name in [*(columns or []), *exclude]:
+        if name not in schema.names:
+            raise TableError(f"{path.name} has no column {name!r}; it has {', '.join(schema.names)}.")
+    names = list(columns) if columns else [name for name in schema.names if name not in exclude]
+    if not names:
+        raise TableError("No column is left to cluster by.")
+    kinds = (pa.types.is_float32, pa.types.is_float64, pa.types.is_integer, pa.types.is_boolean)
+    wrong = [name for name in names if not any(is_kind(schema.field(name).type) for is_kind in kinds)]
+    if wrong:
+        listed = ", ".join(map(repr, wrong))
+        raise TableError(f"{path.name} has columns that are not numbers: {listed}. Leave them out with --exclude.")
+    return names
+
+
+def _require_same(first, schema, names: Sequence[str], first_path: Path, path: Path) -> None:
+    for name in names:
+        if name not in schema.names:
+            raise TableError(f"{path} has no column {name!r}, but {first_path} has: all files need the same columns.")
+        if schema.field(name).type != first.field(name).type:
+            raise TableError(
+                f"The column {name!r} is {schema.field(name).type} in {path}, but {first.field(name).type} in "
+                f"{first_path}: all files need the same types."
+            )
+    extra = [name for name in schema.names if name not in first.names]
+    if extra:
+        raise TableError(
+            f"{path} has a column {extra[0]!r} that {first_path} has not: all files need the same columns."
+        )
+
+
+def _cut(path: str, metadata, most_rows: int) -> list[Stretch]:
+    stretches: list[Stretch] = []
+    groups: list[int] = []
+    rows = 0
+    for number in range(metadata.num_row_groups):
+        size = metadata.row_group(number).num_rows
+        if groups and rows + size > most_rows:
+            stretches.append(Stretch(path, tuple(groups), rows))
+            groups, rows = [], 0
+        if size:
+            groups.append(number)
+            rows += size
+    return [*stretches, Stretch(path, tuple(groups), rows)] if rows else stretches
+
+
+def read(stretch: Stretch, names: Sequence[str], dtype: str) -> np.ndarray:
+    """The rows of a block, (n, d), C-contiguous. Missing values become NaN."""
+    import pyarrow.parquet as pq
+
+    rows = np.empty((stretch.rows, len(names)), dtype)
+    at = 0
+    with pq.ParquetFile(stretch.path) as file:
+        for group in stretch.groups:  # one at a time: a group in Arrow's form and its copy, never two of them
+            table = file.read_row_group(group, columns=list(names), use_threads=False)
+            _interleave([table.column(name) for name in names], rows[at : at + table.num_rows])
+            at += table.num_rows
+    return rows
+
+
+def _interleave(columns, rows: np.ndarray) -> None:
+    """Columns into rows, in pieces that stay in the cache."""
+    arrays = [column.to_numpy() for column in columns]
+    for first in range(0, len(rows), 4_096):
+        piece = rows[first : first + 4_096]
+        for j, array in enumerate(arrays):
+            piece[:, j] = array[first : first + 4_096]
+
+
+# --- labels -----------------------------------------------------------------------------------------------
+
+
+def labels_folder(pattern: str | os.PathLike, files: Sequence[Path]) -> Path:
+    """Where labels go by default: beside the input, never where its pattern would find them."""
+    folder = files[0].absolute().parent
+    one = Path(pattern)
+    return folder / f"{one.stem}-clusters" if one.is_file() else folder.with_name(f"{folder.name}-clusters")
+
+
+class LabelParts:
+    """A folder of Parquet files with the one column ``cluster``, in the order of the input's rows.
+
+    Parts are written by workers into a hidden folder beside it, each whole or not at all; when all are there the folder
+    gets its name. Workers on other machines need the same file system.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        if folder.exists():
+            raise OutputError(f"{folder} exists already: remove it, or name another folder with --output.")
+        check_writable(folder)
+        self.hidden = folder.with_name(f".{folder.name}-{os.getpid()}")
+
+    def write(self, rows: ParquetRows, X: Any, predict: Callable[[Any], Any]) -> np.ndarray:
+        """Write ``predict(X)``, block by block; returns how many rows each label has, from -1 on."""
+        import dask
+
+        self.hidden.mkdir()
+        try:
+            labels = predict(X).to_delayed().ravel()
+            names = [f"{b:06d}-{Path(one.path).stem}.parquet" for b, one in enumerate(rows.stretches)]
+            parts = [dask.delayed(write_part)(one, str(self.hidden / name)) for one, name in zip(labels, names)]
+            counts = dask.compute(*parts)
+            for left in self.hidden.glob(".*"):  # by workers that died while they wrote
+                left.unlink()
+            os.replace(self.hidden, self.folder)
+        finally:
+            shutil.rmtree(self.hidden, ignore_errors=True)
+        total = np.zeros(max(map(len, counts)), np.int64)
+        for one in counts:
+            total[: len(one)] += one
+        return total
+
+
+def write_part(labels: np.ndarray, path: str) -> np.ndarray:
+    """Write one part; returns the number of rows of each label, from -1 on."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with replacing(path) as temporary:
+        pq.write_table(pa.table({"cluster": pa.array(labels, pa.int32())}), temporary)
+    return np.bincount(labels + 1)

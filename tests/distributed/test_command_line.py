@@ -1,0 +1,141 @@
+"""``coterie cluster`` on Parquet files in blocks."""
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import coterie
+from coterie.cli import scale
+from coterie.distributed import parquet
+from tests.test_cli import call, refuse, succeed
+
+K = 4
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """Three files, one of them empty, each with a column of text that nobody wants."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    rng = np.random.default_rng(0)
+    middles = 6 * rng.normal(size=(K, 3))
+    for number, n in enumerate([700, 0, 500]):
+        rows = middles[rng.integers(0, K, n)] + rng.normal(size=(n, 3))
+        frame = pd.DataFrame(rows * [1, 10, 100], columns=["a", "b", "c"]).astype({"a": "float32"})
+        frame["name"] = pd.Series(["x"] * n, dtype="string")
+        frame.to_parquet(tmp_path / "data" / f"part{number}.parquet", row_group_size=300)
+    return tmp_path
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """No cluster: Dask in this thread."""
+    from contextlib import contextmanager
+
+    import dask
+
+    @contextmanager
+    def connected(scheduler, workers):
+        with dask.config.set(scheduler="synchronous"):
+            yield
+
+    monkeypatch.setattr(scale, "connected", connected)
+    monkeypatch.setattr(parquet, "BLOCK_BYTES", 1)
+
+
+def frame_of(data):
+    return pd.concat([pd.read_parquet(data / "data" / f"part{number}.parquet") for number in range(3)])
+
+
+def test_labels_are_written_in_parts_beside_the_input(data, here):
+    result = succeed("cluster data/*.parquet -k 4 -x name --scale --json --save m.model --checkpoint c.st")
+    document = json.loads(result.stdout)
+    assert document["rows"] == 1200
+    assert document["files"]["labels"] == str(data / "data-clusters")
+    assert sorted(path.name for path in data.iterdir()) == ["c.st", "data", "data-clusters", "m.model"]
+    labels = pd.read_parquet(data / "data-clusters")["cluster"].to_numpy()
+    frame = frame_of(data)
+    assert len(labels) == len(frame)
+    sizes = [cluster["rows"] for cluster in document["clusters"]]
+    np.testing.assert_array_equal(np.bincount(labels, minlength=K), sizes)
+    from coterie.tabular import TableModel
+
+    np.testing.assert_array_equal(TableModel.load("m.model").predict(frame), labels)
+    for name in "abc":
+        np.testing.assert_allclose(
+            [cluster["center"][name] for cluster in document["clusters"]],
+            [frame[name].to_numpy("float64")[labels == label].mean() for label in range(K)],
+            rtol=1e-4,
+        )
+
+
+def test_progress_is_a_line_an_iteration_where_there_is_no_terminal(data, here):
+    result = succeed("cluster data -k 4 -x name --output labels --max-iter 3")
+    lines = result.stderr.splitlines()
+    assert "iteration 1 of 3, objective" in lines[0]
+    assert "moved" in lines[1]
+    assert "left" in lines[1]
+    assert (data / "labels").is_dir()
+
+
+def test_a_run_that_was_stopped_goes_on(data, here):
+    whole = json.loads(succeed("cluster data -k 4 -x name --json -o whole").stdout)
+    succeed("cluster data -k 4 -x name --json -o part --max-iter 1 --checkpoint c.st")
+    again = json.loads(succeed("cluster data -k 4 -x name --json -o rest --checkpoint c.st --resume --seed 7").stdout)
+    assert again["inertia"] == whole["inertia"]
+    assert again["iterations"] == whole["iterations"]
+
+
+def test_what_is_wrong_is_one_line(data, here):
+    assert "not numbers: 'name'" in refuse("cluster data/*.parquet -k 4")
+    assert "one number of clusters" in refuse("cluster data/*.parquet")
+    assert "No file is called" in refuse("cluster none/*.parquet -k 4")
+    assert "memory" in refuse("cluster data -k 4 -x name -a medoids")
+    assert "no column 'z'" in refuse("cluster data -k 4 -c z")
+    (data / "data-clusters").mkdir()
+    assert "exists already" in refuse("cluster data -k 4 -x name")
+    frame = frame_of(data)
+    frame.assign(d=1.0).to_parquet("data/part3.parquet")
+    assert "has a column 'd'" in refuse("cluster data -k 4 -x name -o labels")
+    frame.assign(a=frame["a"].astype("float64")).to_parquet("data/part3.parquet")
+    assert "'a' is double in" in refuse("cluster data -k 4 -x name -o labels")
+    frame["a"] = np.float32(np.nan)
+    frame.to_parquet("data/part3.parquet")
+    assert "contains NaN" in refuse("cluster data -k 4 -x name -o labels")
+
+
+def test_a_scheduler_that_does_not_answer(data, monkeypatch):
+    monkeypatch.setattr(scale, "CONNECT_SECONDS", 1)
+    began = time.monotonic()
+    assert "did not answer within 1 s" in refuse("cluster data -k 4 -x name --scheduler tcp://127.0.0.1:9")
+    assert time.monotonic() - began < 8
+
+
+def test_data_larger_than_memory_are_noticed_by_their_footer(data, monkeypatch):
+    file = data / "data" / "part0.parquet"
+    assert not scale.wanted(file, None, None)
+    monkeypatch.setattr(scale, "_memory", lambda: 1000)
+    assert scale.wanted(file, None, None)
+
+
+@pytest.mark.slow
+def test_a_cluster_of_its_own(data):
+    command = [sys.executable, "-c", "from coterie.cli import main; main()", "cluster", "data/*.parquet", "-k", "4"]
+    done = subprocess.run([*command, "-x", "name", "--workers", "2"], capture_output=True, text=True, cwd=data)
+    assert done.returncode == 0, done.stderr
+    assert "4 clusters by kmeans" in done.stdout
+    labels = pd.read_parquet(data / "data-clusters")["cluster"].to_numpy()
+    frame = frame_of(data)[["a", "b", "c"]]
+    found = coterie.KMeans(K, random_state=0).fit(frame)
+    assert len(labels) == len(frame)
+    assert len(np.unique(labels)) == len(np.unique(found.labels_)) == K
+
+
+def test_the_usual_path_stays_as_it_was(data):
+    assert call("cluster data/part0.parquet -k 4 -x name --json").exit_code == 0
