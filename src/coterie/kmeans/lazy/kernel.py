@@ -65,8 +65,8 @@ class Block(NamedTuple):
 
     values: np.ndarray  # (size, d) shifted rows
     row: np.ndarray  # (size,) where they stand in X
-    sq_norm: np.ndarray  # (size,)
     slack: np.ndarray  # (size,) rounding error of a score
+    below: np.ndarray  # (size,) added to twice a score, a lower bound on the squared distance
     own: np.ndarray  # (size,) distance to the own centre
     best: np.ndarray  # (size,) smallest score so far
     second: np.ndarray  # (size,) smallest of the other tiles
@@ -183,8 +183,9 @@ def _gather(X, n_active, rows, centers, block):
     group_moved_up = centers.group_moved_up
     values = block.values
     row_of = block.row
-    sq_norm_of = block.sq_norm
     slack_of = block.slack
+    below_of = block.below
+    error = centers.error
     own_of = block.own
     best_of = block.best
     second_of = block.second
@@ -200,17 +201,18 @@ def _gather(X, n_active, rows, centers, block):
         row = row_of[p]
         label = labels[row]
         own = own_of[p]
-        most = own * growth + centers.error
+        most = own * growth + error
         for g in range(n_groups):
             bound = lower[row, g] - group_moved_up[g]
             if label >= 0:
                 bound = max(bound, between[label, g])
             lists[g * stride + length[g]] = p
             length[g] += not bound >= most
-        sq_norm = np.float64(_shift_row(X, row, mean, values, p))
-        sq_norm_of[p] = sq_norm
+        sq_norm = _shift_row(X, row, mean, values, p)
         farthest = math.sqrt(sq_norm) + reach
-        slack_of[p] = (relative * farthest + centers.error) * farthest
+        slack = (relative * farthest + error) * farthest
+        slack_of[p] = slack
+        below_of[p] = sq_norm * (1 - relative) - 2 * slack
         best_of[p] = np.inf
         if label >= 0:
             g = group_of[label]
@@ -231,8 +233,7 @@ def _score(X, rows, centers, block, out, minima, changes):
     group_moved_down = centers.group_moved_down
     values = block.values
     row_of = block.row
-    sq_norm_of = block.sq_norm
-    slack_of = block.slack
+    below_of = block.below
     best_of = block.best
     second_of = block.second
     tile_of = block.tile
@@ -242,7 +243,8 @@ def _score(X, rows, centers, block, out, minima, changes):
     work = changes.work
     size = len(row_of)
     stride = size + ROWS
-    relative = _rounding(X)
+    zero = out[0, 0] * 0
+    shrink = np.float32(1 - GROWTH)
     for g in range(len(length)):
         count = length[g]
         if count == 0:
@@ -269,8 +271,8 @@ def _score(X, rows, centers, block, out, minima, changes):
                     second_of[p] = min(second_of[p], max(best, score))
                     best_of[p] = min(best, score)
                     tile_of[p] = t if better else tile_of[p]
-                    sq = 2 * (np.float64(score) - slack_of[p]) + sq_norm_of[p] * (1 - relative)
-                    bound = np.float32(math.sqrt(max(sq, 0.0)) * (1 - GROWTH) + moved)
+                    sq = max(score + score + below_of[p], zero)
+                    bound = np.float32(math.sqrt(sq)) * shrink + moved
                     row = row_of[p]
                     if t > begin:
                         bound = min(bound, lower[row, g])
@@ -310,14 +312,15 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
     moved_down = centers.moved_down
     group_moved_down = centers.group_moved_down
     row_of = block.row
-    sq_norm_of = block.sq_norm
     slack_of = block.slack
+    below_of = block.below
+    error = centers.error
     own_of = block.own
     best_of = block.best
     second_of = block.second
     tile_of = block.tile
     scores_of = block.scores
-    length = block.length
+    one_tile = group_begin[-1] == len(block.length)  # a group is a tile
     sums = changes.sums
     counts = changes.counts
     members = changes.members
@@ -340,16 +343,14 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
             continue
         else:
             new = tile_index[tile_of[p], lane]
-            if group_begin[-1] == len(length):  # a group is a tile: the others in it are beside
+            if one_tile:
                 second = beside
-            sq = 2 * (np.float64(best_of[p]) + slack) + sq_norm_of[p] * (1 + relative)
-            distance = math.sqrt(max(sq, 0.0))
-            sq = 2 * (np.float64(second) - slack) + sq_norm_of[p] * (1 - relative)
-            second_distance = math.sqrt(max(sq, 0.0))
+            distance = math.sqrt(max(2 * np.float64(best_of[p]) + below_of[p] + 6 * slack, 0.0))
+            second_distance = math.sqrt(max(2 * np.float64(second) + below_of[p], 0.0))
         group = group_of[new]
         if new != old and old >= 0:
             left = group_of[old]
-            bound = np.float32(max(own_of[p] * (1 - relative) - centers.error, 0.0) * (1 - GROWTH))
+            bound = np.float32(max(own_of[p] * (1 - relative) - error, 0.0) * (1 - GROWTH))
             lower[row, left] = min(lower[row, left], bound + group_moved_down[left])
         lower[row, group] = second_distance * (1 - GROWTH) + group_moved_down[group]
         if new != old:
@@ -376,8 +377,8 @@ def assign(X, weights, start, stop, rows, centers, changes):
     block = Block(
         np.empty((size, n_features), X.dtype),
         np.empty(size + 1, np.int64)[:size],
-        np.empty(size, np.float64),
-        np.empty(size, np.float64),
+        np.empty(size, X.dtype),
+        np.empty(size, X.dtype),
         np.empty(size + 1, np.float64)[:size],
         np.empty(size, X.dtype),
         np.empty(size, X.dtype),
