@@ -107,7 +107,7 @@ def _number_columns(schema, path: Path, columns, exclude) -> list[str]:
     for name in [*(columns or []), *exclude]:
         if name not in schema.names:
             raise TableError(f"{path.name} has no column {name!r}; it has {', '.join(schema.names)}.")
-    names = list(columns) if columns else [name for name in schema.names if name not in exclude]
+    names = list(columns) if columns else [name for name in _own_columns(schema) if name not in exclude]
     if not names:
         raise TableError("No column is left to cluster by.")
     kinds = (pa.types.is_float32, pa.types.is_float64, pa.types.is_integer, pa.types.is_boolean)
@@ -116,6 +116,11 @@ def _number_columns(schema, path: Path, columns, exclude) -> list[str]:
         listed = ", ".join(map(repr, wrong))
         raise TableError(f"{path.name} has columns that are not numbers: {listed}. Leave them out with --exclude.")
     return names
+
+
+def _own_columns(schema) -> list[str]:
+    """Without the columns in which pandas keeps an index."""
+    return [name for name in schema.names if not name.startswith("__index_level_")]
 
 
 def _require_same(first, schema, names: Sequence[str], first_path: Path, path: Path) -> None:
@@ -127,7 +132,7 @@ def _require_same(first, schema, names: Sequence[str], first_path: Path, path: P
                 f"The column {name!r} is {schema.field(name).type} in {path}, but {first.field(name).type} in "
                 f"{first_path}: all files need the same types."
             )
-    extra = [name for name in schema.names if name not in first.names]
+    extra = [name for name in _own_columns(schema) if name not in first.names]
     if extra:
         raise TableError(
             f"{path} has a column {extra[0]!r} that {first_path} has not: all files need the same columns."
