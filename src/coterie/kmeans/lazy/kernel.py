@@ -20,6 +20,7 @@ from coterie.kmeans.lazy.lanes import ROWS, STRETCH, copy_lanes, first_and_secon
 from coterie.threads import kernel
 
 LOOSE = {"reassoc", "contract", "nsz", "nnan"}  # sums in any order; infinities keep their meaning
+STRIP = 64  # rows screened at a time where there is one group
 GROWTH = 5e-7  # a few roundings of a single-precision bound, relative
 
 
@@ -74,6 +75,7 @@ class Block(NamedTuple):
     scores: np.ndarray  # (size + 1, lanes) scores of that tile; the last row takes what is not wanted
     lists: np.ndarray  # (groups * (size + ROWS),) places in the block that look at each group
     length: np.ndarray  # (groups,)
+    flags: np.ndarray  # (STRIP,) bytes
 
 
 @kernel(fastmath=LOOSE, forceinline=True)
@@ -131,6 +133,15 @@ def _rounding(X):
     return n_terms * (5.97e-8 if X.itemsize == 4 else 1.12e-16)
 
 
+@kernel(fastmath=LOOSE, forceinline=True)
+def _flag_strip(labels, upper, lower, start, stop, group_moved, between, moved_up, flags):
+    """Flag the rows of a strip whose one bound no longer holds."""
+    for i in range(start, stop):
+        label = labels[i]
+        bound = max(lower[i, 0] - group_moved, between[label, 0])
+        flags[i - start] = bound < upper[i] + moved_up[label]
+
+
 @kernel()
 def _screen(X, start, stop, rows, centers, block):
     """Fill the block with the rows whose label may change; return how many, and the first row not looked at."""
@@ -145,22 +156,33 @@ def _screen(X, start, stop, rows, centers, block):
     group_moved_up = centers.group_moved_up
     row_of = block.row
     own_of = block.own
+    flags = block.flags
+    words = flags.view(np.uint64)
     size = len(row_of)
     n_found = 0
     i = start
-    while i < stop and n_found < size:  # on what is stored
+    plain = lower.shape[1] > 1 or size < 2 * STRIP or labels[start] < 0
+    while i < stop and n_found < size and plain:  # on what is stored
         label = labels[i]
         least = _least_bound(lower, i, group_moved_up, between, max(label, 0))
         row_of[n_found] = i
-        own_of[n_found] = least
         n_found += label < 0 or not least >= upper[i] + moved_up[label]
         i += 1
+    while i < stop and n_found + STRIP <= size and not plain:  # the same for one group, many rows at once
+        end = min(stop, i + STRIP)
+        _flag_strip(labels, upper, lower, i, end, group_moved_up[0], between, moved_up, flags)
+        for word in range(STRIP // 8):
+            if words[word] != 0:
+                for q in range(8 * word, min(8 * word + 8, end - i)):
+                    row_of[n_found] = i + q
+                    n_found += flags[q]
+        i = end
     n_active = 0
     growth = (1 + _rounding(X)) * (1 + GROWTH)
     for q in range(n_found):  # on the distance as it is now
         row = row_of[q]
         label = labels[row]
-        least = own_of[q]
+        least = _least_bound(lower, row, group_moved_up, between, max(label, 0))
         distance = np.inf
         if label >= 0:
             distance = math.sqrt(np.float64(sq_distance(X, row, near, label)))
@@ -386,6 +408,7 @@ def assign(X, weights, start, stop, rows, centers, changes):
         np.empty((size + 1, lanes), X.dtype),
         np.empty(n_groups * (size + ROWS), np.int64),
         np.empty(n_groups, np.int64),
+        np.zeros(STRIP, np.uint8),
     )
     out = np.empty((ROWS, lanes), X.dtype)
     minima = np.empty(ROWS, X.dtype)
