@@ -52,12 +52,14 @@ def run(quick: bool = False, output: Path = Path("results/learned-lloyd")) -> di
 
 
 def _batch(kind: str, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Images are drawn as the other kinds are: 3 to 20 clusters, 20 to 40 rows for each."""
     if kind != "mnist-pca":
         return Instances().draw(BATCH, generator, kind)
-    table = _mnist_pca()
-    index = torch.randint(len(table), (BATCH, 600), generator=generator)
-    x_BND = table[index]
-    return x_BND, random_rows(x_BND, 10, generator)
+    table, sizes = _mnist_pca(), Instances()
+    k = int(torch.randint(sizes.clusters[0], sizes.clusters[1] + 1, (), generator=generator))
+    n = k * int(torch.randint(sizes.points_per_cluster[0], sizes.points_per_cluster[1] + 1, (), generator=generator))
+    x_BND = table[torch.randint(len(table), (BATCH, n), generator=generator)]
+    return x_BND, random_rows(x_BND, k, generator)
 
 
 _TABLES: dict[str, Tensor] = {}

@@ -1,4 +1,4 @@
-"""Can Lloyd be learned from random weights? One try: the skeleton with all its matrices random, trained on the objective.
+"""Can Lloyd be learned from random weights? One try: the skeleton with random matrices, trained on the objective.
 
 Command: ``python -m coterie.experiments.learned_lloyd [FOLDER]``. The constructed network shows that the weights exist;
 this asks whether gradient descent finds them. Same tokens, sockets and residuals as the soft row of Table 1 in its

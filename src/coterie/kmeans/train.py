@@ -16,13 +16,18 @@ from coterie.training import STATE_FILE, Progress, TrainingConfig, load_average,
 
 @dataclass(frozen=True)
 class Instances:
-    """Which problems are drawn: blobs (with the wrong number of clusters, half of the time) and uniform cubes."""
+    """Which problems are drawn.
+
+    "blobs" have the wrong number of clusters half of the time; "uniform" is a cube; "decaying" is a few overlapping
+    Gaussians in many dimensions whose spread falls off by a power, as the principal components of images do.
+    """
 
     clusters: tuple[int, int] = (3, 20)
     dims: tuple[int, int] = (2, 16)
     points_per_cluster: tuple[int, int] = (20, 40)
     separation: tuple[float, float] = (0.8, 5.0)  # spread of the blobs' centres over that of their points
-    kinds: tuple[str, ...] = ("blobs", "uniform")
+    decaying_dims: tuple[int, int] = (16, 64)
+    kinds: tuple[str, ...] = ("blobs", "uniform", "decaying", "decaying")
 
     def draw(self, batch: int, generator: torch.Generator, kind: str | None = None) -> tuple[Tensor, Tensor]:
         """Points (B, N, D) and K random rows of each data set to start from, (B, K, D)."""
@@ -31,18 +36,20 @@ class Instances:
             return int(torch.randint(low, high + 1, (1,), generator=generator))
 
         kind = kind or self.kinds[between(0, len(self.kinds) - 1)]
-        k, d = between(*self.clusters), between(*self.dims)
+        k, d = between(*self.clusters), between(*(self.decaying_dims if kind == "decaying" else self.dims))
         n = k * between(*self.points_per_cluster)
         if kind == "uniform":
             x_BND = torch.rand(batch, n, d, generator=generator)
-        else:
-            true_k = k if between(0, 1) else between(2, 30)
-            low, high = self.separation
-            spread = low * (high / low) ** torch.rand((), generator=generator)
-            centers_BKD = spread * torch.randn(batch, true_k, d, generator=generator)
-            labels_BN = torch.randint(0, true_k, (batch, n), generator=generator)
-            x_BND = centers_BKD.gather(1, labels_BN.unsqueeze(-1).expand(-1, -1, d))
-            x_BND = x_BND + torch.randn(batch, n, d, generator=generator)
+            return x_BND, random_rows(x_BND, k, generator)
+        true_k = k if between(0, 1) else between(2, 30)
+        low, high = (0.2, 1.0) if kind == "decaying" else self.separation
+        spread = low * (high / low) ** torch.rand((), generator=generator)
+        centers_BKD = spread * torch.randn(batch, true_k, d, generator=generator)
+        labels_BN = torch.randint(0, true_k, (batch, n), generator=generator)
+        x_BND = centers_BKD.gather(1, labels_BN.unsqueeze(-1).expand(-1, -1, d))
+        x_BND = x_BND + torch.randn(batch, n, d, generator=generator)
+        if kind == "decaying":
+            x_BND = x_BND * torch.arange(1.0, d + 1) ** -(0.2 + 0.8 * torch.rand((), generator=generator))
         return x_BND, random_rows(x_BND, k, generator)
 
 
@@ -113,7 +120,9 @@ def ship(config: Path, directory: Path, scores: dict[str, Any], shelf: Path = ch
         "kind": "learned-lloyd",
         "about": f"Learned Lloyd: {run.model.n_layers} layers with an inverse temperature, a step and a momentum each",
         "config": run.model.to_dict(),
-        "data": {"synthetic": "blobs and uniform cubes, fresh every step, started from random rows"}
+        "data": {
+            "synthetic": "blobs, uniform cubes and Gaussians of decaying spread, fresh every step, from random rows"
+        }
         | asdict(run.instances),
         "training": {
             "steps": steps,
