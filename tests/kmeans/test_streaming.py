@@ -5,6 +5,7 @@ import pytest
 
 from coterie import starts
 from coterie.data.chunks import Chunks
+from coterie.estimators import KMeans
 from coterie.kmeans import lazy, streaming
 
 
@@ -114,3 +115,37 @@ def test_missing_files_columns_and_kinds_are_named(rows, tmp_path):
     with pytest.raises(ValueError, match=r"give a \.parquet or \.npy file"):
         Chunks(tmp_path / "rows.xyz")
     assert next(iter(Chunks(path, columns=["c3", "c1"]))).shape[1] == 2
+
+
+def test_kmeans_fits_a_file_as_it_fits_the_array(rows, tmp_path, capsys):
+    path = as_parquet(rows, tmp_path / "rows.parquet")
+    settings = {"n_clusters": 8, "random_state": 3, "tol": 1e-4}
+    from_file, from_array = KMeans(**settings, verbose=1).fit(path), KMeans(**settings).fit(rows)
+    np.testing.assert_allclose(from_file.cluster_centers_, from_array.cluster_centers_, rtol=1e-6)
+    np.testing.assert_array_equal(from_file.labels_, from_array.labels_)
+    assert from_file.n_iter_ == from_array.n_iter_
+    assert from_file.n_features_in_ == 5
+    np.testing.assert_array_equal(from_file.predict(rows), from_file.labels_)
+
+
+def test_kmeans_refuses_what_a_file_cannot_have(rows, tmp_path):
+    path = as_npy(rows, tmp_path / "rows.npy")
+    with pytest.raises(ValueError, match="no sample_weight"):
+        KMeans(3).fit(path, sample_weight=np.ones(len(rows)))
+    with pytest.raises(ValueError, match="engine='auto' or 'lazy'"):
+        KMeans(3, engine="literal").fit(path)
+    with pytest.raises(ValueError, match="n_samples=9000 should be >= n_clusters=10000"):
+        KMeans(10_000).fit(path)
+
+
+def test_partial_fit_keeps_running_means_and_weights_count_as_copies(rows):
+    blocks = np.array_split(rows.astype(np.float64), 5)
+    plain, weighted = KMeans(4, random_state=0), KMeans(4, random_state=0)
+    for block in blocks:
+        plain.partial_fit(np.repeat(block, 2, axis=0))
+        weighted.partial_fit(block, sample_weight=np.full(len(block), 2.0))
+    np.testing.assert_allclose(plain.cluster_centers_, weighted.cluster_centers_, rtol=1e-10)
+    np.testing.assert_allclose(plain.counts_.sum(), 2 * len(rows))
+    np.testing.assert_allclose(plain.cluster_centers_, plain.sums_ / plain.counts_[:, None])
+    assert plain.n_iter_ == 5
+    assert not hasattr(plain.fit(rows), "counts_")

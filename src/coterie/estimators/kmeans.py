@@ -3,9 +3,11 @@
 from typing import ClassVar
 
 from scipy import sparse
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from coterie import checkpoints
+from coterie.estimators import chunked
 from coterie.estimators.base import CenterClusterer
 from coterie.kmeans import fused, lazy, learned, literal
 from coterie.kmeans.result import Result
@@ -101,6 +103,49 @@ class KMeans(CenterClusterer):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the centres.
+
+        Parameters
+        ----------
+        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.data.chunks.Chunks``
+            A path names a Parquet or NPY file; its rows are read in chunks, once more in every iteration, and need not
+            fit into memory. The start is then made from 50,000 distinct rows or more, chosen by their values.
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts. A row of weight 2 is the same as the row twice; a row of weight 0 takes no part.
+
+        Returns
+        -------
+        self
+        """
+        for name in ("sums_", "counts_"):
+            self.__dict__.pop(name, None)
+        if chunked.is_chunked(X):
+            return chunked.fit(self, X, sample_weight)
+        return super().fit(X, sample_weight=sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Add rows to the running means: each goes to the nearest centre of its time, and centres become means of all.
+
+        The first call chooses the start from its rows; after ``fit``, the fitted centres are the start. ``labels_`` and
+        ``inertia_`` are those of the rows just given, by the centres before them; ``counts_`` and ``sums_`` hold the
+        weight and the sum of all rows of each cluster.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        return chunked.partial_fit(self, X, sample_weight)
 
     def _run(self, X, weight, random_state, on_iteration) -> Result:
         centers = self._start(X, weight, random_state)

@@ -5,15 +5,27 @@ with theirs to the rounding of the sums.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from coterie import em, starts, threads
+from coterie.kmeans.engine import Centers
 from coterie.kmeans.lazy import Assigner
 from coterie.kmeans.refill import refill
 from coterie.kmeans.result import Result
 from coterie.kmeans.statistics import Statistics
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The part of an E-step that progress is told of. No labels are kept."""
+
+    labels: None
+    objective: float
+    moved: float | None = None
+
 
 SAMPLE = 50_000  # distinct rows that a start looks at, at least
 
@@ -75,8 +87,14 @@ def run(
     def stop(old, new, statistics):
         return float(((new - old) ** 2).sum()) <= tol
 
+    def report(done: em.Iteration) -> Any:
+        assert on_iteration is not None
+        seen = Seen(None, done.expectation.inertia)
+        return on_iteration(em.Iteration(done.number, done.max_iter, Centers(done.state), seen))
+
     start = np.array(centers, dtype=np.float64, order="C")
-    outcome = em.run(start, e_step, m_step, max_iter=max_iter, stop=stop, on_iteration=on_iteration)
+    watch = report if on_iteration is not None else None
+    outcome = em.run(start, e_step, m_step, max_iter=max_iter, stop=stop, on_iteration=watch)
     final = outcome.state.astype(dtype)
     labels, inertia = [], 0.0
     for X in chunks:
