@@ -170,10 +170,8 @@ def _curves(number: int, columns: tables.Columns, output: Path, quick: bool) -> 
     curves: dict[str, list[dict[str, float]]] = {name: [] for name, column in columns.items() if column is not None}
     for snr_db in levels:
         batches = scoring.instances(snr_db, n_points, count)
-        for name in curves:
-            column = columns[name]
-            assert column is not None
-            curves[name].append(scoring.summary(scoring.score(column, batches)))
+        for name, w2 in scoring.score_all(columns, batches).items():
+            curves[name].append(scoring.summary(w2))
     record: dict[str, Any] = {
         "n_points": n_points,
         "instances": count,

@@ -1,6 +1,6 @@
 """Data sets of the document's evaluation (E.1) and the columns of its tables: squared W2 of every instance."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -40,6 +40,23 @@ def instances(snr_db: float, n_points: int, count: int, seed: int = SEED) -> lis
 def score(column: Column, batches: list[Mixtures]) -> np.ndarray:
     """Squared W2 of every instance."""
     return torch.cat([column(batch) for batch in batches]).double().numpy()
+
+
+def score_all(
+    columns: Mapping[str, Column | None], batches: list[Mixtures], slow: int | None = None
+) -> dict[str, np.ndarray]:
+    """Scores of all columns that there are, batch by batch, so that columns share a network's tokens.
+
+    Columns with an estimated SNR stop after ``slow`` instances.
+    """
+    w2: dict[str, list[Tensor]] = {name: [] for name, column in columns.items() if column is not None}
+    for number, batch in enumerate(batches):
+        late = slow is not None and number * BATCH >= slow
+        for name in w2:
+            column = columns[name]
+            if column is not None and not (late and name.endswith("snr_estimated")):
+                w2[name].append(column(batch))
+    return {name: torch.cat(parts).double().numpy() for name, parts in w2.items()}
 
 
 def kmeans(data: Mixtures) -> Tensor:
@@ -122,6 +139,7 @@ def summary(w2: np.ndarray) -> dict[str, float]:
     log_w2 = np.log(np.maximum(w2, 1e-12))
     root = np.sqrt(len(w2))
     return {
+        "instances": len(w2),
         "mean": float(w2.mean()),
         "mean_se": float(w2.std(ddof=1) / root),
         "log": float(log_w2.mean()),

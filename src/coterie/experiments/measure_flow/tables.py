@@ -13,6 +13,7 @@ MAIN = "flow-d2"
 UNIFORM, NO_FLOW, UNIT, DISTINCT = "flow-d2-uniform", "flow-d2-no-flow", "flow-d2-unit", "flow-d2-distinct"
 DEEPER = {32: "flow-d2-32", 64: "flow-d2-64"}
 INSTANCES = 1000
+SLOW_INSTANCES = 200  # of the columns that run the network once for every SNR of a path
 SIZES = (100, 500, 1000, 2000)
 Columns = dict[str, scoring.Column | None]
 
@@ -122,7 +123,7 @@ def orderings(output: Path, quick: bool = False) -> dict[str, Any]:
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": "log", "levels": {}}
     for level, snr_db in document.LEVELS.items():
         batches = scoring.instances(snr_db, n_points, count)
-        w2 = {name: scoring.score(column, batches) for name, column in columns.items() if column is not None}
+        w2 = scoring.score_all(columns, batches)
         row: dict[str, Any] = {name: {"document": None} for name in columns}
         for name, values in w2.items():
             row[name] |= scoring.summary(values)
@@ -140,7 +141,7 @@ def _table(
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": measure, "levels": {}}
     for level, snr_db in document.LEVELS.items():
         batches = scoring.instances(snr_db, n_points, count)
-        w2 = {name: scoring.score(column, batches) for name, column in columns.items() if column is not None}
+        w2 = scoring.score_all(columns, batches, SLOW_INSTANCES)
         record["levels"][level] = _row(w2, {n: v[level] for n, v in document.TABLES[number].items()}, columns)
         for name in ("refined", "averaged"):
             if beat is not None and name in w2:
@@ -157,7 +158,7 @@ def _sizes(number: int, measure: str, output: Path, quick: bool) -> dict[str, An
         for n_points in sizes:
             batches = scoring.instances(snr_db, n_points, count)
             names = {f"flow_{n_points}": flow, f"kmeans_{n_points}": scoring.kmeans}
-            w2 = {name: scoring.score(column, batches) for name, column in names.items() if column is not None}
+            w2 = scoring.score_all(names, batches)
             theirs = {n: v[level] for n, v in document.TABLES[number].items() if n in names}
             row |= _row(w2, theirs, names, against=f"kmeans_{n_points}")
         record["levels"][level] = row
@@ -171,7 +172,8 @@ def _row(
     for name in columns:
         entry: dict[str, Any] = {"document": document_row.get(name)}
         if name in w2:
-            entry |= {**scoring.summary(w2[name]), "against_kmeans": scoring.paired(w2[name], w2[against])}
+            same = w2[against][: len(w2[name])]
+            entry |= {**scoring.summary(w2[name]), "against_kmeans": scoring.paired(w2[name], same)}
         row[name] = entry
     return row
 
