@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.kmeans.lazy.lanes import ROWS, STRETCH, copy_lanes, first_and_second, score_few, score_rows
+from coterie.kmeans.lazy.lanes import ROWS, STRETCH, copy_lanes, first_and_second, prefetch, score_few, score_rows
 from coterie.threads import kernel
 
 LOOSE = {"reassoc", "contract", "nsz", "nnan"}  # sums in any order; infinities keep their meaning
@@ -178,8 +178,11 @@ def _screen(X, start, stop, rows, centers, block):
                     n_found += flags[q]
         i = end
     n_active = 0
+    wide = X.shape[1] * X.itemsize >= 512
     growth = (1 + _rounding(X)) * (1 + GROWTH)
     for q in range(n_found):  # on the distance as it is now
+        if wide and q + 1 < n_found:
+            prefetch(X, row_of[q + 1])
         row = row_of[q]
         label = labels[row]
         least = _least_bound(lower, row, group_moved_up, between, max(label, 0))

@@ -215,3 +215,28 @@ def first_and_second(typing, scores, row):
         return context.make_tuple(builder, signature.return_type, [builder.zext(lane, ir.IntType(64)), second])
 
     return types.Tuple((types.int64, scores.dtype))(scores, row), generate
+
+
+@intrinsic
+def prefetch(typing, array, row):
+    """Ask for a row of a two-dimensional array before it is needed."""
+
+    def generate(context, builder, signature, arguments):
+        array_t, row_t = signature.args
+        view = context.make_array(array_t)(context, builder, arguments[0])
+        int32, int64 = ir.IntType(32), ir.IntType(64)
+        n_columns = cgutils.unpack_tuple(builder, view.shape)[1]
+        first = builder.mul(_as_int64(context, builder, arguments[1], row_t), n_columns)
+        byte_pointer = ir.IntType(8).as_pointer()
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [byte_pointer, int32, int32, int32]),
+            "llvm.prefetch.p0",
+        )
+        line = ir.Constant(int64, 64 // array_t.dtype.bitwidth * 8)
+        with cgutils.for_range_slice(builder, ir.Constant(int64, 0), n_columns, line) as (offset, _):
+            address = builder.bitcast(builder.gep(view.data, [builder.add(first, offset)]), byte_pointer)
+            builder.call(function, [address, int32(0), int32(2), int32(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, row), generate
