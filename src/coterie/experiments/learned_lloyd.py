@@ -23,7 +23,7 @@ from coterie.kmeans.weights import Settings, Stream, layer
 from coterie.transformer import Attention, EncoderDecoder, Layer
 
 K, D, LAYERS, BATCH = 4, 2, 5, 32
-INSTANCES = Instances(clusters=(K, K), dims=(D, D), points_per_cluster=(20, 40))
+INSTANCES = Instances(clusters=(K, K), dims=(D, D), kinds=("blobs", "uniform"))
 SOCKETS = ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross")
 
 
