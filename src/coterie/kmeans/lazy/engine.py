@@ -8,7 +8,7 @@ import numpy as np
 
 from coterie import em, threads
 from coterie.kmeans.engine import Centers
-from coterie.kmeans.lazy import kernel
+from coterie.kmeans.lazy import distances, kernel
 from coterie.kmeans.lazy.grouping import Grouping
 from coterie.kmeans.lazy.lanes import lanes
 from coterie.kmeans.refill import refill
@@ -108,7 +108,7 @@ class Assigner:
         error = float(np.sqrt(((near - centers) ** 2).sum(axis=1).max()))
         shifted = (centers - self.mean).astype(self.X.dtype)
         half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
-        up, down = 1 + kernel.GROWTH, 1 - kernel.GROWTH
+        up, down = 1 + distances.GROWTH, 1 - distances.GROWTH
         return kernel.Centers(
             centers,
             near,
@@ -134,7 +134,7 @@ class Assigner:
             cuts = threads.blocks(k, 32, most=_PARTS)
 
             def task(b):
-                kernel.half_distances(centers, error, *cuts[b], self.grouping.group_of, out)
+                distances.half_distances(centers, error, *cuts[b], self.grouping.group_of, out)
 
             threads.run(task, len(cuts), self.n_threads)
         return out
@@ -162,7 +162,7 @@ class Assigner:
         self._sums.fill(0.0)
 
         def task(p):
-            kernel.add_rows(self.X, self.weights, *self.parts[p], self.labels, self._sums[p], counts[p])
+            distances.add_rows(self.X, self.weights, *self.parts[p], self.labels, self._sums[p], counts[p])
 
         threads.run(task, len(self.parts), self.n_threads)
         return Statistics(self._sums.sum(axis=0), counts.sum(axis=0))
@@ -172,7 +172,7 @@ class Assigner:
         out = np.empty(self.X.shape[0])
 
         def task(p):
-            kernel.own_sq_distances(self.X, *self.parts[p], self.centers, self.labels, out)
+            distances.own_sq_distances(self.X, *self.parts[p], self.centers, self.labels, out)
 
         threads.run(task, len(self.parts), self.n_threads)
         return out
@@ -183,7 +183,7 @@ class Assigner:
         near = self.centers.astype(self.X.dtype)
 
         def task(p):
-            return kernel.inertia_of(self.X, self.weights, *self.parts[p], near, self.labels)
+            return distances.inertia_of(self.X, self.weights, *self.parts[p], near, self.labels)
 
         return float(sum(threads.run(task, len(self.parts), self.n_threads)))
 

@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.kmeans.lazy.lanes import ROWS, STRETCH, copy_lanes, first_and_second, prefetch, score_few, score_rows
+from coterie.kmeans.lazy.distances import GROWTH, LOOSE, add_row, exact_sq_distance, rounding, sq_distance
+from coterie.kmeans.lazy.lanes import ROWS, copy_lanes, first_and_second, prefetch, score_few, score_rows
 from coterie.threads import kernel
 
-LOOSE = {"reassoc", "contract", "nsz", "nnan"}  # sums in any order; infinities keep their meaning
 STRIP = 64  # rows screened at a time where there is one group
-GROWTH = 5e-7  # a few roundings of a single-precision bound, relative
 
 
 class Rows(NamedTuple):
@@ -79,26 +78,6 @@ class Block(NamedTuple):
 
 
 @kernel(fastmath=LOOSE, forceinline=True)
-def sq_distance(X, i, C, c):
-    """Direct squared distance of row ``i`` of ``X`` to row ``c`` of ``C``, in their precision."""
-    total = X[i, 0] * 0
-    for j in range(X.shape[1]):
-        difference = X[i, j] - C[c, j]
-        total += difference * difference
-    return total
-
-
-@kernel(fastmath=LOOSE)
-def exact_sq_distance(X, i, C, c):
-    """The same in double precision."""
-    total = 0.0
-    for j in range(X.shape[1]):
-        difference = np.float64(X[i, j]) - np.float64(C[c, j])
-        total += difference * difference
-    return total
-
-
-@kernel(fastmath=LOOSE, forceinline=True)
 def _shift_row(X, i, mean, values, p):
     """Put row ``i``, shifted by the mean, into row ``p`` of the block; return its squared norm."""
     total = X[i, 0] * 0
@@ -110,12 +89,6 @@ def _shift_row(X, i, mean, values, p):
 
 
 @kernel(fastmath=LOOSE, forceinline=True)
-def _add_row(X, i, weight, sums, c):
-    for j in range(X.shape[1]):
-        sums[c, j] += weight * X[i, j]
-
-
-@kernel(fastmath=LOOSE, forceinline=True)
 def _least_bound(lower, i, group_moved, between, label):
     """How near any other centre may be to row ``i``. A centre twice as far from the row's own centre as the row
     itself is no nearer (triangle inequality), so half the distance between centres serves as a bound too."""
@@ -123,14 +96,6 @@ def _least_bound(lower, i, group_moved, between, label):
     for g in range(lower.shape[1]):
         least = min(least, max(lower[i, g] - group_moved[g], between[label, g]))
     return least
-
-
-@kernel(forceinline=True)
-def _rounding(X):
-    """Relative rounding error of a sum of products over the coordinates: they are summed in stretches, or in many
-    lanes at once. A few more operations are allowed for."""
-    n_terms = min(X.shape[1], STRETCH) + X.shape[1] // 16 + 16
-    return n_terms * (5.97e-8 if X.itemsize == 4 else 1.12e-16)
 
 
 @kernel(fastmath=LOOSE, forceinline=True)
@@ -179,7 +144,7 @@ def _screen(X, start, stop, rows, centers, block):
         i = end
     n_active = 0
     wide = X.shape[1] * X.itemsize >= 512
-    growth = (1 + _rounding(X)) * (1 + GROWTH)
+    growth = (1 + rounding(X)) * (1 + GROWTH)
     for q in range(n_found):  # on the distance as it is now
         if wide and q + 1 < n_found:
             prefetch(X, row_of[q + 1])
@@ -219,7 +184,7 @@ def _gather(X, n_active, rows, centers, block):
     length = block.length
     n_groups = len(length)
     stride = len(row_of) + ROWS
-    relative = _rounding(X)
+    relative = rounding(X)
     growth = (1 + relative) * (1 + GROWTH)
     length[:] = 0
     for p in range(n_active):
@@ -350,7 +315,7 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
     counts = changes.counts
     members = changes.members
     work = changes.work
-    relative = _rounding(X)
+    relative = rounding(X)
     for p in range(n_active):
         row = row_of[p]
         old = labels[row]
@@ -383,11 +348,11 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
             labels[row] = new
             weight = weights[row] if weights.shape[0] else 1.0
             work[0] += 1
-            _add_row(X, row, weight, sums, new)
+            add_row(X, row, weight, sums, new)
             counts[new] += weight
             members[new] += 1
             if old >= 0:
-                _add_row(X, row, -weight, sums, old)
+                add_row(X, row, -weight, sums, old)
                 counts[old] -= weight
                 members[old] -= 1
 
@@ -422,41 +387,3 @@ def assign(X, weights, start, stop, rows, centers, changes):
         _gather(X, n_active, rows, centers, block)
         _score(X, rows, centers, block, out, minima, changes)
         _take(X, weights, n_active, rows, centers, block, distances, changes)
-
-
-@kernel()
-def half_distances(centers, error, start, stop, group_of, out):
-    """Half the distance from centres ``start:stop`` to the nearest other one of every group, a little less."""
-    shrink = 0.5 * (1 - GROWTH) * (1 - _rounding(centers))
-    for a in range(start, stop):
-        out[a] = np.inf
-        for c in range(centers.shape[0]):
-            if c != a:
-                g = group_of[c]
-                out[a, g] = min(out[a, g], sq_distance(centers, a, centers, c))
-        for g in range(out.shape[1]):
-            out[a, g] = max(math.sqrt(np.float64(out[a, g])) * shrink - error, 0.0)
-
-
-@kernel()
-def own_sq_distances(X, start, stop, centers, labels, out):
-    for i in range(start, stop):
-        out[i] = exact_sq_distance(X, i, centers, labels[i])
-
-
-@kernel()
-def add_rows(X, weights, start, stop, labels, sums, counts):
-    for i in range(start, stop):
-        weight = weights[i] if weights.shape[0] else 1.0
-        _add_row(X, i, weight, sums, labels[i])
-        counts[labels[i]] += weight
-
-
-@kernel()
-def inertia_of(X, weights, start, stop, centers, labels):
-    """Weighted sum of squared distances to the own centres; rows in their precision, the sum in double."""
-    total = 0.0
-    for i in range(start, stop):
-        weight = weights[i] if weights.shape[0] else 1.0
-        total += weight * np.float64(sq_distance(X, i, centers, labels[i]))
-    return total

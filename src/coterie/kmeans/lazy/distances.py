@@ -1,0 +1,83 @@
+"""Direct distances, how far rounding may put them wrong, and plain passes over a range of rows."""
+
+import math
+
+import numpy as np
+
+from coterie.kmeans.lazy.lanes import STRETCH
+from coterie.threads import kernel
+
+LOOSE = {"reassoc", "contract", "nsz", "nnan"}  # sums in any order; infinities keep their meaning
+GROWTH = 5e-7  # a few roundings of a single-precision bound, relative
+
+
+@kernel(fastmath=LOOSE, forceinline=True)
+def sq_distance(X, i, C, c):
+    """Direct squared distance of row ``i`` of ``X`` to row ``c`` of ``C``, in their precision."""
+    total = X[i, 0] * 0
+    for j in range(X.shape[1]):
+        difference = X[i, j] - C[c, j]
+        total += difference * difference
+    return total
+
+
+@kernel(fastmath=LOOSE)
+def exact_sq_distance(X, i, C, c):
+    """The same in double precision."""
+    total = 0.0
+    for j in range(X.shape[1]):
+        difference = np.float64(X[i, j]) - np.float64(C[c, j])
+        total += difference * difference
+    return total
+
+
+@kernel(fastmath=LOOSE, forceinline=True)
+def add_row(X, i, weight, sums, c):
+    for j in range(X.shape[1]):
+        sums[c, j] += weight * X[i, j]
+
+
+@kernel(forceinline=True)
+def rounding(X):
+    """Relative rounding error of a sum of products over the coordinates: they are summed in stretches, or in many
+    lanes at once. A few more operations are allowed for."""
+    n_terms = min(X.shape[1], STRETCH) + X.shape[1] // 16 + 16
+    return n_terms * (5.97e-8 if X.itemsize == 4 else 1.12e-16)
+
+
+@kernel()
+def half_distances(centers, error, start, stop, group_of, out):
+    """Half the distance from centres ``start:stop`` to the nearest other one of every group, a little less."""
+    shrink = 0.5 * (1 - GROWTH) * (1 - rounding(centers))
+    for a in range(start, stop):
+        out[a] = np.inf
+        for c in range(centers.shape[0]):
+            if c != a:
+                g = group_of[c]
+                out[a, g] = min(out[a, g], sq_distance(centers, a, centers, c))
+        for g in range(out.shape[1]):
+            out[a, g] = max(math.sqrt(np.float64(out[a, g])) * shrink - error, 0.0)
+
+
+@kernel()
+def own_sq_distances(X, start, stop, centers, labels, out):
+    for i in range(start, stop):
+        out[i] = exact_sq_distance(X, i, centers, labels[i])
+
+
+@kernel()
+def add_rows(X, weights, start, stop, labels, sums, counts):
+    for i in range(start, stop):
+        weight = weights[i] if weights.shape[0] else 1.0
+        add_row(X, i, weight, sums, labels[i])
+        counts[labels[i]] += weight
+
+
+@kernel()
+def inertia_of(X, weights, start, stop, centers, labels):
+    """Weighted sum of squared distances to the own centres; rows in their precision, the sum in double."""
+    total = 0.0
+    for i in range(start, stop):
+        weight = weights[i] if weights.shape[0] else 1.0
+        total += weight * np.float64(sq_distance(X, i, centers, labels[i]))
+    return total
