@@ -7,10 +7,10 @@ import sys
 
 import typer
 
-from coterie.cli import research, tables
+from coterie.cli import research, studio, tables
 from coterie.cli.base import MISUSE, app, complain
 
-__all__ = ["app", "main", "research", "tables"]
+__all__ = ["app", "main", "research", "studio", "tables"]
 
 
 def main() -> None:

@@ -1,0 +1,309 @@
+"""What the page can ask, under ``/api/``. Everything is JSON but the files to keep; an error is one sentence."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS
+from coterie.studio.comparing import compare
+from coterie.studio.jobs import Job, TooManyJobs, Workshop
+from coterie.studio.limits import Limits
+from coterie.studio.samples import SAMPLES
+from coterie.studio.settings import CHOICES, CRITERIA, STARTS, RunSettings
+from coterie.studio.store import Run, Store, Table, Unknown, display_name, download_name
+from coterie.tabular import SettingError
+
+FILES = {  # what can be kept of a run: its ending for people, and its kind
+    "labels.csv": ("labels.csv", "text/csv; charset=utf-8"),
+    "model.safetensors": ("model.safetensors", "application/octet-stream"),
+    "report.html": ("report.html", "text/html; charset=utf-8"),
+}
+UPLOADS = 4  # at the same time
+ALIVE_SECONDS = 15.0
+
+
+class Api:
+    """The routes, over one store and one workshop."""
+
+    def __init__(self, store: Store, workshop: Workshop, limits: Limits):
+        self.store, self.workshop, self.limits = store, workshop, limits
+        self._uploads = 0
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/samples", self.samples),
+            Route("/samples/{name}", self.open_sample, methods=["POST"]),
+            Route("/state", self.state),
+            Route("/tables", self.upload, methods=["POST"]),
+            Route("/points", self.draw, methods=["POST"]),
+            Route("/tables/{identity}", self.table),
+            Route("/tables/{identity}", self.close_table, methods=["DELETE"]),
+            Route("/runs", self.start_run, methods=["POST"]),
+            Route("/runs/{identity}", self.run),
+            Route("/runs/{identity}", self.drop_run, methods=["DELETE"]),
+            Route("/runs/{identity}/events", self.events),
+            Route("/runs/{identity}/stop", self.stop, methods=["POST"]),
+            Route("/runs/{identity}/points", self.points),
+            Route("/runs/{identity}/map", self.map),
+            Route("/runs/{identity}/clusters/{label:int}", self.rows),
+            Route("/runs/{identity}/outliers", self.rows),
+            Route("/runs/{identity}/files/{name}", self.file),
+            Route("/compare", self.compare),
+        ]
+
+    async def samples(self, request: Request) -> Response:
+        return JSONResponse([{"name": name, "title": one.title, "about": one.about} for name, one in SAMPLES.items()])
+
+    async def state(self, request: Request) -> Response:
+        """Everything that a page needs when it opens."""
+        return JSONResponse(
+            {
+                "samples": json.loads(bytes((await self.samples(request)).body)),
+                "tables": [table.public() for table in self.store.tables.values()],
+                "runs": [run.public() for run in self.store.runs.values()],
+                "algorithms": [{"name": name, **vars(one)} for name, one in CHOICES.items()],
+                "criteria": CRITERIA,
+                "starts": STARTS,
+                "limits": vars(self.limits),
+                "palette": PALETTE,
+                "symbols": SYMBOLS,
+                "outlier": OUTLIER,
+            }
+        )
+
+    async def open_sample(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in SAMPLES:
+            raise HTTPException(404, f"There is no such sample. There are {', '.join(SAMPLES)}.")
+        identity, folder = self.store.new_folder()
+        return await self._read(identity, folder, SAMPLES[name].title, {"sample": name})
+
+    async def draw(self, request: Request) -> Response:
+        given = (await self._json(request)).get("points")
+        if not isinstance(given, list) or not 2 <= len(given) <= self.limits.drawn_points:
+            raise SettingError(f"Draw at least 2 and at most {self.limits.drawn_points:,} points.")
+        for point in given:
+            if not isinstance(point, list) or len(point) != 2 or not all(_is_place(value) for value in point):
+                raise SettingError("Every point must be a pair of numbers between -1e9 and 1e9.")
+        identity, folder = self.store.new_folder()
+        return await self._read(identity, folder, "Drawn points", {"points": given})
+
+    async def upload(self, request: Request) -> Response:
+        """The body is the file itself. Its name is for people; what it is, its bytes say."""
+        header = {"yes": True, "no": False}.get(request.query_params.get("header", ""))
+        name = display_name(request.query_params.get("name", ""))
+        if self._uploads >= UPLOADS:
+            raise TooManyJobs("Several files are being taken in already: wait a moment.")
+        self._uploads += 1
+        identity, folder = self.store.new_folder()
+        try:
+            await self._receive(request, folder / "upload")
+            bounds = {key: getattr(self.limits, key) for key in ("table_bytes", "rows", "columns")}
+            return await self._read(identity, folder, name, {"name": name, "header": header, "bounds": bounds})
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        finally:
+            self._uploads -= 1
+
+    async def _receive(self, request: Request, path: Path) -> None:
+        most = self.limits.upload_bytes
+        too_large = HTTPException(413, f"The file is larger than {most / 2**20:,.0f} MB, the most that is allowed.")
+        if int(request.headers.get("content-length") or 0) > most:
+            raise too_large
+        size = 0
+        with open(path, "wb") as file:
+            async for block in request.stream():
+                size += len(block)
+                if size > most:
+                    raise too_large
+                await asyncio.to_thread(file.write, block)
+        if size == 0:
+            raise SettingError("The file is empty: it needs a line of column names and at least one row.")
+
+    async def _read(self, identity: str, folder: Path, name: str, source: dict[str, Any]) -> Response:
+        task = {"kind": "read", "folder": str(folder), **source}
+        job = await self.workshop.submit(task, self.limits.reading_seconds).finished()
+        if job.state != "done":
+            shutil.rmtree(folder, ignore_errors=True)
+            raise HTTPException(422, job.error or "Reading was stopped.")
+        return JSONResponse(self.store.add_table(identity, folder, name, job.result).public(), 201)
+
+    async def table(self, request: Request) -> Response:
+        return JSONResponse(self._table(request).public())
+
+    async def close_table(self, request: Request) -> Response:
+        self.store.drop_table(self._table(request).identity)
+        return Response(status_code=204)
+
+    async def start_run(self, request: Request) -> Response:
+        given = await self._json(request)
+        table = self.store.table(str(given.get("table")))
+        wanted = RunSettings.of(given, table.about["columns"], self.limits).public()
+        identity, folder = self.store.new_folder()
+        task = {"kind": "run", "folder": str(folder), "table": str(table.file), "wanted": wanted}
+        try:
+            job = self.workshop.submit(task, self.limits.run_seconds)
+        except TooManyJobs:
+            folder.rmdir()
+            raise
+        return JSONResponse(self.store.add_run(identity, folder, table, wanted, job).public(), 201)
+
+    async def run(self, request: Request) -> Response:
+        return JSONResponse(self._run(request).public())
+
+    async def drop_run(self, request: Request) -> Response:
+        self.store.drop_run(self._run(request).identity)
+        return Response(status_code=204)
+
+    async def events(self, request: Request) -> Response:
+        """The run's status as server-sent events, until it ends."""
+        job = self._run(request).job
+        return StreamingResponse(_told(job), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+    async def stop(self, request: Request) -> Response:
+        run = self._run(request)
+        run.job.stop()
+        return JSONResponse(run.public())
+
+    async def points(self, request: Request) -> Response:
+        """Where the rows stand; there as soon as the status says ``placed``."""
+        run = self._run(request)
+        if not run.job.progress.get("placed"):
+            raise HTTPException(409, "This run has not placed its points yet.")
+        return FileResponse(run.file("points.json"), media_type="application/json")
+
+    async def map(self, request: Request) -> Response:
+        return FileResponse(self._done(request).file("map.json"), media_type="application/json")
+
+    async def rows(self, request: Request) -> Response:
+        """Rows of one cluster, the most typical first."""
+        document = json.loads(await asyncio.to_thread(self._done(request).file("rows.json").read_bytes))
+        cluster = document["clusters"].get(str(request.path_params.get("label", -1)))
+        if cluster is None:
+            raise HTTPException(404, "This cluster has no rows.")
+        return JSONResponse({"columns": document["columns"], "chosen": document["chosen"], **cluster})
+
+    async def compare(self, request: Request) -> Response:
+        left, right = (self.store.run(request.query_params.get(side, "")) for side in ("left", "right"))
+        if left.table is not right.table:
+            raise HTTPException(409, "These runs are of different tables: compare two runs of the same one.")
+        if not left.job.state == right.job.state == "done":
+            raise HTTPException(409, "Both runs must have ended well to be compared.")
+        labels = [np.load(run.file("labels.npy"), allow_pickle=False) for run in (left, right)]
+        return JSONResponse(await asyncio.to_thread(compare, *labels))
+
+    async def file(self, request: Request) -> Response:
+        """A file to keep. Labels and reports are written when they are asked for the first time."""
+        run, name = self._done(request), request.path_params["name"]
+        if name not in FILES:
+            raise HTTPException(404, f"There is no such file. There are {', '.join(FILES)}.")
+        kind = name.partition(".")[0]
+        if kind != "model" and not run.file(name).exists():
+            job = await self._make(run, kind)
+            if job.state != "done":
+                raise HTTPException(422, job.error or "This was stopped.")
+        ending, media_type = FILES[name]
+        shown = download_name(run.table.name, run.number, ending)
+        return FileResponse(run.file(name), media_type=media_type, filename=shown)
+
+    async def _make(self, run: Run, kind: str) -> Job:
+        """One job for all who ask at the same time."""
+        if kind not in run.making or run.making[kind].ended:
+            task = {"kind": kind, "folder": str(run.folder), "table": str(run.table.file), "name": run.table.name}
+            run.making[kind] = self.workshop.submit(task, self.limits.report_seconds)
+        return await run.making[kind].finished()
+
+    def _table(self, request: Request) -> Table:
+        return self.store.table(request.path_params["identity"])
+
+    def _run(self, request: Request) -> Run:
+        return self.store.run(request.path_params["identity"])
+
+    def _done(self, request: Request) -> Run:
+        run = self._run(request)
+        if run.job.state != "done":
+            raise HTTPException(409, "This run has no result: it has not ended, or not well.")
+        return run
+
+    async def _json(self, request: Request) -> dict[str, Any]:
+        body = b""
+        async for block in request.stream():
+            body += block
+            if len(body) > self.limits.request_bytes:
+                raise HTTPException(413, "The request is too large.")
+        try:
+            document = json.loads(body)
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
+            raise HTTPException(400, "The request must be a JSON object.")
+        return document
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -1e9 <= value <= 1e9
+
+
+async def _told(job: Job) -> AsyncIterator[str]:
+    statuses = job.statuses()
+    following: asyncio.Future[dict[str, Any]] | None = None
+    try:
+        while True:
+            following = following or asyncio.ensure_future(anext(statuses))
+            done, _ = await asyncio.wait([following], timeout=ALIVE_SECONDS)
+            if not done:
+                yield ": the studio is alive\n\n"
+                continue
+            try:
+                status = following.result()
+            except StopAsyncIteration:
+                return
+            following = None
+            yield f"data: {json.dumps(status)}\n\n"
+    finally:
+        if following is not None:
+            following.cancel()
+
+
+def _sentence(error: Exception, status: int) -> JSONResponse:
+    return JSONResponse({"error": str(error)}, status)
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code)
+
+
+async def _on_unknown(request: Request, error: Exception) -> Response:
+    return _sentence(error, 404)
+
+
+async def _on_setting(request: Request, error: Exception) -> Response:
+    return _sentence(error, 422)
+
+
+async def _on_many(request: Request, error: Exception) -> Response:
+    return _sentence(error, 429)
+
+
+async def _on_gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=499)  # nobody reads it
+
+
+HANDLERS: dict[Any, Any] = {
+    HTTPException: _on_http,
+    Unknown: _on_unknown,
+    SettingError: _on_setting,
+    TooManyJobs: _on_many,
+    ClientDisconnect: _on_gone,
+}

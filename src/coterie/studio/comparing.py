@@ -1,0 +1,43 @@
+"""Two runs side by side: which clusters are the same, so that they can have the same colour."""
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+
+def compare(left: np.ndarray, right: np.ndarray) -> dict[str, Any]:
+    """Match the clusters of two labellings of the same rows (negative: in no cluster).
+
+    ``colors`` gives every cluster of the right one the number of its partner on the left; clusters without a partner
+    get numbers beyond the left ones. The matching has the most rows in common that any matching has.
+    """
+    both = (left >= 0) & (right >= 0)
+    n_left, n_right = int(left.max(initial=-1)) + 1, int(right.max(initial=-1)) + 1
+    counts = np.zeros((n_left, n_right), dtype=np.int64)
+    np.add.at(counts, (left[both], right[both]), 1)
+    pairs = [(i, j) for i, j in zip(*linear_sum_assignment(-counts)) if counts[i, j]]
+    partner = {int(j): int(i) for i, j in pairs}
+    beyond = iter(range(n_left, n_left + n_right + 1))
+    colors = [partner[j] if j in partner else next(beyond) for j in range(n_right)]
+    same = int(sum(counts[i, j] for i, j in pairs))
+    return {
+        "colors": colors,
+        "counts": counts.tolist(),
+        "rows": int(both.sum()),
+        "same": same,
+        "agreement": adjusted_rand_index(counts),
+    }
+
+
+def adjusted_rand_index(counts: np.ndarray) -> float:
+    """Hubert and Arabie 1985, of a table of counts: 1 is the same clustering, 0 what chance gives."""
+
+    def pairs(values: np.ndarray) -> float:
+        values = values.astype(np.float64)
+        return float((values * (values - 1) / 2).sum())
+
+    together, rows, columns, total = pairs(counts), pairs(counts.sum(1)), pairs(counts.sum(0)), pairs(counts.sum())
+    expected = rows * columns / total if total else 0.0
+    highest = (rows + columns) / 2
+    return 1.0 if highest == expected else (together - expected) / (highest - expected)

@@ -1,0 +1,171 @@
+"""Jobs: each in a process of its own, bounded in time, memory and number, and watched by whoever likes."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from coterie.studio.limits import Limits
+
+LONGEST_LINE = 2**20
+ENDED = ("done", "failed", "stopped")
+LIGHT = ("read", "labels")  # kinds of tasks whose worker does without the libraries that are slow to load
+
+
+class TooManyJobs(Exception):
+    """The queue is full. The message says so."""
+
+
+class Job:
+    """One task: waiting, running, and then done, failed or stopped. ``progress`` is the last thing it told."""
+
+    def __init__(self, task: dict[str, Any], seconds: float):
+        self.task, self.seconds = task, seconds
+        self.state = "waiting"
+        self.progress: dict[str, Any] = {}
+        self.error: str | None = None
+        self.result: Any = None
+        self.process: asyncio.subprocess.Process | None = None
+        self._changed = asyncio.Event()
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    def status(self) -> dict[str, Any]:
+        return {"state": self.state, "progress": self.progress, "error": self.error}
+
+    def change(self, state: str | None = None, *, error: str | None = None) -> None:
+        if self.ended:
+            return
+        self.state, self.error = state or self.state, error
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def stop(self) -> None:
+        self.change("stopped")
+        if self.process is not None:
+            kill(self.process)
+
+    async def statuses(self) -> AsyncIterator[dict[str, Any]]:
+        """The status now, and whenever it has changed; a slow reader misses what was overtaken."""
+        while True:
+            changed = self._changed
+            yield self.status()
+            if self.ended:
+                return
+            await changed.wait()
+
+    async def finished(self) -> "Job":
+        while not self.ended:
+            await self._changed.wait()
+        return self
+
+
+class Workshop:
+    """Starts workers, keeps a spare one warm, and lets only so many work at a time."""
+
+    def __init__(self, limits: Limits, folder: Path):
+        self.limits, self.folder = limits, folder
+        self._turn = asyncio.Semaphore(limits.running)
+        self._spare: asyncio.Task[asyncio.subprocess.Process] | None = None
+        self._jobs: dict[asyncio.Task[None], Job] = {}
+
+    def open(self) -> None:
+        self._spare = asyncio.create_task(self._start())
+
+    async def close(self) -> None:
+        for job in list(self._jobs.values()):
+            job.stop()
+        await asyncio.gather(*self._jobs, return_exceptions=True)
+        if self._spare is not None:
+            process = await self._spare
+            kill(process)
+            await process.wait()
+
+    def submit(self, task: dict[str, Any], seconds: float) -> Job:
+        if len(self._jobs) >= self.limits.running + self.limits.waiting:
+            raise TooManyJobs("Too many runs are waiting: stop one, or wait until one has ended.")
+        job = Job(task, seconds)
+        work = asyncio.create_task(self._carry_out(job))
+        self._jobs[work] = job
+        work.add_done_callback(self._jobs.pop)
+        return job
+
+    async def _carry_out(self, job: Job) -> None:
+        async with self._turn:
+            if job.ended:
+                return
+            light = job.task["kind"] in LIGHT
+            process = job.process = await (self._start(prepare=False) if light else self._take())
+            if job.ended:  # stopped while its process began
+                kill(process)
+            job.change("running")
+            try:
+                await asyncio.wait_for(self._follow(job, process), job.seconds)
+            except asyncio.TimeoutError:
+                job.change("failed", error=f"This took longer than the {job.seconds:g} seconds that it may take.")
+            except (ValueError, ConnectionError) as error:  # no JSON, an endless line, a broken pipe
+                job.change("failed", error=f"The process of this job broke off ({type(error).__name__}).")
+            finally:
+                kill(process)
+                await process.wait()
+            job.change("failed", error=self._about_death(process.returncode))  # unless it had ended before
+
+    async def _follow(self, job: Job, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        bounds = {
+            "memory": self.limits.memory_bytes,
+            "seconds": job.seconds,
+            "file_bytes": 2 * self.limits.table_bytes,
+        }
+        process.stdin.write(json.dumps({**job.task, **bounds}).encode() + b"\n")
+        await process.stdin.drain()
+        async for line in process.stdout:
+            message = json.loads(line)
+            if "done" in message:
+                job.result = message["done"]
+                job.change("done")
+                return
+            if "failed" in message:
+                job.change("failed", error=message["failed"])
+                return
+            if "ready" not in message:
+                job.progress = {**job.progress, **message}
+                job.change()
+
+    def _about_death(self, code: int | None) -> str:
+        if code == -getattr(signal, "SIGXCPU", 24):
+            return "This took more computing time than it may take."
+        memory = self.limits.memory_bytes / 2**30
+        return f"The process of this job died: it may have needed more than {memory:.3g} GB. Use fewer rows or columns."
+
+    async def _take(self) -> asyncio.subprocess.Process:
+        spare, self._spare = self._spare, asyncio.create_task(self._start())
+        process = await (spare or self._start())
+        return process if process.returncode is None else await self._start()
+
+    async def _start(self, *, prepare: bool = True) -> asyncio.subprocess.Process:
+        # In an empty folder: a module there cannot take the place of a real one.
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "coterie.studio.worker", *(["--prepare"] if prepare else []),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            cwd=self.folder, start_new_session=True, limit=LONGEST_LINE,
+        )  # fmt: skip
+
+
+def kill(process: asyncio.subprocess.Process) -> None:
+    """End a worker and all it may have started."""
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()

@@ -1,0 +1,92 @@
+"""What a fit does, layer by layer: where its centres go, told while it happens and kept to be played again."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+MOST_KEPT = 20_000_000  # numbers; beyond, nothing is kept
+MOST_LAYERS = 40
+MOST_WORK = 2e10  # multiplications for the colours of all layers
+PAUSE = 0.1  # seconds between two words about progress
+
+
+class Recorder:
+    """A callback of scikit-learn (from 1.9 on) that keeps the centres of every iteration of every start."""
+
+    def __init__(self, tell: Callable[[dict[str, Any]], None], place: Callable[[np.ndarray], np.ndarray], n_runs: int):
+        self.tell, self.place, self.n_runs = tell, place, n_runs
+        self.runs: dict[int, list[np.ndarray]] = {}
+        self._kept, self._told = 0, 0.0
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Part of the protocol; there is nothing to prepare."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Part of the protocol; there is nothing to put away."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        """Part of the protocol; only finished iterations count."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
+        if context.task_name != "iteration" or fitted_estimator is None:
+            return False
+        centers = np.asarray(fitted_estimator.cluster_centers_, dtype=np.float64)
+        run = int(context.parent.task_id)
+        self._kept += centers.size
+        if self._kept <= MOST_KEPT:
+            self.runs.setdefault(run, []).append(centers.copy())
+        if time.monotonic() - self._told >= PAUSE:
+            self._told = time.monotonic()
+            layer = int(context.task_id) + 1
+            self.tell({"run": run + 1, "runs": self.n_runs, "layer": layer, "centers": rounded(self.place(centers))})
+        return False
+
+    def best(self, final: np.ndarray) -> list[np.ndarray]:
+        """The layers of the start that won: the one that ends in the fitted centres."""
+        if self._kept > MOST_KEPT:
+            return []
+        ends = {run: float(np.abs(steps[-1] - final).max()) for run, steps in self.runs.items()}
+        return self.runs[min(ends, key=ends.__getitem__)] if ends else []
+
+
+def watch(estimator: Any, recorder: Recorder) -> None:
+    """Let the recorder follow a fit, where scikit-learn and the estimator have callbacks."""
+    if hasattr(estimator, "set_callbacks"):
+        estimator.set_callbacks(recorder)
+
+
+def colours(rows: np.ndarray, steps: list[np.ndarray], final: np.ndarray) -> list[dict[str, Any]]:
+    """At most forty layers: the nearest centre of every shown row, and the mean squared distance to it.
+
+    The last layer has the labels ``final`` of the fit itself.
+    """
+    if not steps:
+        return []
+    work = len(rows) * steps[0].size
+    most = int(np.clip(MOST_WORK / max(work, 1), 4, MOST_LAYERS))
+    shown = np.unique(np.linspace(0, len(steps) - 1, most).astype(int))
+    layers = []
+    for i in shown.tolist():
+        labels, cost = _nearest(rows, steps[i])
+        last = i == len(steps) - 1
+        layers.append({"layer": i + 1, "labels": final if last else labels, "cost": cost, "centers": steps[i]})
+    return layers
+
+
+def _nearest(rows: np.ndarray, centers: np.ndarray, block: int = 16_384) -> tuple[np.ndarray, float]:
+    labels, total = np.empty(len(rows), dtype=np.int64), 0.0
+    half = 0.5 * (centers**2).sum(axis=1)
+    for first in range(0, len(rows), block):
+        part = rows[first : first + block]
+        score = half - part @ centers.T
+        nearest = score.argmin(axis=1)
+        labels[first : first + block] = nearest
+        total += float((2 * score[np.arange(len(part)), nearest] + (part**2).sum(axis=1)).sum())
+    return labels, max(total, 0.0) / max(len(rows), 1)
+
+
+def rounded(values: np.ndarray) -> list[list[float]]:
+    """Places for a screen: six digits are enough."""
+    return [[float(f"{value:.6g}") for value in row] for row in np.asarray(values, dtype=np.float64)]

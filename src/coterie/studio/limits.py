@@ -1,0 +1,26 @@
+"""What a client may ask for."""
+
+from dataclasses import dataclass
+
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on tables, after decompression, and on jobs."""
+
+    upload_bytes: int = 256 * MEGABYTE
+    table_bytes: int = 1024 * MEGABYTE  # of text, or of Parquet pages, when unpacked
+    rows: int = 1_000_000
+    columns: int = 500
+    drawn_points: int = 20_000
+    request_bytes: int = 2 * MEGABYTE  # of every request that is not an upload
+    clusters: int = 100
+    reading_seconds: float = 120.0
+    run_seconds: float = 900.0
+    report_seconds: float = 180.0
+    memory_bytes: int = 4096 * MEGABYTE  # of one job, beyond what its libraries take
+    running: int = 2  # jobs at the same time
+    waiting: int = 8
+    kept_tables: int = 12
+    kept_runs: int = 60

@@ -1,0 +1,171 @@
+"""A file from outside, as a table: known by its first bytes, unpacked within bounds, then read as anywhere else."""
+
+import csv
+import gzip
+import io
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from coterie.data.tables import TableError, read_table
+
+BLOCK = 2**20
+SHOWN_ROWS = 20
+LONGEST_TEXT = 300
+LEFT_OUT = -2  # the label of rows that take no part because something in them is missing
+# How files begin that people take for tables, and what to do with them.
+STRANGERS = {
+    b"PK\x03\x04": "is a spreadsheet or a ZIP archive: save the sheet as CSV, or unpack the archive first",
+    b"\xd0\xcf\x11\xe0": "is a spreadsheet: save the sheet as CSV",
+    b"%PDF": "is a PDF: the table in it has to be saved as CSV first",
+    b"\x89PNG": "is a picture, not a table",
+    b"\xff\xd8\xff": "is a picture, not a table",
+    b"\x93NUMPY": "is a NumPy array: save it as CSV or Parquet, or use coterie cluster",
+}
+
+
+def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, int]) -> tuple[pd.DataFrame, list[str]]:
+    """The table in an uploaded file, and notes for people. ``name`` is what messages call it, and nothing more.
+
+    ``header`` says whether line 1 of a text holds the columns' names; None believes so unless it is all numbers.
+    """
+    notes: list[str] = []
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(8)
+        if begin.startswith(b"\x1f\x8b"):
+            path, begin = _unpack(path, bounds["table_bytes"])
+        for magic, what in STRANGERS.items():
+            if begin.startswith(magic):
+                raise TableError(f"{path} {what}.")
+        if begin.startswith(b"PAR1"):
+            _check_parquet(path, bounds)
+            path = path.rename(path.with_suffix(".parquet"))
+        else:
+            path = path.rename(path.with_suffix(".tsv" if ".tsv" in name.lower() else ".csv"))
+            header = _check_text(path, header, bounds, notes)
+        frame = read_table(path, header=header)
+        _check_size(path, len(frame), frame.shape[1], bounds)
+    except TableError as error:
+        raise TableError(str(error).replace(str(path), name)) from None
+    return frame, notes
+
+
+def _unpack(path: Path, most: int) -> tuple[Path, bytes]:
+    """Unpack gzip, but never more than ``most`` bytes of it."""
+    unpacked, size, begin = path.with_suffix(".unpacked"), 0, b""
+    try:
+        with gzip.open(path, "rb") as packed, open(unpacked, "wb") as out:
+            while block := packed.read(BLOCK):
+                begin = begin or block[:8]
+                size += len(block)
+                if size > most:
+                    raise TableError(f"{path} unpacks to more than {most / 2**20:,.0f} MB, the most that is allowed.")
+                out.write(block)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise TableError(f"{path} is not a whole gzip file: pack it again.") from None
+    path.unlink()
+    return unpacked.rename(path), begin
+
+
+def _check_parquet(path: Path, bounds: dict[str, int]) -> None:
+    """Refuse by what the file says of itself, before a page of it is unpacked; a file that lies meets the limits."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        said = pq.read_metadata(path)
+        groups = [said.row_group(i) for i in range(said.num_row_groups)]
+        size = sum(group.column(i).total_uncompressed_size for group in groups for i in range(group.num_columns))
+    except (pa.ArrowException, OSError):
+        raise TableError(f"{path} is not a whole Parquet file: write it again.") from None
+    _check_size(path, said.num_rows, said.num_columns, bounds)
+    if size > bounds["table_bytes"]:
+        raise TableError(f"{path} unpacks to more than {bounds['table_bytes'] / 2**20:,.0f} MB, the most allowed.")
+
+
+def _check_size(path: Path, rows: int, columns: int, bounds: dict[str, int]) -> None:
+    if rows > bounds["rows"]:
+        most = bounds["rows"]
+        raise TableError(f"{path} has {rows:,} rows, and the studio takes {most:,}: use coterie cluster, or a sample.")
+    if columns > bounds["columns"]:
+        raise TableError(f"{path} has {columns:,} columns, and the studio takes {bounds['columns']:,}: leave some out.")
+
+
+def _check_text(path: Path, header: bool | None, bounds: dict[str, int], notes: list[str]) -> bool | None:
+    """Refuse what cannot be a table by its first line; and decide whether that line holds names."""
+    if path.stat().st_size > bounds["table_bytes"]:
+        raise TableError(f"{path} is larger than {bounds['table_bytes'] / 2**20:,.0f} MB, the most that is allowed.")
+    with open(path, "rb") as file:
+        start = file.read(BLOCK)
+    if b"\x00" in start and start[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        raise TableError(f"{path} is not a table: drop a CSV file, with or without gzip, or a Parquet file.")
+    line = start.lstrip(b"\xef\xbb\xbf\r\n").split(b"\n", 1)[0].decode("utf-8", errors="replace")
+    delimiter = max(",;\t", key=line.count)
+    if line.count(delimiter) >= bounds["columns"]:
+        _check_size(path, 0, line.count(delimiter) + 1, bounds)
+    if not line.count(delimiter) and start.lstrip()[:1] in (b"{", b"[", b"<"):
+        raise TableError(f"{path} is not a table: drop a CSV file, with or without gzip, or a Parquet file.")
+    if header is not None:
+        return header
+    try:
+        cells = next(csv.reader(io.StringIO(line), delimiter=delimiter), [])
+        if cells and np.isfinite([float(cell) for cell in cells]).all():
+            notes.append("The first line holds only numbers, so it was read as data; the columns are called x0, x1, …")
+            return False
+    except (ValueError, csv.Error):
+        pass
+    return None
+
+
+def describe(frame: pd.DataFrame) -> dict[str, Any]:
+    """What a person has to know about a table to choose its columns."""
+    columns = [_column(str(name), frame[name]) for name in frame.columns]
+    return {"rows": len(frame), "columns": columns, "preview": cells(frame.head(SHOWN_ROWS))}
+
+
+def _column(name: str, values: pd.Series) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": name, "kind": "text", "holes": int(values.isna().sum())}
+    if pd.api.types.is_datetime64_any_dtype(values):
+        entry["kind"] = "date"
+    elif pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        finite = numbers[np.isfinite(numbers)]
+        entry["holes"] = len(numbers) - len(finite)
+        entry["kind"] = "number" if len(finite) else "empty"
+        if len(finite):
+            low, high, mean = float(finite.min()), float(finite.max()), float(finite.mean())
+            entry |= {"low": low, "high": high, "mean": mean if np.isfinite(mean) else None, "constant": low == high}
+    return entry
+
+
+def cells(frame: pd.DataFrame) -> list[list[Any]]:
+    """Rows for JSON: finite numbers as they are, else words of bounded length, None where something is missing."""
+    return [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, int | float | np.integer | np.floating):
+        number = value.item() if isinstance(value, np.generic) else value
+        return number if np.isfinite(float(number)) and abs(number) < 2**53 else _words(value)
+    return _words(value)
+
+
+def _words(value: Any) -> str | None:
+    if value is None or value is pd.NaT or value is pd.NA or value != value:
+        return None
+    text = str(value)
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with numbers, dates and words only: what a file may hold besides (lists, structures) becomes words."""
+    for name in frame.columns:
+        if frame[name].dtype == object:
+            frame[name] = pd.Series([_words(value) for value in frame[name]], dtype="str", index=frame.index)
+    return frame

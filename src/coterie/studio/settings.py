@@ -1,0 +1,113 @@
+"""What a person can choose for a run, and what a client's choice must look like."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from coterie.studio.limits import Limits
+from coterie.tabular import ALGORITHMS, SettingError
+
+CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")
+STARTS = ("k-means++", "random", "spectral")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm as the page offers it. ``counts``: whether it can be told the number of clusters."""
+
+    title: str
+    about: str
+    counts: bool = True
+    trims: bool = False
+
+
+CHOICES = {
+    "kmeans": Choice("KMeans", "Compact, round clusters. Start with this one."),
+    "trimmed": Choice("TrimmedKMeans", "Leaves the farthest rows out and calls them outliers.", trims=True),
+    "robust": Choice("RobustKMeans", "Keeps all rows, but far ones count little."),
+    "soft": Choice("SoftKMeans", "Overlapping clusters: every row has a share in each."),
+    "spherical": Choice("SphericalKMeans", "Clusters of directions: for texts and embeddings."),
+    "medoids": Choice("KMedoids", "Every centre is a row of the table."),
+    "flow": Choice("FlowMixture", "A pretrained transformer that finds the number of clusters itself.", counts=False),
+}
+assert set(ALGORITHMS) <= set(CHOICES)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """A valid choice. ``clusters`` None tries 2 to ``most`` and lets ``criterion`` choose."""
+
+    columns: list[str]
+    algorithm: str
+    scale: bool
+    clusters: int | None
+    most: int
+    criterion: str
+    seed: int
+    starts: int | None
+    start: str
+    trim: float
+    drop_missing: bool
+
+    @classmethod
+    def of(cls, given: dict[str, Any], known: list[dict[str, Any]], limits: Limits) -> "RunSettings":
+        """From a client's JSON and the columns that the table has."""
+        algorithm = _one_of(given.get("algorithm", "kmeans"), tuple(CHOICES), "algorithm")
+        counts = CHOICES[algorithm].counts
+        return cls(
+            columns=_columns(given.get("columns"), known),
+            algorithm=algorithm,
+            scale=_flag(given.get("scale", True), "scale"),
+            clusters=_whole(given.get("clusters"), 1, limits.clusters, "number of clusters", none=True)
+            if counts
+            else None,
+            most=_whole(given.get("most", 10), 2, 30, "largest number to try") or 10,
+            criterion=_one_of(given.get("criterion", "silhouette"), CRITERIA, "criterion"),
+            seed=_whole(given.get("seed", 0), 0, 2**31 - 1, "seed") or 0,
+            starts=_whole(given.get("starts"), 1, 100, "number of starts", none=True),
+            start=_one_of(given.get("start", "k-means++"), STARTS, "start"),
+            trim=_share(given.get("trim", 0.05), "trim"),
+            drop_missing=_flag(given.get("drop_missing", False), "drop_missing"),
+        )
+
+    def public(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _columns(given: Any, known: list[dict[str, Any]]) -> list[str]:
+    kinds = {column["name"]: column["kind"] for column in known}
+    if not isinstance(given, list) or not given:
+        raise SettingError("No column was chosen: choose at least one with numbers.")
+    for name in given:
+        if not isinstance(name, str) or name not in kinds:
+            raise SettingError("A chosen column is not in the table: open the table again.")
+        if kinds[name] != "number":
+            raise SettingError(f"The column {name!r} holds no numbers: leave it out.")
+    if len(set(given)) < len(given):
+        raise SettingError("A column was chosen twice.")
+    return given
+
+
+def _one_of(given: Any, known: tuple[str, ...], what: str) -> str:
+    if given not in known:
+        raise SettingError(f"There is no such {what}. Known are {', '.join(known)}.")
+    return given
+
+
+def _flag(given: Any, what: str) -> bool:
+    if not isinstance(given, bool):
+        raise SettingError(f"{what} must be true or false.")
+    return given
+
+
+def _whole(given: Any, low: int, high: int, what: str, *, none: bool = False) -> int | None:
+    if given is None and none:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or not low <= given <= high:
+        raise SettingError(f"The {what} must be a whole number from {low:,} to {high:,}.")
+    return given
+
+
+def _share(given: Any, what: str) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 0.5:
+        raise SettingError(f"{what} must be a share from 0 to 0.5.")
+    return float(given)

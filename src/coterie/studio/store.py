@@ -1,0 +1,132 @@
+"""Tables and runs that the studio holds, in a private folder that goes when the studio ends.
+
+Every path is made of that folder, an identity that the store itself drew, and a fixed name. What a client sends is only
+looked up.
+"""
+
+import json
+import re
+import secrets
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from coterie.studio.jobs import Job
+from coterie.studio.limits import Limits
+
+Record = TypeVar("Record", "Table", "Run")
+
+
+class Unknown(Exception):
+    """There is no such table or run (any more)."""
+
+
+@dataclass
+class Table:
+    """A table that was read: ``about`` is what its job found out."""
+
+    identity: str
+    name: str
+    folder: Path
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "table.arrow"
+
+    def public(self) -> dict[str, Any]:
+        return {"id": self.identity, "name": self.name, **self.about}
+
+
+@dataclass
+class Run:
+    """A clustering of a table. ``number`` counts the runs of this studio, for people."""
+
+    identity: str
+    number: int
+    table: Table
+    folder: Path
+    wanted: dict[str, Any]
+    job: Job
+    making: dict[str, Job] = field(default_factory=dict)  # files that are being written
+
+    def file(self, name: str) -> Path:
+        return self.folder / name
+
+    def public(self) -> dict[str, Any]:
+        result = json.loads(self.file("result.json").read_bytes()) if self.job.state == "done" else None
+        return {
+            "id": self.identity,
+            "number": self.number,
+            "table": self.table.identity,
+            "table_name": self.table.name,
+            "wanted": self.wanted,
+            "result": result,
+            **self.job.status(),
+        }
+
+
+class Store:
+    def __init__(self, folder: Path, limits: Limits):
+        self.folder, self.limits = folder, limits
+        self.tables: dict[str, Table] = {}
+        self.runs: dict[str, Run] = {}
+        self._count = 0
+
+    def new_folder(self) -> tuple[str, Path]:
+        identity = secrets.token_hex(8)
+        folder = self.folder / identity
+        folder.mkdir(mode=0o700)
+        return identity, folder
+
+    def add_table(self, identity: str, folder: Path, name: str, about: dict[str, Any]) -> Table:
+        table = self.tables[identity] = Table(identity, name, folder, about)
+        while len(self.tables) > self.limits.kept_tables:
+            self.drop_table(next(iter(self.tables)))
+        return table
+
+    def add_run(self, identity: str, folder: Path, table: Table, wanted: dict[str, Any], job: Job) -> Run:
+        self._count += 1
+        run = self.runs[identity] = Run(identity, self._count, table, folder, wanted, job)
+        while len(self.runs) > self.limits.kept_runs:
+            self.drop_run(next(iter(self.runs)))
+        return run
+
+    def table(self, identity: str) -> Table:
+        return _found(self.tables, identity, "table")
+
+    def run(self, identity: str) -> Run:
+        return _found(self.runs, identity, "run")
+
+    def drop_run(self, identity: str) -> None:
+        run = self.runs.pop(identity)
+        for job in (run.job, *run.making.values()):
+            job.stop()
+        shutil.rmtree(run.folder, ignore_errors=True)
+
+    def drop_table(self, identity: str) -> None:
+        table = self.tables.pop(identity)
+        for run in [run for run in self.runs.values() if run.table is table]:
+            self.drop_run(run.identity)
+        shutil.rmtree(table.folder, ignore_errors=True)
+
+
+def _found(records: "dict[str, Record]", identity: str, kind: str) -> Record:
+    if identity not in records:
+        raise Unknown(f"The studio does not hold this {kind} any more: open it again.")
+    return records[identity]
+
+
+def display_name(given: str) -> str:
+    """A name for people: the last part of what was given, one line, of bounded length. It never becomes a path."""
+    last = re.split(r"[/\\]", given)[-1]
+    clean = "".join(letter for letter in last if letter.isprintable()).strip()
+    return (clean if len(clean) <= 80 else clean[:79] + "…") or "table"
+
+
+def download_name(table: str, number: int, ending: str) -> str:
+    """A name that every system takes."""
+    stem = re.sub(r"\.(csv|tsv|txt|parquet|pq|gz)\b", "", table, flags=re.IGNORECASE)
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:40] or "table"
+    return f"{stem}-run{number}-{ending}"

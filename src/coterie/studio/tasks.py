@@ -1,0 +1,85 @@
+"""What a worker can do: read a table, cluster it, write its labels and its report."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pyarrow import feather
+
+from coterie.data.tables import write_labels
+from coterie.studio import reading
+from coterie.studio.reading import LEFT_OUT
+from coterie.studio.samples import SAMPLES
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+def prepare() -> None:
+    """Load what the heavier tasks need."""
+    import coterie.studio.clustering  # noqa: F401
+
+
+def read(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """An upload, a sample or drawn points, as ``table.arrow``; what the table is like is the answer."""
+    folder = Path(task["folder"])
+    notes: list[str] = []
+    if "sample" in task:
+        frame = SAMPLES[task["sample"]].make()
+    elif "points" in task:
+        frame = pd.DataFrame(task["points"], columns=["x", "y"], dtype=float)
+    else:
+        frame, notes = reading.read_upload(folder / "upload", task["name"], task["header"], task["bounds"])
+    about = reading.describe(frame)
+    feather.write_feather(reading.plain(frame), folder / "table.arrow", compression="uncompressed")
+    for leftover in folder.glob("upload*"):
+        leftover.unlink()
+    return {**about, "notes": notes}
+
+
+def run(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    from coterie.studio import clustering
+
+    return clustering.run(_frame(task), task["wanted"], Path(task["folder"]), tell)
+
+
+def labels(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """``labels.csv``: the whole table with a column ``cluster``; rows that took no part have an empty cell there."""
+    folder, frame = Path(task["folder"]), _frame(task)
+    found: Any = np.load(folder / "labels.npy", allow_pickle=False)
+    left_out = found == LEFT_OUT
+    if left_out.any():
+        found = pd.array(found, dtype="Int64")
+        found[left_out] = pd.NA
+    return {"bytes": write_labels(folder / "labels.csv", found, frame).stat().st_size}
+
+
+def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """``report.html``, of the rows that took part."""
+    from coterie import report
+    from coterie.reporting.making import Origin
+    from coterie.tabular import TableModel
+
+    folder, frame = Path(task["folder"]), _frame(task)
+    model = TableModel.load(folder / "model.safetensors")
+    used = np.load(folder / "labels.npy", allow_pickle=False) != LEFT_OUT
+    frame = frame[used].reset_index(drop=True)
+    origin = Origin(task["name"], list(model.columns.names), model.columns.scale is not None)
+    made = report(
+        model.estimator, model.input(frame), folder / "report.html",
+        table=frame, columns=list(model.columns.names), origin=origin, on_step=lambda step: tell({"stage": step}),
+    )  # fmt: skip
+    return {"bytes": len(made.html)}
+
+
+def _frame(task: dict[str, Any]) -> pd.DataFrame:
+    return feather.read_feather(task["table"], memory_map=False)
+
+
+TASKS: dict[str, Callable[[dict[str, Any], Tell], dict[str, Any]]] = {
+    "read": read,
+    "run": run,
+    "labels": labels,
+    "report": report,
+}

@@ -1,0 +1,85 @@
+"""The process of one job: ``python -m coterie.studio.worker``.
+
+With ``--prepare`` it loads all libraries first, so that a spare worker can run at once. It reads one task from standard
+input, binds itself to the task's limits, and writes what happens to standard output, a line of JSON each. It ends with
+the task, or when the studio that started it is gone.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import traceback
+from typing import Any
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints must not look like an answer
+
+    def tell(document: dict[str, Any]) -> None:
+        out.write(json.dumps(document, allow_nan=False) + "\n")
+        out.flush()
+
+    from coterie.studio.tasks import TASKS, prepare
+
+    if "--prepare" in sys.argv:
+        prepare()
+    tell({"ready": True})
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return
+    task = json.loads(line)
+    _bind(task["memory"], task["seconds"], task["file_bytes"])
+    threading.Thread(target=_end_with_the_studio, daemon=True).start()
+    try:
+        tell({"done": TASKS[task["kind"]](task, tell)})
+    except ValueError as error:  # the table readers' and the settings' errors are such, and say what to do
+        tell({"failed": " ".join(str(error).split())[:1000]})
+    except MemoryError:
+        tell({"failed": _about_memory(task["memory"])})
+    except Exception as error:
+        traceback.print_exc()
+        tell({"failed": f"This went wrong in a way nobody foresaw ({type(error).__name__}); the terminal has more."})
+
+
+def _about_memory(memory: int) -> str:
+    return f"This needs more memory than the {memory / 2**30:.3g} GB that a job may take: use fewer rows or columns."
+
+
+def _bind(memory: int, seconds: float, file_bytes: int) -> None:
+    """Limits that the system enforces; where it has none (Windows), the studio's clock remains."""
+    try:
+        import resource
+    except ImportError:
+        return
+    cores = os.cpu_count() or 1
+    bounds = {
+        resource.RLIMIT_AS: _mapped() + memory,
+        resource.RLIMIT_CPU: int(seconds * cores) + 1,
+        resource.RLIMIT_FSIZE: file_bytes,
+        resource.RLIMIT_CORE: 0,
+    }
+    for what, most in bounds.items():
+        with contextlib.suppress(ValueError, OSError):  # a system may refuse or not know a limit
+            resource.setrlimit(what, (most, most))
+
+
+def _mapped() -> int:
+    """Bytes of address space that the libraries take already."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 2**32
+
+
+def _end_with_the_studio() -> None:
+    while sys.stdin.buffer.read(1):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
