@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS, color, see_through
+from coterie.plot.marks import FEW, OUTLIER, PALETTE, SYMBOLS, color, see_through
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import View, bulk
 
@@ -218,12 +218,15 @@ def _paths(paths: np.ndarray) -> go.Scatter:
 
 
 def _places(places: np.ndarray) -> go.Scatter:
-    numbers = range(len(places))
+    numbers, few = range(len(places)), len(places) <= FEW
     return go.Scatter(
         x=digits(places[:, 0], 5), y=digits(places[:, 1], 5), mode="markers+text",
-        text=[f"<b>{j}</b>" for j in numbers], textfont={"color": "#1d2430", "size": 12},
+        text=[f"<b>{j}</b>" for j in numbers], textfont={"color": "#1d2430", "size": 12 if few else 9},
         hovertemplate="centre %{pointNumber}<extra></extra>",
-        marker={"size": 21, "color": "#ffffff", "line": {"width": 3, "color": [color(j) for j in numbers]}},
+        marker={
+            "size": 21 if few else 15, "color": "#ffffff",
+            "line": {"width": 3 if few else 2, "color": [color(j) for j in numbers]},
+        },
     )  # fmt: skip
 
 

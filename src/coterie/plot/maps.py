@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.marks import OUTLIER, color, see_through, short, symbol
+from coterie.plot.marks import FEW, OUTLIER, color, see_through, short, symbol
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import MAX_POINTS, View, bulk
 
@@ -173,14 +173,18 @@ def _center_lines(places: np.ndarray) -> dict[str, Any]:
 
 def _centers(places: np.ndarray) -> go.Scatter:
     """Numbered discs, white on any page."""
-    numbers = np.arange(len(places))
+    numbers, few = np.arange(len(places)), len(places) <= FEW
     return go.Scatter(
         x=digits(places[:, 0], 5),
         y=digits(places[:, 1], 5),
         mode="markers+text",
-        marker={"size": 21, "color": "#ffffff", "line": {"width": 3, "color": [color(j) for j in numbers.tolist()]}},
+        marker={
+            "size": 21 if few else 15,
+            "color": "#ffffff",
+            "line": {"width": 3 if few else 2, "color": [color(j) for j in numbers.tolist()]},
+        },
         text=[f"<b>{j}</b>" for j in numbers],
-        textfont={"color": "#1d2430", "size": 12},
+        textfont={"color": "#1d2430", "size": 12 if few else 9},
         name="centres",
         hovertemplate="centre of cluster %{pointNumber}<extra></extra>",
         cliponaxis=False,

@@ -8,6 +8,7 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 SYMBOLS = ("circle", "triangle-up", "square", "diamond", "triangle-down", "cross", "x")  # the same ones in plotly
 OUTLIER = "#777777"
+FEW = 12  # clusters whose centres have room for large numbers
 
 
 def color(label: int) -> str:

@@ -19,6 +19,7 @@ from coterie.plot.layers import Layers
 from coterie.reporting.subject import Subject, sample
 
 ROWS = 1_000
+WORK = 6e6
 SHOWN_LAYERS = 40
 STARTS, SECONDS = 8, 1.5
 SAME = 0.99  # adjusted Rand index
@@ -35,8 +36,10 @@ class Replay:
 
 def replay(subject: Subject, seed: int = 0) -> Replay | str:
     """The layers; or one sentence that says why there are none."""
-    rows = sample(subject.labels, ROWS, least=5)
     kept = getattr(subject.estimator, "trajectory_", None)
+    # The literal engine compares all tokens with one another, column by column: n² min(n, d) numbers a layer.
+    most = ROWS if kept else int(np.clip(np.sqrt(WORK / subject.X.shape[1]), np.cbrt(WORK), ROWS))
+    rows = sample(subject.labels, most, least=5)
     if kept:
         steps = [(centers, np.asarray(shares)[rows]) for centers, shares in kept]
         note = f"These are the {len(steps)} layers of the fit itself"
@@ -105,8 +108,9 @@ def _starts(subject: Subject, X: np.ndarray, seed: int) -> Iterator[np.ndarray]:
         return
     kind = init if init in ("k-means++", "random", "spectral") else "k-means++"
     random = check_random_state(state if isinstance(state, int | np.integer) else seed)
+    trim = given.get("trim", 0.1 if "weighting" in given else 0.0)  # as the trimmed and the robust estimators do
     for _ in range(STARTS):
-        yield starts.choose(X, subject.k, kind, random)
+        yield starts.choose(X, subject.k, kind, random, trim=trim)
 
 
 def _once(
@@ -114,16 +118,24 @@ def _once(
 ) -> tuple[float, np.ndarray, list]:
     """How well the end agrees with the report; start and layers, numbered as in the report."""
     X = subject.X[rows].astype(np.float64)
+    axes = _span(np.vstack([X, begin])) if "layernorm" not in settings["algorithm"] else np.eye(X.shape[1])
     again = AttentionClustering(
-        n_clusters=subject.k, engine="literal", init=begin, max_iter=100, random_state=seed, **settings
-    ).fit(X)
+        n_clusters=subject.k, engine="literal", init=begin @ axes.T, max_iter=50, random_state=seed, **settings
+    ).fit(X @ axes.T)
     if subject.spherical:
         begin = normalize(begin)
-    _, order = linear_sum_assignment(cdist(subject.centers, again.cluster_centers_))
-    steps = [(centers[order], shares[:, order]) for centers, shares in again.trajectory_]
+    _, order = linear_sum_assignment(cdist(subject.centers, again.cluster_centers_ @ axes))
+    steps = [(centers[order] @ axes, shares[:, order]) for centers, shares in again.trajectory_]
     kept = subject.labels[rows] >= 0
     same = adjusted_rand_score(subject.labels[rows][kept], steps[-1][1].argmax(1)[kept])
     return float(same), begin[order], steps
+
+
+def _span(rows: np.ndarray) -> np.ndarray:
+    """Orthogonal axes in which the rows keep all distances, if they are fewer than the columns; else the columns."""
+    if len(rows) >= rows.shape[1]:
+        return np.eye(rows.shape[1])
+    return np.linalg.svd(rows, full_matrices=False)[2]
 
 
 def _objective(subject: Subject, rows: np.ndarray, steps: list) -> list[float] | None:

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from coterie import plot
-from coterie.plot.marks import color, short
+from coterie.plot.marks import PALETTE, color, short
 from coterie.plot.themes import number
 from coterie.plot.view import View
 from coterie.reporting.cautions import Caution
@@ -31,7 +31,9 @@ def words_for_silhouette(mean: float) -> str:
 
 
 def words_for_agreement(mean: float) -> str:
-    return "stable" if mean >= 0.95 else "mostly stable" if mean >= 0.8 else "changing" if mean >= 0.5 else "by chance"
+    return (
+        "stable" if mean >= 0.95 else "mostly stable" if mean >= 0.8 else "partly stable" if mean >= 0.5 else "unstable"
+    )
 
 
 def plural(count: int, one: str) -> str:
@@ -365,7 +367,10 @@ def again(lines: str, command: str | None) -> Html:
 
 def chip(label: int) -> Html:
     return tag(
-        "span", class_="chip out" if label < 0 else "chip", style=f"background:{color(label)}", aria_hidden="true"
+        "span",
+        class_="chip out" if label < 0 else "chip square" if label // len(PALETTE) % 2 else "chip",
+        style=f"background:{color(label)}",
+        aria_hidden="true",
     )
 
 

@@ -110,7 +110,7 @@ def stability(subject: Subject, refits: int = 5, seconds: float = 3.0, seed: int
     return Stability(seeds, matrix, float(pairs.mean()), recovery, len(rows))
 
 
-def other_counts(subject: Subject, choice: Any = None, seconds: float = 2.5, reach: int = 3) -> OtherCounts | None:
+def other_counts(subject: Subject, choice: Any = None, seconds: float = 2.5) -> OtherCounts | None:
     """The choice that was made, or else silhouettes of near numbers of clusters on a sample; None without K."""
     if choice is not None:
         tried = [one for one in choice.candidates if np.isfinite(one.score)]
@@ -130,7 +130,8 @@ def other_counts(subject: Subject, choice: Any = None, seconds: float = 2.5, rea
     metric = "cosine" if subject.spherical else "euclidean"
     end = time.perf_counter() + seconds
     scores: dict[int, float] = {}
-    for k in sorted(range(max(2, given - reach), given + reach + 1), key=lambda k: abs(k - given)):
+    near = [given, given + 1, given - 1, given // 2, given // 4, given + 2, given - 2, 2 * given]
+    for k in dict.fromkeys(k for k in near if k >= 2):
         if k >= len(rows) or (scores and time.perf_counter() > end):
             break
         settings: dict[str, Any] = {"n_clusters": k, "random_state": 0}
@@ -146,7 +147,7 @@ def other_counts(subject: Subject, choice: Any = None, seconds: float = 2.5, rea
         return None
     ks = sorted(scores)
     best = max(ks, key=lambda k: (round(scores[k], 6), -k))
-    note = f"Refitted on {len(rows):,} rows with {ks[0]} to {ks[-1]} clusters."
+    note = f"Refitted on {len(rows):,} rows with {', '.join(map(str, ks[:-1]))} and {ks[-1]} clusters."
     return OtherCounts(ks, [scores[k] for k in ks], given, best, "silhouette", note)
 
 
@@ -155,7 +156,10 @@ def _again(subject: Subject, settings: dict[str, Any], X: np.ndarray) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return clone(subject.estimator).set_params(**settings).fit(X)
+            estimator = clone(subject.estimator).set_params(**settings)
+            if getattr(estimator, "engine", None) == "literal":
+                estimator.set_params(engine="fused")  # the same answer, sooner
+            return estimator.fit(X)
         except ValueError:
             return None
 
