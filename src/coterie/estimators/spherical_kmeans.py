@@ -1,7 +1,9 @@
 """k-means on the unit sphere."""
 
+from scipy import sparse
+
 from coterie.estimators.base import CenterClusterer
-from coterie.kmeans import fused
+from coterie.kmeans import fused, lazy
 from coterie.kmeans.result import Result
 from coterie.kmeans.weights import Settings
 
@@ -55,15 +57,15 @@ class SphericalKMeans(CenterClusterer):
         self.verbose = verbose
 
     def _run(self, X, weight, random_state, on_iteration) -> Result:
-        return fused.run(
-            X,
-            self._start(X, weight, random_state),
-            self._variant,
-            Settings(),
-            spherical=True,
-            sample_weight=weight,
-            max_iter=self.max_iter,
-            tol=self._absolute_tol(X, weight),
-            device=self._device(),
-            on_iteration=on_iteration,
-        )
+        centers = self._start(X, weight, random_state)
+        loop = {
+            "spherical": True,
+            "sample_weight": weight,
+            "max_iter": self.max_iter,
+            "tol": self._absolute_tol(X, weight),
+            "on_iteration": on_iteration,
+        }
+        # A row of zeros is as far from all centres: only dot products put it into cluster 0 whatever their rounding.
+        if not sparse.issparse(X) and self._device().type == "cpu" and X.any(axis=1).all():
+            return lazy.run(X, centers, n_threads=self._n_threads(), **loop)
+        return fused.run(X, centers, self._variant, Settings(), device=self._device(), **loop)

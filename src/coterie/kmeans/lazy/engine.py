@@ -226,7 +226,8 @@ def run(
     n_threads : int, optional
         All processors by default. The result does not depend on it.
     spherical : bool
-        Rows are unit vectors; centres are put back on the sphere after every update.
+        Rows are unit vectors; centres are put back on the sphere after every update, and the inertia is
+        the sum of 1 - ⟨x, c⟩.
     on_iteration : callable, optional
         Sees every finished ``em.Iteration``; a true answer ends the run.
 
@@ -235,6 +236,9 @@ def run(
     Result
     """
     assigner = Assigner(X, sample_weight, n_threads)
+
+    def objective() -> float:
+        return assigner.inertia() * (0.5 if spherical else 1.0)  # 1 - ⟨x, c⟩ = ‖x - c‖²/2 on the sphere
 
     def m_step(centers, labels):
         means = assigner.means()
@@ -247,7 +251,7 @@ def run(
 
     def report(done: em.Iteration) -> Any:
         assert on_iteration is not None
-        seen = Seen(assigner.labels, assigner.inertia())
+        seen = Seen(assigner.labels, objective())
         return on_iteration(em.Iteration(done.number, done.max_iter, Centers(done.state), seen))
 
     start = np.array(np.asarray(centers, dtype=X.dtype), dtype=np.float64, order="C")
@@ -258,7 +262,7 @@ def run(
         assigner.assign(rounded)  # labels of the final centres
     else:
         assigner.centers = rounded
-    return Result(rounded, assigner.labels, assigner.inertia(), outcome.n_iter, outcome.converged)
+    return Result(rounded, assigner.labels, objective(), outcome.n_iter, outcome.converged)
 
 
 def _on_sphere(means, previous):
