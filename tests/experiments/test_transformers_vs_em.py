@@ -97,3 +97,17 @@ def test_pictures_need_the_record_alone(tmp_path, tiny):
     record = json.loads(json.dumps(figures.figure2(tmp_path, quick=True)))
     pictures.draw_rows(record, "figure2", tmp_path / "again.png")
     assert (tmp_path / "again.png").read_bytes() == (tmp_path / "figure2.png").read_bytes()
+
+
+def test_averaged_heads_stand_beside_what_an_earlier_figure_measured(tmp_path, tiny, monkeypatch):
+    first = figures.figure2(tmp_path, quick=True)
+    asked = []
+    whole = scoring.train_setting
+    monkeypatch.setattr(scoring, "train_setting", lambda *a: (asked.append(a[0].network), whole(*a))[1])
+    second = figures.figure5(tmp_path, quick=True)
+    assert asked == [{"heads": "averaged"}] * 8
+    for row, panel in second["rows"].items():
+        for ours, theirs in zip(panel["points"], first["rows"][row]["points"]):
+            assert ours["transformer"] == theirs["transformer"]
+            assert ours["averaged"] != theirs["transformer"]
+            assert ours["value"] == theirs["value"]

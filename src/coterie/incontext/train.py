@@ -47,7 +47,8 @@ class PairRun:
     model: PairConfig
     training: TrainingConfig
     prior: SeparatedPrior = field(default_factory=SeparatedPrior)
-    pairs: int = 12_000
+    pairs: int = 8_000
+    groups: int = 2  # a step's pairs come from this many draws of points, dimensions and clusters
     early_layers: float = 0.5  # weight of the mean loss of the layers before the last
     doubt: float = 1e-3  # share of every posterior that the loss spreads over all labels
 
@@ -56,11 +57,11 @@ class PairRun:
         def build(kind: Any, entries: dict[str, Any]) -> Any:
             return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()})
 
-        plain = {name: values[name] for name in ("pairs", "early_layers", "doubt") if name in values}
+        plain = {name: values[name] for name in ("pairs", "groups", "early_layers", "doubt") if name in values}
         unknown = set(values) - {"model", "training", "prior", *plain}
         if unknown:
             raise ValueError(
-                "an in-context config has model, training, prior, pairs, early_layers and doubt; "
+                "an in-context config has model, training, prior, pairs, groups, early_layers and doubt; "
                 f"got also {sorted(unknown)}"
             )
         return cls(
@@ -90,9 +91,14 @@ class PairTask:
         return [p for p in self.model.layers.parameters() if p.ndim == 2 and min(p.shape) > 1]
 
     def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        data = self.run.prior.sample(self.run.pairs, generator)
+        parts = [self._group_loss(model, generator) for _ in range(self.run.groups)]
+        numbers = {name: sum(metrics[name] for _, metrics in parts) / len(parts) for name in parts[0][1]}
+        return torch.stack([loss for loss, _ in parts]).mean(), numbers
+
+    def _group_loss(self, model: nn.Module, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+        data = self.run.prior.sample(self.run.pairs // self.run.groups, generator)
         with torch.no_grad():
-            start_BKD = random_start(data, generator)
+            start_BKD = best_start(data.points_BND, data.n_clusters, generator, n_iter=8, spectral=5)
         *early, last = (doubting(log_p, self.run.doubt) for log_p in model(data.points_BND, start_BKD))
         loss_B, renaming_BK = permutation_free_cross_entropy(last, data.labels_BN)
         own_BN1 = renaming_BK.gather(1, data.labels_BN)[..., None]
@@ -110,19 +116,6 @@ def doubting(log_p_BNK: Tensor, doubt: float) -> Tensor:
     """
     even = math.log(doubt / log_p_BNK.shape[-1])
     return torch.logaddexp(log_p_BNK + math.log1p(-doubt), torch.full_like(log_p_BNK, even))
-
-
-def random_start(data: Separated, generator: torch.Generator) -> Tensor:
-    """What the estimator would begin with, or a poorer start in one batch out of three."""
-    poor = torch.rand((), generator=generator).item() < 1 / 3
-    return best_start(
-        data.points_BND,
-        data.n_clusters,
-        generator,
-        n_starts=2 if poor else 10,
-        n_iter=4 if poor else 10,
-        spectral=1 if poor else 5,
-    )
 
 
 def main(

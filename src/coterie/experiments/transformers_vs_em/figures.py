@@ -1,6 +1,7 @@
 """Figures 1 to 5 of document 001, the curve of Proposition 3.1 and Theorem 3.3 (6), the open
 checks (7), and the shipped network against the variance (8)."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +96,22 @@ def figure3(output: Path, quick: bool = False) -> dict[str, Any]:
     return record
 
 
-def _compare(name: str, rows: tuple[Row, ...], output: Path, quick: bool) -> dict[str, Any]:
-    """Concatenated beside averaged heads."""
+def _earlier(path: Path, row: Row, plan: Plan) -> list[dict[str, Any]] | None:
+    """The points of the same row in another figure's record, if that was made by the same plan."""
+    record = json.loads(path.read_text()) if path.exists() else {}
+    points = record.get("rows", {}).get(row.name, {}).get("points", [])
+    same = record.get("plan") == vars(plan) and [p["value"] for p in points] == [s.value for s in row.settings]
+    return points if same else None
+
+
+def _compare(name: str, earlier: str, rows: tuple[Row, ...], output: Path, quick: bool) -> dict[str, Any]:
+    """Concatenated beside averaged heads; the former from the figure ``earlier``, where it is already there."""
     plan, cached = _plan(quick), {}  # type: ignore[var-annotated]
     kept = Kept(output / f"{name}.partial.json", plan)
     panels = {}
     for row in _rows(rows, quick):
-        points = run_row(row, plan, kept, cached)
+        points = _earlier(output / f"{earlier}.json", row, plan) or run_row(row, plan, kept, cached)
+        cached |= {setting.data_key(): point for setting, point in zip(row.settings, points)}
         for point, other in zip(points, run_row(averaged(row), plan, kept, cached)):
             point["averaged"] = other["transformer"]
         panels[row.name] = {"axis": row.axis, "points": points}
@@ -113,12 +123,12 @@ def _compare(name: str, rows: tuple[Row, ...], output: Path, quick: bool) -> dic
 
 def figure4(output: Path, quick: bool = False) -> dict[str, Any]:
     """Heads concatenated or averaged: minimum distance and number of data."""
-    return _compare("figure4", (DISTANCE, POINTS), output, quick)
+    return _compare("figure4", "figure1", (DISTANCE, POINTS), output, quick)
 
 
 def figure5(output: Path, quick: bool = False) -> dict[str, Any]:
     """Heads concatenated or averaged: number of classes and imbalance."""
-    return _compare("figure5", (CLASSES, IMBALANCE), output, quick)
+    return _compare("figure5", "figure2", (CLASSES, IMBALANCE), output, quick)
 
 
 def document_loss(network: PointTransformer, setting: Setting, instances: int) -> float:

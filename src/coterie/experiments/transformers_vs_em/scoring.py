@@ -161,7 +161,7 @@ def run_row(row: Row, plan: Plan, kept: "Kept", cached: dict[tuple, dict]) -> li
         others = kept.get(f"{name}/beside")
         if others is None:
             others = kept.put(f"{name}/beside", beside(setting, plan, cached))
-        points.append({"value": setting.value, "transformer": over_seeds(runs), **others})
+        points.append({**others, "value": setting.value, "transformer": over_seeds(runs)})
     return points
 
 
