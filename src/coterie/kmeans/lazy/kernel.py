@@ -322,7 +322,7 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
         slack = slack_of[p]
         lane, second = 0, second_of[p]
         if tile_of[p] >= 0:
-            lane, beside = first_and_second(scores_of, p)
+            lane, beside = first_and_second(scores_of, p, best_of[p])
             second = min(second, beside)
         if second - best_of[p] <= 2 * slack:
             work[2] += 1

@@ -189,32 +189,29 @@ def copy_lanes(typing, source, source_row, target, target_row):
 
 
 @intrinsic
-def first_and_second(typing, scores, row):
-    """``(lane, second)`` of a row of one vector: where its minimum stands, and the minimum of the other lanes."""
+def first_and_second(typing, scores, row, smallest):
+    """``(lane, second)`` of a row of one vector: where its minimum, which is known, stands, and that of the others."""
 
     def generate(context, builder, signature, arguments):
-        scores_t, row_t = signature.args
+        scores_t, row_t, smallest_t = signature.args
         number, width = _vector(scores_t)
         vector, int32 = ir.VectorType(number, width), ir.IntType(32)
         row_i = _as_int64(context, builder, arguments[1], row_t)
         at = builder.mul(row_i, ir.Constant(ir.IntType(64), width))
         pointer = builder.bitcast(_pointer(context, builder, scores_t, arguments[0], at), vector.as_pointer())
         values = builder.load(pointer, align=_bytes(number))
-
-        def smallest(of):
-            narrow = _row_minima(builder, [of], width)
-            return builder.extract_element(narrow, ir.Constant(int32, 0))
-
-        equal = builder.fcmp_ordered("==", values, _spread(builder, smallest(values), vector))
+        known = context.cast(builder, arguments[2], smallest_t, scores_t.dtype)
+        equal = builder.fcmp_ordered("==", values, _spread(builder, known, vector))
         mask = builder.bitcast(equal, ir.IntType(width))
         lane = builder.cttz(mask, ir.Constant(ir.IntType(1), 0))
         others = builder.shl(ir.Constant(ir.IntType(width), 1), lane)
         own = builder.bitcast(others, ir.VectorType(ir.IntType(1), width))
         infinity = ir.Constant(vector, [float("inf")] * width)
-        second = smallest(builder.select(own, infinity, values))
+        narrow = _row_minima(builder, [builder.select(own, infinity, values)], width)
+        second = builder.extract_element(narrow, ir.Constant(int32, 0))
         return context.make_tuple(builder, signature.return_type, [builder.zext(lane, ir.IntType(64)), second])
 
-    return types.Tuple((types.int64, scores.dtype))(scores, row), generate
+    return types.Tuple((types.int64, scores.dtype))(scores, row, smallest), generate
 
 
 @intrinsic
