@@ -33,6 +33,9 @@ Labels = Annotated[
 ]
 WithData = Annotated[bool, _option(WRITTEN, "--with-data", help="In --output, the table's own columns too.")]
 Plot = Annotated[Path | None, _option(WRITTEN, "--plot", "-p", metavar="FILE", help="A picture of the clusters: .png.")]
+Report = Annotated[
+    Path | None, _option(WRITTEN, "--report", "-r", metavar="FILE", help="A page that explains the clusters: .html.")
+]
 Save = Annotated[Path | None, _option(WRITTEN, "--save", "-s", metavar="FILE", help="The model, for coterie predict.")]
 Json = Annotated[bool, _option(WRITTEN, "--json", help="Print one JSON document and nothing else.")]
 Trim = Annotated[float | None, _option(TUNING, metavar="SHARE", help="trimmed: rows to leave out. Default: 0.05.")]
@@ -68,6 +71,7 @@ def cluster(
     output: Labels = None,
     with_data: WithData = False,
     plot: Plot = None,
+    report: Report = None,
     save: Save = None,
     as_json: Json = False,
     trim: Trim = None,
@@ -106,6 +110,7 @@ def cluster(
 
     \b
     coterie cluster points.csv --output labels.csv
+    coterie cluster shop.csv --scale --report report.html
     coterie cluster wine.csv -k 3 --exclude cultivar --scale --plot wine.png
     coterie cluster shop.parquet -k 2..12 -c age,income --scale --save shop.model
     coterie cluster sensors.npy -k 5 --algorithm trimmed --trim 0.1 --json
@@ -121,8 +126,8 @@ def cluster(
     if columns is not None and exclude is not None:
         raise Refused("--columns and --exclude say the same thing in two ways: give one of them.")
     if scale_by_blocks.wanted(file, scheduler, workers):
-        if len(wanted) > 1 or plot is not None or with_data:
-            raise Refused("Data in blocks take one number of clusters (-k 5), no --plot and no --with-data.")
+        if len(wanted) > 1 or plot is not None or report is not None or with_data:
+            raise Refused("Data in blocks take one number of clusters (-k 5), no --plot, --report or --with-data.")
         settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
         place = scale_by_blocks.Place(scheduler, workers, checkpoint, resume)
         wish = scale_by_blocks.Wish(
@@ -138,7 +143,7 @@ def cluster(
         scale_by_blocks.run(wish, place)
         return
     with user_errors():
-        _check_places(file, output, with_data, plot, save)
+        _check_places(file, output, with_data, plot, save, report)
         check_algorithm(algorithm)
         with console.working(f"Reading {file.name}"):
             frame = read_table(file, header=header)
@@ -165,6 +170,9 @@ def cluster(
     )
     with user_errors():
         _write(done, frame, fitted.labels, output, with_data, plot, save)
+        if report is not None:
+            with console.working("Writing the report"):
+                done.files["report"] = str(_report(report, done, frame, list(fitted.warnings)))
     console.tell(done, as_json)
 
 
@@ -253,14 +261,19 @@ def _chosen_columns(frame: Any, columns: str | None, exclude: str | None) -> lis
 
 
 def _check_places(
-    file: Path, output: Path | None, with_data: bool = False, plot: Path | None = None, save: Path | None = None
+    file: Path,
+    output: Path | None,
+    with_data: bool = False,
+    plot: Path | None = None,
+    save: Path | None = None,
+    report: Path | None = None,
 ) -> None:
     """Everything that would go wrong when writing, found before the work begins."""
     from coterie.data.tables import check_labels_place
     from coterie.files import check_writable
 
     taken = {file.resolve(): "the input"}
-    for option, path in (("--output", output), ("--plot", plot), ("--save", save)):
+    for option, path in (("--output", output), ("--plot", plot), ("--save", save), ("--report", report)):
         if path is None:
             continue
         if path.resolve() in taken:
@@ -272,7 +285,9 @@ def _check_places(
         raise Refused("--with-data needs a place to write to: add --output labels.csv")
     if plot is not None and plot.suffix.lower() != ".png":
         raise Refused(f"{plot}: pictures are PNG files. Give a name that ends in .png")
-    for path in (plot, save):
+    if report is not None and report.suffix.lower() not in (".html", ".htm"):
+        raise Refused(f"{report}: a report is a web page. Give a name that ends in .html")
+    for path in (plot, save, report):
         if path is not None:
             check_writable(path)
 
@@ -290,3 +305,17 @@ def _write(
         done.files["plot"] = str(draw(plot, done.model, frame, labels, title))
     if save is not None:
         done.files["model"] = str(done.model.save(save))
+
+
+def _report(path: Path, done: Any, frame: Any, warnings: list[str]) -> Path:
+    import shlex
+
+    from coterie.reporting import Origin, report
+
+    columns = done.model.columns
+    words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]  # a report tells no folders
+    command = shlex.join(["coterie", *words]) if Path(sys.argv[0]).stem == "coterie" else None
+    origin = Origin(Path(done.file).name, columns.names, columns.scale is not None, command, done.seconds)
+    matrix = done.model.input(frame)
+    report(done.model.estimator, matrix, path, table=frame, choice=done.choice, origin=origin, notes=warnings)
+    return path
