@@ -32,11 +32,12 @@ class Guard:
 
     The token travels in the fragment of the printed address, which browsers never send, and comes back in the
     ``Authorization`` header. There is no cookie: cookies do not know ports, and any other server on this machine would
-    be sent them. The page itself holds nothing secret and needs no token; everything under ``/api/`` does.
+    be sent them. The files of the page hold nothing secret: their paths are ``free``. Everything else needs the token.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str, host: str, port: int):
+    def __init__(self, app: ASGIApp, *, token: str, host: str, port: int, free: frozenset[str]):
         self.app = app
+        self.free = free
         self.token = token.encode()
         self.port = port
         self.names = {*LOOPBACK, host.lower().strip("[]"), socket.gethostname().lower()}
@@ -64,7 +65,7 @@ class Guard:
             return refuse(421, "This is not the studio's address: use the one that it printed.")
         if not all(self._is_ours(origin) for origin in headers.getlist("origin")):
             return refuse(403, "Pages of other sites may not use the studio.")
-        if not scope["path"].startswith("/api"):
+        if scope["path"] in self.free:
             return None
         if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return refuse(403, "Pages of other sites may not use the studio.")

@@ -53,9 +53,11 @@ def create_app(*, token: str, host: str, port: int, limits: Limits | None = None
             await workshop.close()
             shutil.rmtree(folder, ignore_errors=True)
 
+    page = _page()
+    free = frozenset(route.path for route in page)
     return Starlette(
-        routes=[*_page(), Mount("/api", routes=Api(store, workshop, limits).routes())],
-        middleware=[Middleware(Guard, token=token, host=host, port=port)],
+        routes=[*page, Mount("/api", routes=Api(store, workshop, limits).routes())],
+        middleware=[Middleware(Guard, token=token, host=host, port=port, free=free)],
         exception_handlers=HANDLERS,
         lifespan=living,
     )

@@ -1,0 +1,167 @@
+// Where tables come from: a file that is dropped or chosen, a sample, points drawn by hand.
+
+import * as api from "./api.js";
+import { $, alertWith, count, make, number, plural, say, trying } from "./page.js";
+
+const tables = new Map();
+let current = null;
+let limits = {};
+let tell = {};
+
+export function open(state, listeners) {
+  limits = state.limits;
+  tell = listeners;
+  for (const table of state.tables) tables.set(table.id, table);
+  $("samples").replaceChildren(
+    ...state.samples.map((one) =>
+      make("button", { type: "button", class: "chip", title: one.about, onclick: () => take(one) }, one.title)),
+  );
+  $("open-drawing").addEventListener("click", () => {
+    hideStart();
+    tell.onDraw();
+  });
+  $("file").addEventListener("change", (event) => {
+    if (event.target.files.length) read(event.target.files[0]);
+    event.target.value = "";
+  });
+  $("drop-missing").addEventListener("change", showChosen);
+  $("columns").addEventListener("change", showChosen);
+  for (const [id, on] of [["all-columns", true], ["no-columns", false]]) {
+    $(id).addEventListener("click", () => {
+      for (const box of $("columns").querySelectorAll("input:enabled")) box.checked = on;
+      showChosen();
+    });
+  }
+  listenForDrops();
+}
+
+function listenForDrops() {
+  const drop = $("drop");
+  for (const name of ["dragover", "dragenter"]) {
+    addEventListener(name, (event) => {
+      event.preventDefault();
+      drop.classList.add("over");
+    });
+  }
+  addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) drop.classList.remove("over");
+  });
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    drop.classList.remove("over");
+    const [file] = event.dataTransfer.files;
+    if (file) read(file);
+  });
+}
+
+async function busy(sentence, work) {
+  alertWith("");
+  say(sentence);
+  $("choices").setAttribute("aria-busy", "true");
+  const table = await trying(work);
+  $("choices").removeAttribute("aria-busy");
+  if (!table) return;
+  say("");
+  tables.set(table.id, table);
+  select(table.id);
+}
+
+const read = (file, header = "") => {
+  if (file.size > limits.upload_bytes) {
+    alertWith(`${file.name} is larger than ${Math.round(limits.upload_bytes / 2 ** 20)} MB, the most that is allowed: use coterie cluster.`);
+    return undefined;
+  }
+  return busy(`Reading ${file.name} …`, async () => {
+    const table = await api.upload(file.name, header, file);
+    return { ...table, again: (other) => read(file, other) };
+  });
+};
+
+const take = (one) => busy(`Opening ${one.title} …`, () => api.post(`samples/${one.name}`));
+
+export const add = (points) => busy("Taking the points …", () => api.post("points", { points }));
+
+function hideStart() {
+  for (const id of ["welcome", "preview", "drawing"]) $(id).hidden = true;
+}
+
+export function select(id) {
+  current = tables.get(id);
+  hideStart();
+  for (const part of ["columns-part", "settings-part", "preview"]) $(part).hidden = !current;
+  showTables();
+  if (!current) {
+    $("welcome").hidden = false;
+    return;
+  }
+  showColumns();
+  showPreview();
+  tell.onTable(current);
+}
+
+async function close(id) {
+  await trying(() => api.remove(`tables/${id}`));
+  tables.delete(id);
+  tell.onClose(id);
+  const left = [...tables.keys()];
+  select(current && current.id !== id ? current.id : left[left.length - 1]);
+}
+
+function showTables() {
+  $("tables").replaceChildren(
+    ...[...tables.values()].map((table) =>
+      make("li", { class: current && table.id === current.id ? "current" : "" },
+        make("button", {
+          type: "button", class: "table-name", "aria-current": current && table.id === current.id ? "true" : null,
+          onclick: () => select(table.id),
+        }, make("strong", {}, table.name), make("span", {}, `${plural(table.rows, "row")}, ${plural(table.columns.length, "column")}`)),
+        make("button", { type: "button", class: "quiet close", "aria-label": `Close ${table.name}`, onclick: () => close(table.id) }, "×"))),
+  );
+}
+
+function showColumns() {
+  $("columns").replaceChildren(
+    ...current.columns.map((column) => {
+      const usable = column.kind === "number";
+      const about = usable ? `${number(column.low)} to ${number(column.high)}` : column.kind;
+      const holes = column.holes ? `, ${count(column.holes)} missing` : "";
+      return make("label", { class: `check column${usable ? "" : " unusable"}` },
+        make("input", { type: "checkbox", value: column.name, checked: usable && !column.constant, disabled: !usable }),
+        make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, about + holes)));
+    }),
+  );
+  showChosen();
+}
+
+function showChosen() {
+  const chosen = new Set(chosenColumns());
+  $("columns-told").textContent = `${chosen.size} of ${current.columns.length}`;
+  const holes = current.columns.filter((column) => chosen.has(column.name)).reduce((most, column) => Math.max(most, column.holes), 0);
+  $("drop-missing-line").hidden = !holes;
+  $("drop-missing-told").textContent = `Leave out rows with missing values (at least ${count(holes)})`;
+}
+
+export const chosenColumns = () => [...$("columns").querySelectorAll("input:checked")].map((box) => box.value);
+export const dropMissing = () => !$("drop-missing-line").hidden && $("drop-missing").checked;
+
+function showPreview() {
+  $("title-preview").textContent = current.name;
+  const told = [...current.notes];
+  if (current.preview.length < current.rows) told.push(`The first ${current.preview.length} of ${plural(current.rows, "row")}.`);
+  $("preview-told").replaceChildren(told.join(" "));
+  if (current.again && current.notes.length) {
+    $("preview-told").append(" ", make("button", { type: "button", class: "quiet", onclick: () => current.again("yes") }, "It holds names: read it again"));
+  }
+  fill($("preview-table"), current.columns.map((column) => column.name), current.preview);
+}
+
+// A table of words and numbers; numbers to the right.
+export function fill(table, heads, rows, first = null) {
+  const cell = (value) => make("td", { class: typeof value === "number" ? "number" : "word" }, value === null ? "" : number(value));
+  table.replaceChildren(
+    make("thead", {}, make("tr", {}, first ? make("th", { scope: "col" }, first.head) : null,
+      ...heads.map((head, i) => make("th", { scope: "col", class: rows.length && typeof rows[0][i] === "number" ? "number" : "" }, head)))),
+    make("tbody", {}, ...rows.map((row, i) =>
+      make("tr", {}, first ? make("th", { scope: "row", class: "number" }, count(first.cells[i])) : null, ...row.map(cell)))),
+  );
+}

@@ -1,0 +1,176 @@
+// What a run found: the map, its layers, its clusters and their rows, and another run beside it.
+
+import * as api from "./api.js";
+import { Comparison } from "./compare.js";
+import { fill } from "./data.js";
+import { ClusterMap, readLayers, readPoints } from "./map.js";
+import { $, clusterName, count, dot, look, make, number, percent, plural, say, trying } from "./page.js";
+import { Player } from "./player.js";
+import { finishedRuns, runTitle } from "./running.js";
+
+const FIRST_COLUMNS = 12;
+let map = null;
+let player = null;
+let comparison = null;
+let run = null; // whose result is shown
+let live = null; // whose progress is shown on the map
+let chosen = null;
+
+export function open() {
+  const pick = (label) => choose(label);
+  map = new ClusterMap($("left-map"), { onPick: pick, onHover: (row) => comparison.pointAt(row) });
+  player = new Player((layer, seconds, trail) => {
+    map.setLabels(layer.labels);
+    map.setCenters(layer.centers, trail, seconds);
+  });
+  comparison = new Comparison(map);
+  $("compare").addEventListener("change", (event) => comparison.with(run, finishedRuns().find((one) => one.id === event.target.value)));
+  for (const button of $("keep").querySelectorAll("button")) button.addEventListener("click", () => keep(button));
+  $("more-profile").addEventListener("click", () => showProfile(run.result, Infinity));
+}
+
+async function keep(button) {
+  const was = button.textContent;
+  button.disabled = true;
+  button.textContent = "Writing …";
+  await trying(() => api.keep(`runs/${run.id}/files/${button.dataset.file}`));
+  button.textContent = was;
+  button.disabled = false;
+}
+
+// While a run is under way: its points in grey, its centres where they are now.
+export async function follow(next) {
+  if (!next.progress.placed) return;
+  if (live !== next.id) {
+    live = next.id;
+    const points = await trying(() => api.get(`runs/${next.id}/points`));
+    if (!points || live !== next.id) return;
+    frame(true);
+    map.setPoints(readPoints(points));
+  }
+  if (next.progress.centers && map.data) map.setCenters(next.progress.centers, [], 0.1);
+}
+
+function frame(underWay) {
+  $("result").hidden = false;
+  $("result").classList.toggle("live", underWay);
+  comparison.clear();
+  $("title-result").textContent = underWay ? "The centres so far" : "";
+  if (underWay) $("result-told").textContent = "";
+  $("left-title").hidden = true;
+}
+
+export async function show(next) {
+  live = null;
+  run = next;
+  chosen = null;
+  player.stop();
+  if (!next) {
+    $("result").hidden = true;
+    return;
+  }
+  const found = await trying(() => Promise.all([api.get(`runs/${next.id}/points`), api.get(`runs/${next.id}/map`)]));
+  if (!found || run !== next) return;
+  frame(false);
+  const points = readPoints(found[0]);
+  map.chosen = null;
+  map.setPoints(points);
+  player.load(readLayers(found[1]));
+  tellResult(next, points);
+  showClusters(next.result);
+  showProfile(next.result, FIRST_COLUMNS);
+  showChoice(next.result.choice);
+  showOthers(next);
+  $("rows-part").hidden = true;
+}
+
+function tellResult(next, points) {
+  const { result } = next;
+  const clusters = result.clusters.filter((one) => one.label >= 0);
+  $("title-result").textContent = `${plural(clusters.length, "cluster")} by ${result.estimator}`;
+  const told = [`${plural(result.rows, "row")} of ${next.table_name} by ${plural(result.columns.length, "column")}${result.scaled ? ", scaled" : ""}.`];
+  if (result.left_out) told.push(`${plural(result.left_out, "row")} with missing values took no part.`);
+  if (result.separation) told.push(`Separation: ${result.separation} (silhouette ${result.silhouette.toFixed(2)}).`);
+  if (points.note) told.push(`${points.note[0].toUpperCase()}${points.note.slice(1)}.`);
+  told.push(`${result.seconds.toFixed(1)} s.`);
+  $("result-told").textContent = told.join(" ");
+  $("notes").replaceChildren(...result.notes.map((note) => make("li", {}, note)));
+}
+
+function showClusters(result) {
+  $("cluster-list").replaceChildren(
+    ...result.clusters.map((one) => {
+      const bar = make("span", { class: "share" });
+      const filled = make("span", {});
+      filled.style.width = `${Math.max(1, 100 * one.share)}%`;
+      filled.style.backgroundColor = one.label < 0 ? look.outlier : look.palette[one.label % look.palette.length];
+      bar.append(filled);
+      return make("button", { type: "button", class: "cluster", "data-label": one.label, "aria-pressed": "false", onclick: () => choose(one.label) },
+        dot(one.label), make("strong", {}, clusterName(one.label)),
+        make("span", { class: "size" }, `${count(one.size)} · ${percent(one.share)}`), bar,
+        make("span", { class: "words" }, one.words));
+    }),
+  );
+}
+
+async function choose(label) {
+  if (!run || !run.result) return;
+  chosen = label === chosen ? null : label;
+  const current = run;
+  map.choose(chosen);
+  comparison.choose(chosen);
+  for (const button of $("cluster-list").children) button.setAttribute("aria-pressed", String(Number(button.dataset.label) === chosen));
+  $("rows-part").hidden = chosen === null;
+  if (chosen === null) return;
+  const wanted = chosen;
+  const path = wanted < 0 ? "outliers" : `clusters/${wanted}`;
+  const rows = await trying(() => api.get(`runs/${current.id}/${path}`));
+  if (!rows || chosen !== wanted || run !== current) return;
+  const order = wanted < 0 ? "the farthest first" : "the most typical first";
+  const part = rows.cells.length < rows.total ? `${count(rows.cells.length)} of ${plural(rows.total, "row")}` : plural(rows.total, "row");
+  $("rows-title").replaceChildren(dot(wanted), ` ${clusterName(wanted)}: ${part}, ${order}`);
+  fill($("rows-table"), rows.columns, rows.cells, { head: "row", cells: rows.numbers });
+  say(`${clusterName(wanted)}: ${part}`);
+}
+
+function showProfile(result, most) {
+  const clusters = result.clusters;
+  const strength = result.columns.map((_, i) => Math.max(...clusters.map((one) => Math.abs(one.deviation[i]))));
+  const order = result.columns.map((_, i) => i).sort((a, b) => strength[b] - strength[a]).slice(0, most);
+  $("more-profile").hidden = order.length === result.columns.length;
+  $("profile-table").replaceChildren(
+    make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "column"),
+      ...clusters.map((one) => make("th", { scope: "col", class: "number" }, dot(one.label), one.label < 0 ? "outliers" : ` ${one.label}`)))),
+    make("tbody", {}, ...order.map((i) =>
+      make("tr", {}, make("th", { scope: "row" }, result.columns[i]),
+        ...clusters.map((one) => {
+          const away = one.deviation[i];
+          const cell = make("td", { class: "number", title: `${away >= 0 ? "+" : ""}${away.toFixed(2)} standard deviations` }, number(one.center[i]));
+          const depth = Math.min(1, Math.abs(away) / 2.5) * 0.6;
+          cell.style.backgroundColor = away < 0 ? `rgba(0,114,178,${depth})` : `rgba(213,94,0,${depth})`;
+          return cell;
+        })))),
+  );
+}
+
+function showChoice(choice) {
+  $("choice-part").hidden = !choice;
+  if (!choice) return;
+  const edge = choice.at_edge ? " It is the largest that was tried: a wider range may hold a better one." : "";
+  const scores = choice.candidates.map(([, score]) => score).filter((score) => score !== null);
+  const [low, high] = [Math.min(0, ...scores), Math.max(...scores)];
+  $("choice-told").textContent = `${choice.k} was chosen by ${choice.criterion}.${edge}`;
+  $("choice-table").replaceChildren(make("tbody", {}, ...choice.candidates.map(([k, score]) => {
+    const bar = make("span", { class: "bar" });
+    bar.style.width = `${score === null ? 0 : (100 * (score - low)) / (high - low || 1)}%`;
+    return make("tr", { class: k === choice.k ? "best" : "" }, make("th", { scope: "row", class: "number" }, String(k)),
+      make("td", { class: "wide" }, bar), make("td", { class: "number" }, score === null ? "–" : number(score)));
+  })));
+}
+
+function showOthers(next) {
+  const others = finishedRuns().filter((one) => one.table === next.table && one.id !== next.id);
+  $("compare-line").querySelector("label").hidden = !others.length;
+  $("compare").replaceChildren(make("option", { value: "" }, "nothing"),
+    ...others.map((one) => make("option", { value: one.id }, runTitle(one))));
+}

@@ -1,0 +1,172 @@
+// Runs: the settings of the next one, the list of all, and the progress of those that are under way.
+
+import * as api from "./api.js";
+import { chosenColumns, dropMissing } from "./data.js";
+import { $, alertWith, make, plural, say, trying } from "./page.js";
+
+const runs = new Map();
+let algorithms = new Map();
+let table = null;
+let shown = null;
+let tell = {};
+
+export function open(state, listeners) {
+  tell = listeners;
+  algorithms = new Map(state.algorithms.map((one) => [one.name, one]));
+  $("algorithm").replaceChildren(...state.algorithms.map((one) => make("option", { value: one.name }, one.title)));
+  $("criterion").replaceChildren(...state.criteria.map((name) => make("option", { value: name }, name)));
+  $("start").replaceChildren(...state.starts.map((name) => make("option", { value: name }, name)));
+  $("algorithm").addEventListener("change", showAlgorithm);
+  for (const [id, value] of [["most", "auto"], ["clusters", "given"]]) {
+    $(id).addEventListener("input", () => { document.querySelector(`input[name=count][value=${value}]`).checked = true; });
+  }
+  $("choices").addEventListener("submit", (event) => {
+    event.preventDefault();
+    begin();
+  });
+  $("stop").addEventListener("click", () => shown && trying(async () => update(await api.post(`runs/${shown}/stop`))));
+  for (const run of state.runs) {
+    runs.set(run.id, run);
+    if (!ended(run)) follow(run);
+  }
+  showAlgorithm();
+}
+
+const ended = (run) => !["waiting", "running"].includes(run.state);
+export const finishedRuns = () => [...runs.values()].filter((run) => run.state === "done");
+
+export function useTable(next) {
+  table = next;
+  const own = [...runs.values()].filter((run) => run.table === next.id);
+  showRuns();
+  select(own.length ? own[own.length - 1].id : null);
+}
+
+export function forgetTable(id) {
+  for (const run of [...runs.values()]) if (run.table === id) runs.delete(run.id);
+  table = null;
+  showRuns();
+  select(null);
+}
+
+function showAlgorithm() {
+  const one = algorithms.get($("algorithm").value);
+  $("algorithm-told").textContent = one.about;
+  $("count-part").hidden = !one.counts;
+  $("trim-line").hidden = !one.trims;
+}
+
+const whole = (id) => ($(id).value === "" ? undefined : Number($(id).value));
+
+async function begin() {
+  alertWith("");
+  const given = document.querySelector("input[name=count]:checked").value === "given";
+  const wanted = {
+    table: table.id, columns: chosenColumns(), scale: $("scale").checked, drop_missing: dropMissing(),
+    algorithm: $("algorithm").value, criterion: $("criterion").value, start: $("start").value,
+    clusters: given ? whole("clusters") ?? 3 : undefined, most: whole("most"), starts: whole("starts"),
+    seed: whole("seed"), trim: whole("trim"),
+  };
+  const run = await trying(() => api.post("runs", wanted));
+  if (!run) return;
+  runs.set(run.id, run);
+  showRuns();
+  select(run.id);
+  $("main").scrollIntoView({ block: "start" });
+  follow(run);
+}
+
+async function follow(run) {
+  try {
+    await api.events(`runs/${run.id}/events`, (status) => update({ ...runs.get(run.id), ...status }));
+    update(await api.get(`runs/${run.id}`));
+  } catch (error) {
+    if (runs.has(run.id)) alertWith(error.message);
+  }
+}
+
+function update(run) {
+  const before = runs.get(run.id);
+  if (!before) return;
+  runs.set(run.id, run);
+  if (before.state !== run.state || Boolean(before.result) !== Boolean(run.result)) showRuns();
+  if (run.id !== shown) return;
+  if (run.state === "done" && run.result) {
+    $("progress").hidden = true;
+    tell.onShow(run);
+    say(`${plural(run.result.clusters.filter((one) => one.label >= 0).length, "cluster")} found`);
+  } else if (run.state !== "done") {
+    showProgress(run);
+  }
+}
+
+function select(id) {
+  shown = id;
+  const run = runs.get(id);
+  $("progress").hidden = true;
+  $("preview").hidden = Boolean(run) || !table;
+  for (const button of $("runs").querySelectorAll("button")) {
+    if (button.dataset.run === id) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+  if (!run) {
+    tell.onShow(null);
+    return;
+  }
+  $("drawing").hidden = true;
+  if (run.state === "done" && run.result) {
+    tell.onShow(run);
+  } else {
+    tell.onShow(null);
+    showProgress(run);
+  }
+}
+
+function title(run) {
+  const name = algorithms.get(run.wanted.algorithm).title;
+  if (!run.result) return name;
+  return `${name}, ${plural(run.result.clusters.filter((one) => one.label >= 0).length, "cluster")}`;
+}
+
+export const runTitle = (run) => `Run ${run.number}: ${title(run)}`;
+
+function showRuns() {
+  const own = table ? [...runs.values()].filter((run) => run.table === table.id) : [];
+  const words = { waiting: "waiting", running: "running", failed: "failed", stopped: "stopped" };
+  $("runs").hidden = !own.length;
+  $("runs").replaceChildren(
+    ...(own.length ? [make("button", { type: "button", class: "chip", "data-run": "", onclick: () => select(null) }, "Table")] : []),
+    ...own.map((run) => make("button", {
+      type: "button", class: `chip ${run.state}`, "data-run": run.id, "aria-current": run.id === shown ? "true" : null,
+      onclick: () => select(run.id),
+    }, runTitle(run), words[run.state] ? make("em", {}, ` ${words[run.state]}`) : null)),
+  );
+}
+
+function showProgress(run) {
+  const { progress } = run;
+  const box = $("progress");
+  box.hidden = false;
+  $("preview").hidden = true;
+  $("stop").hidden = ended(run);
+  $("bar").hidden = ended(run);
+  $("title-progress").textContent = { failed: "This run failed", stopped: "This run was stopped" }[run.state] || "Finding clusters";
+  $("progress-told").textContent = run.error || (run.state === "stopped" ? "Nothing was kept. Change the settings and try again." : words(run, progress));
+  if (progress.stage === "choosing") $("bar").value = (progress.tried || []).length / (progress.to_try + 1);
+  else if (progress.stage === "fitting" && progress.runs > 1) $("bar").value = (progress.run - 1) / progress.runs;
+  else $("bar").removeAttribute("value");
+  if (!ended(run)) tell.onRun(run);
+}
+
+function words(run, progress) {
+  if (run.state === "waiting") return "Waiting until another run has ended.";
+  if (!progress.stage) return "Starting a process for this run.";
+  if (progress.stage === "describing") return "Describing what was found.";
+  if (progress.stage === "choosing") {
+    const last = progress.tried[progress.tried.length - 1];
+    const so_far = last ? ` ${last[0]} clusters score ${last[1].toFixed(3)}.` : "";
+    return `Trying numbers of clusters: ${progress.tried.length} of ${progress.to_try} done.${so_far}`;
+  }
+  if (!progress.layer) return "Fitting.";
+  return `Start ${progress.run} of ${progress.runs}, layer ${progress.layer}.`;
+}
