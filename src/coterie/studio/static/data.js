@@ -16,6 +16,10 @@ export function open(state, listeners) {
     ...state.samples.map((one) =>
       make("button", { type: "button", class: "chip", title: one.about, onclick: () => take(one) }, one.title)),
   );
+  $("tiles").replaceChildren(
+    ...state.samples.map((one) => tile(one.title, one.about, () => take(one))),
+    tile("Draw points", "by hand, with a pointer or the keyboard", () => $("open-drawing").click()),
+  );
   $("open-drawing").addEventListener("click", () => {
     hideStart();
     tell.onDraw();
@@ -34,6 +38,9 @@ export function open(state, listeners) {
   }
   listenForDrops();
 }
+
+const tile = (title, about, onclick) =>
+  make("button", { type: "button", class: "tile", onclick }, make("strong", {}, title), make("span", {}, about));
 
 function listenForDrops() {
   const drop = $("drop");
@@ -88,7 +95,8 @@ function hideStart() {
 export function select(id) {
   current = tables.get(id);
   hideStart();
-  for (const part of ["columns-part", "settings-part", "preview"]) $(part).hidden = !current;
+  for (const part of ["columns-part", "settings-part", "go", "preview"]) $(part).hidden = !current;
+  $("drop").classList.toggle("compact", Boolean(current));
   showTables();
   if (!current) {
     $("welcome").hidden = false;
