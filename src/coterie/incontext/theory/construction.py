@@ -45,6 +45,7 @@ class Settings:
     step: "norm", ‖x - μ‖ in d dimensions as in the document, or "square", the d squares of its coordinates, each by
     M // d units. The three sharpnesses are the C of C log N where a softmax stands for the mean of a cluster, for
     one marked token, and for the hardmax. Points that lie between two centres need the last one large.
+    ``smallest_share`` is the least share of the points that a cluster of Transformer+ may have; None is 1/N.
     """
 
     units: int = 256
@@ -52,6 +53,7 @@ class Settings:
     mean_sharpness: float = 100.0
     pick_sharpness: float = 100.0
     hardmax_sharpness: float = 1e8
+    smallest_share: float | None = None
     seed: int = 0
 
 
@@ -88,7 +90,7 @@ def transformer(size: Size, tau: int, settings: Settings | None = None) -> Trans
 def transformer_plus(size: Size, tau: int, settings: Settings | None = None) -> TransformerPlus:
     """Theorem 3.2: un-normalised attention where it helps. Its first layer only clears the start centres."""
     settings, rows = settings or Settings(), Rows(size.d, size.k)
-    iteration = expectation.by_reciprocal(rows, size.n_points, settings.units)
+    iteration = expectation.by_reciprocal(rows, size.n_points, settings.units, settings.smallest_share)
     iteration += _maximisation(rows, size, settings, plus=True)
     no_heads = torch.zeros(0, rows.width, rows.width, dtype=torch.float64)
     start = pieces.block(rows, pieces.SoftmaxAttention(no_heads, no_heads, no_heads), pieces.cleared(rows, rows.center))

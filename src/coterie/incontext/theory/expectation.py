@@ -58,24 +58,27 @@ def as_printed(rows: Rows, n_points: int, sharpness: float = 2.0, copies: bool =
     return [pieces.block(rows, attention, *(_copies(rows) if copies else []))]
 
 
-def by_reciprocal(rows: Rows, n_points: int, n_units: int, copies: bool = True) -> list[Block]:
+def by_reciprocal(
+    rows: Rows, n_points: int, n_units: int, smallest_share: float | None = None, copies: bool = True
+) -> list[Block]:
     """Theorem 3.2: means as sums times an approximated 1/count, in three layers. Needs no centring.
 
     1. A uniform head gives every token the shares f_a = n_a / N. (The document divides by D: the softmax runs over the
        N tokens.) FC, gated: token a keeps f_a as ``own_share``; shares are cleared. (The document spends 2k heads
-       on this, with scores N², on which exp overflows from N = 27 on.)
-    2. n_units heads: ``reciprocal`` ← r(own_share), where r(f) ≈ 1/f on [1/N, 1]. FC, gated: token a < k gets
-       ``inverse`` = r(f_a) e_a, all other tokens 0. On tokens ≥ k, own_share is 0 and r(0) is some number below the
-       gate's limit.
+       on this, with scores N², whose exponential exceeds float64 from N = 27 on.)
+    2. n_units heads: ``reciprocal`` ← r(own_share), where r(f) ≈ 1/f on [smallest_share, 1]. FC, gated: token a < k
+       gets ``inverse`` = r(f_a) e_a, all other tokens 0. On tokens ≥ k, own_share is 0 and r(0) is some number below
+       the gate's limit. Any cluster that is not empty has a share of 1/N at least, the default; then Σ|c| and the
+       limit grow with N. With the share α that the document's class of mixtures guarantees they do not.
     3. Un-normalised attention with V = x/N, Q = label, K = inverse: token j < k collects
        Σ_i x_i (label_i)_j r(f_j) / N = (f_j r(f_j)) · μ_j. So its relative error is that of r, times ‖μ_j‖.
 
     The document multiplies label by 1/count on every token with M more softmax heads; putting 1/count on the looking
     token needs none.
     """
-    r = approximation.fitted_reciprocal(n_units, 1.0 / n_points)
+    r = approximation.fitted_reciprocal(n_units, smallest_share or 1.0 / n_points)
     grid = torch.linspace(0.0, 1.0, 4001, dtype=torch.float64).unsqueeze(1)
-    limit = 2.0 * max(float(r(grid).abs().max()), float(n_points))
+    limit = 2.0 * float(r(grid).abs().max())
     k = rows.k
     to_own = rows.reading(rows.own_share).mT.expand(rows.width, k)
     shares = pieces.block(

@@ -1,0 +1,108 @@
+"""Whole constructed networks beside Lloyd's algorithm, and their parameter norms."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coterie.experiments.incontext_theory.records import FOLDER, curve, instances, save
+from coterie.incontext.theory import (
+    Settings,
+    Size,
+    exact_transformer_plus,
+    parameter_norm,
+    transformer,
+    transformer_plus,
+)
+from coterie.incontext.theory.comparison import Comparison, compare, one_hot, size_of
+
+NETWORKS: dict[str, tuple[Callable, Settings]] = {
+    "Transformer, norm, M = 128": (transformer, Settings(units=128)),
+    "Transformer+, norm, M = 128": (transformer_plus, Settings(units=128)),
+    "Transformer+, norm, M = 512": (transformer_plus, Settings(units=512)),
+    "Transformer+, squares, M = 64": (transformer_plus, Settings(units=64, measure="square")),
+    "exact": (exact_transformer_plus, Settings(measure="none")),
+    "exact, hardmax with C = 100": (exact_transformer_plus, Settings(measure="none", hardmax_sharpness=100.0)),
+}
+
+
+def _compared(name: str, x: Tensor, start: Tensor, tau: int) -> Comparison:
+    build, settings = NETWORKS[name]
+    return compare(build(size_of(x, len(start)), tau, settings), x, start, tau, settings.measure)
+
+
+def iterations(output: Path = FOLDER, quick: bool = False) -> dict:
+    """Error of the assignments after tau iterations, tau = 1 to 10: ‖network - one-hot‖₂ and points that differ."""
+    began, tau, count = time.perf_counter(), 4 if quick else 10, 3 if quick else 40
+    record: dict[str, Any] = {"n": 200, "d": 2, "k": 3, "instances": count, "off": [], "differ": []}
+    names = list(NETWORKS)[1 if quick else 0 :]
+    for name in names:
+        off, differ = [0.0] * tau, [0.0] * tau
+        for _, x, start in instances(count, tau=tau):
+            got = _compared(name, x, start, tau)
+            for i in range(tau):
+                true = one_hot(got.trajectory[i + 1].labels, 3)
+                off[i] += float(torch.linalg.matrix_norm(got.labels[i] - true, ord=2)) / count
+                differ[i] += float((got.labels[i].argmax(1) != got.trajectory[i + 1].labels).sum()) / count
+        record["off"].append(curve(name, range(1, tau + 1), off))
+        record["differ"].append(curve(name, range(1, tau + 1), differ))
+    return save(record, "iterations", output, quick, began)
+
+
+def assignments(output: Path = FOLDER, quick: bool = False) -> dict:
+    """tau = 5, d = 2, k = 3, N = 200: on how many instances the assignments are Lloyd's, and why not on the others."""
+    began, tau, count = time.perf_counter(), 5, 5 if quick else 100
+    record: dict[str, Any] = {"n": 200, "d": 2, "k": 3, "tau": tau, "instances": count, "networks": {}}
+    for name, (build, settings) in NETWORKS.items():
+        found = [_compared(name, x, start, tau) for _, x, start in instances(count)]
+        model = build(Size(200, 2, 3, 8.0), tau, settings)
+        record["networks"][name] = {
+            "layers": len(model.blocks),
+            "largest_number_of_heads": max(block.attention.n_heads for block in model.blocks),
+            "all_iterations_agree": sum(one.parted is None for one in found),
+            "last_iteration_agrees": sum(one.n_different == 0 for one in found),
+            "points_that_differ_in_the_end": sum(one.n_different for one in found),
+            "points_that_part_first": sum(len(one.gaps) for one in found),
+            "of_these_gap_above_error": sum(
+                int((one.gaps > one.distance_error).sum()) for one in found if one.distance_error is not None
+            ),
+            "instances_explained": sum(one.explained for one in found),
+            "largest_gap_over_error": max(
+                [float(one.gaps.max()) / one.distance_error for one in found if one.parted and one.distance_error],
+                default=0.0,
+            ),
+            "gaps": [one.gaps.tolist() for one in found if one.parted],
+            "errors": [one.distance_error for one in found if one.parted],
+            "mean_distance_error": float(np.mean([one.distance_error or 0.0 for one in found])),
+        }
+    return save(record, "assignments", output, quick, began)
+
+
+def parameter_norms(output: Path = FOLDER, quick: bool = False) -> dict:
+    """‖θ‖ against N and against M, with C = 100 in every temperature."""
+    began = time.perf_counter()
+    sizes = [2**power for power in range(5, 9 if quick else 14, 1)]
+    units = [16, 32, 64] if quick else [16, 32, 64, 128, 256, 512]
+    record: dict[str, Any] = {"radius": 1.0, "d": 2, "k": 3, "against_n": [], "against_m": []}
+    cases: dict[str, tuple[Callable, Settings]] = {
+        "Transformer": (transformer, Settings(hardmax_sharpness=100.0)),
+        "Transformer, squares": (transformer, Settings(measure="square", hardmax_sharpness=100.0)),
+        "Transformer+, any share": (transformer_plus, Settings(hardmax_sharpness=100.0)),
+        "Transformer+, shares of 0.05 or more": (
+            transformer_plus,
+            Settings(hardmax_sharpness=100.0, smallest_share=0.05),
+        ),
+    }
+    for name, (build, settings) in cases.items():
+
+        def norm(n: int, m: int, build: Callable = build, settings: Settings = settings) -> float:
+            return parameter_norm(build(Size(n, 2, 3, 1.0), 1, replace(settings, units=m)), per_head=False)
+
+        record["against_n"].append(curve(f"{name}, M = 64", sizes, [norm(n, 64) for n in sizes]))
+        record["against_m"].append(curve(f"{name}, N = 200", units, [norm(200, m) for m in units]))
+    return save(record, "parameter_norms", output, quick, began)
