@@ -143,11 +143,9 @@ def connected(scheduler: str | None, workers: int | None) -> Iterator[Any]:
     if scheduler is None:
         import joblib
 
-        options: dict[str, Any] = {"n_workers": workers or joblib.cpu_count(), "threads_per_worker": 1}
-        with (
-            distributed.LocalCluster(**options, host="127.0.0.1", dashboard_address=None, silence_logs=50) as cluster,
-            distributed.Client(cluster) as client,
-        ):
+        from coterie.distributed.cluster import local
+
+        with local(workers or joblib.cpu_count()) as cluster, distributed.Client(cluster) as client:
             yield client
         return
     try:

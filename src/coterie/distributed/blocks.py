@@ -46,18 +46,21 @@ class Opened:
 def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
     """Cut a Dask array or dataframe along its own blocks. Reads nothing; what blocks hold is checked when opened."""
     if hasattr(X, "npartitions") and hasattr(X, "columns"):
-        rows, names, dtype = X.to_delayed(), tuple(map(str, X.columns)), _frame_dtype(X)
+        names, dtype = tuple(map(str, X.columns)), _frame_dtype(X)
         n_features = len(names)
         sizes = None
     else:
         X = single_columns(X)
-        rows, names, dtype = X.to_delayed().ravel(), None, _array_dtype(X.dtype)
+        names, dtype = None, _array_dtype(X.dtype)
         n_features = X.shape[1]
         sizes = X.chunks[0]
     if not n_features:
         raise ValueError("X has 0 columns: at least one is needed.")
+    from coterie.distributed.sources import delayed_blocks
+
+    rows = delayed_blocks(X)
     layout = Layout(len(rows), n_features, dtype, names, spherical)
-    return Blocks(layout, list(rows), _weight_blocks(sample_weight, len(rows), sizes))
+    return Blocks(layout, rows, _weight_blocks(sample_weight, len(rows), sizes))
 
 
 def single_columns(X):
@@ -96,6 +99,8 @@ def _frame_dtype(X) -> str:
 def _weight_blocks(sample_weight, n_blocks: int, sizes) -> Sequence[Any] | None:
     if sample_weight is None:
         return None
+    from coterie.distributed.sources import delayed_blocks
+
     if hasattr(sample_weight, "to_delayed"):
         if (
             sizes is not None
@@ -103,10 +108,10 @@ def _weight_blocks(sample_weight, n_blocks: int, sizes) -> Sequence[Any] | None:
             and not np.isnan(sizes + sample_weight.chunks[0]).any()
         ):
             sample_weight = _same_rows(sample_weight, sizes).rechunk((sizes,))
-        delayed = np.ravel(sample_weight.to_delayed())
+        delayed = delayed_blocks(sample_weight)
         if len(delayed) != n_blocks:
             raise ValueError(f"sample_weight has {len(delayed)} blocks but X has {n_blocks}: give it the blocks of X.")
-        return list(delayed)
+        return delayed
     if sizes is None or np.isnan(sizes).any():
         raise ValueError(
             "The blocks of X have unknown sizes, so sample_weight must be a Dask array or Series with the same blocks; "

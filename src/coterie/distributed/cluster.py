@@ -19,6 +19,7 @@ from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from coterie.distributed.blocks import BadBlock, Blocks, Layout, Opened, open_block
+from coterie.distributed.sources import Recipe, fold
 
 FAN_IN = 16  # values that one task of the tree adds
 ATTEMPTS = 5  # of one pass
@@ -35,11 +36,12 @@ class Passes:
     def __init__(self, blocks: Blocks, patience: float = PATIENCE):
         self.layout, self.patience = blocks.layout, patience
         self.n_passes = 0
-        delayed = [*blocks.rows, *(blocks.weights or [])]
-        graph = HighLevelGraph.merge(*(one.dask for one in delayed))
+        self._rows, graph = fold(blocks.rows)
+        self._weights = None
+        if blocks.weights is not None:
+            self._weights, more = fold(blocks.weights)
+            graph = HighLevelGraph.merge(graph, more)
         self._layers, self._dependencies = dict(graph.layers), dict(graph.dependencies)
-        self._rows = [one.key for one in blocks.rows]
-        self._weights = None if blocks.weights is None else [one.key for one in blocks.weights]
 
     def total(self, function: Callable[[Opened, Any], Any], state: Any, *, check: bool = False) -> Any:
         """``function(block, state)`` of every block that has rows, added up with ``+``; None if no block has any."""
@@ -86,6 +88,7 @@ class _Shared:
 
 
 def _run_block(raw, weight, number: int, shared: _Shared):
+    raw, weight = (one() if isinstance(one, Recipe) else one for one in (raw, weight))
     block = open_block(raw, weight, number, shared.layout, check=shared.check)
     if not block.n_rows or not len(block.X):
         return None
@@ -98,6 +101,23 @@ def _add(values: list) -> Any:
 
 
 # --- whatever runs Dask -----------------------------------------------------------------------------------
+
+
+def local(n_workers: int, **options: Any) -> Any:
+    """A cluster of processes with one thread each on this machine: on loopback, without a dashboard."""
+    import distributed
+
+    quiet = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    return distributed.LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address=None,
+        scheduler_kwargs=quiet,
+        silence_logs=50,
+        **options,
+    )
 
 
 def client() -> Any:
@@ -165,4 +185,4 @@ def _await_scheduler(here, patience: float) -> None:
         time.sleep(0.1)
 
 
-__all__ = ["BadBlock", "ClusterError", "Passes", "client"]
+__all__ = ["BadBlock", "ClusterError", "Passes", "client", "local"]

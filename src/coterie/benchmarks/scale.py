@@ -1,0 +1,281 @@
+"""KMeans on Dask from a million rows to two hundred million, on one worker and two, beside dask-ml from the same start.
+
+Command: ``coterie bench scale``. Rows (8 columns, float32, 32 blobs) are written as Parquet to a temporary folder and
+read again by every pass of either package. dask-ml is needed: pip install dask-ml.
+"""
+
+import json
+import pickle
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.distributed import parquet
+from coterie.distributed.blocks import blocks_of
+from coterie.distributed.cluster import Passes, local
+from coterie.distributed.engine import fit
+from coterie.distributed.parts import Plan, Step, step
+from coterie.files import replacing
+
+D, K, ITERATIONS = 8, 32, 10
+FILE_ROWS, GROUP_ROWS = 5_000_000, 1_000_000
+LARGEST = 200_000_000
+PEER = {(1_000_000, 1), (1_000_000, 2), (10_000_000, 2)}  # dask-ml would take an hour for the largest
+MEMORY_LIMIT = "2GB"  # a worker
+
+
+def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
+    """1e6, 1e7 and 2e8 rows (1e5 when quick), ten iterations each from the same start."""
+    try:
+        import dask_ml.cluster  # noqa: F401
+
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ImportError("This benchmark needs dask and dask-ml: pip install 'coterie[dask]' dask-ml.") from error
+
+    sizes = [100_000] if quick else [1_000_000, 10_000_000, LARGEST]
+    began, cases = time.perf_counter(), []
+    for n in sizes:
+        with tempfile.TemporaryDirectory(prefix="coterie-scale-") as folder:
+            files = make_files(Path(folder), n)
+            for workers in (1, 2) if n < LARGEST else (2,):
+                cases.append({"package": "coterie", **ours(files, workers)})
+                if (n, workers) in PEER or quick:
+                    cases.append({"package": "dask-ml", **theirs(files, workers)})
+    result = {
+        "command": "coterie bench scale" + (" --quick" if quick else ""),
+        "columns": D,
+        "clusters": K,
+        "iterations": ITERATIONS,
+        "cases": cases,
+        "constants": constants(200 if quick else 2_000),
+        "seconds": time.perf_counter() - began,
+    }
+    write(result, Path(output))
+    return result
+
+
+def write(result: dict, output: Path) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    with replacing(output / "scale.json") as file:
+        file.write_text(json.dumps(result, indent=1))
+    with replacing(output / "README.md") as file:
+        file.write_text(markdown(result))
+
+
+# --- the data ---------------------------------------------------------------------------------------------
+
+
+def make_files(folder: Path, n: int) -> list[Path]:
+    """``n`` rows as Parquet files of five million, on two processes."""
+    import dask
+
+    if shutil.disk_usage(folder).free < 48 * n:
+        raise OSError(f"{folder} has too little room for {n:,} rows: set TMPDIR to a larger disk.")
+    sizes = [min(FILE_ROWS, n - first) for first in range(0, n, FILE_ROWS)]
+    paths = [folder / f"rows-{number:04d}.parquet" for number in range(len(sizes))]
+    tasks = [dask.delayed(_make_file)(str(path), size, seed) for seed, (path, size) in enumerate(zip(paths, sizes))]
+    dask.compute(*tasks, scheduler="processes", num_workers=2)
+    return paths
+
+
+def _middles() -> np.ndarray:
+    return 3 * np.random.default_rng(0).normal(size=(K, D)).astype("float32")
+
+
+def _make_file(path: str, n: int, seed: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng, middles = np.random.default_rng([1, seed]), _middles()
+    schema = pa.schema([(f"x{j}", pa.float32()) for j in range(D)])
+    with pq.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
+        for first in range(0, n, GROUP_ROWS):
+            size = min(GROUP_ROWS, n - first)
+            rows = middles[rng.integers(0, K, size)] + rng.standard_normal((size, D), dtype="float32")
+            writer.write_table(pa.table(list(np.ascontiguousarray(rows.T)), schema=schema))
+
+
+def _start(files: list[Path]) -> np.ndarray:
+    rows = parquet.open_files(files[:1])
+    return parquet.read(rows.stretches[0], rows.names, rows.dtype)[:K].copy()
+
+
+# --- one case each ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[Any]:
+    """Processes of one thread each, on loopback."""
+    import distributed
+
+    with local(workers, memory_limit=MEMORY_LIMIT) as own, distributed.Client(own) as client:
+        client.wait_for_workers(workers)
+        yield client
+
+
+def ours(files: list[Path], workers: int) -> dict:
+    with cluster(workers) as client:
+        rows = parquet.open_files(files)
+        X, start = rows.array(), _start(files)
+        client.run(_warm_up)
+        sent, worked = (sum(client.run(count).values()) for count in (_bytes_sent, _cpu_seconds))
+        times = [time.perf_counter()]
+        blocks = blocks_of(X)
+        ran = fit(
+            blocks,
+            Plan("lloyd"),
+            K,
+            start,
+            np.random.RandomState(0),
+            max_iter=ITERATIONS,
+            tol=0.0,
+            on_iteration=lambda done: times.append(time.perf_counter()),
+        )
+        seconds = time.perf_counter() - times[0]
+        moved = sum(client.run(_bytes_sent).values()) - sent
+        per_iteration = statistics.median(np.diff(times)[1:])
+        return {
+            **_case(rows.n_rows, workers, seconds, ran.result.n_iter, client, worked),
+            "iteration_seconds": per_iteration,
+            "iteration_rows_per_second": rows.n_rows / per_iteration,
+            "blocks": len(rows.stretches),
+            "bytes_between_workers_per_pass": moved / (ran.result.n_iter + 2),
+            "inertia": ran.result.inertia,
+            "center_sum": float(np.abs(ran.result.centers).sum()),
+        }
+
+
+def theirs(files: list[Path], workers: int) -> dict:
+    from dask_ml.cluster import KMeans
+
+    with cluster(workers) as client:
+        rows = parquet.open_files(files)
+        X, start = rows.array(), _start(files)
+        client.run(_warm_up_peer)
+        worked = sum(client.run(_cpu_seconds).values())
+        began = time.perf_counter()
+        model = KMeans(K, init=start, max_iter=ITERATIONS, tol=0.0).fit(X)
+        seconds = time.perf_counter() - began
+        case = _case(rows.n_rows, workers, seconds, int(model.n_iter_), client, worked)
+        return {**case, "center_sum": float(np.abs(model.cluster_centers_).sum())}
+
+
+def _case(n: int, workers: int, seconds: float, n_iter: int, client: Any, worked_before: float) -> dict:
+    worked = sum(client.run(_cpu_seconds).values()) - worked_before
+    return {
+        "rows": n,
+        "workers": workers,
+        "seconds": seconds,
+        "n_iter": n_iter,
+        "rows_per_second": n * n_iter / seconds,
+        "cpu_seconds": worked,
+        "rows_per_cpu_second": n * n_iter / worked,
+        "peak_bytes": max(client.run(_peak_bytes).values()),
+    }
+
+
+def _warm_up() -> None:
+    """Load the compiled kernel."""
+    from coterie.kmeans import onepass
+
+    onepass.statistics(np.zeros((64, D), "float32"), np.zeros((2, D), "float32"), n_threads=1)
+
+
+def _warm_up_peer() -> None:
+    from dask_ml.cluster.k_means import _centers_dense
+
+    _centers_dense(np.zeros((64, D), "float32"), np.zeros(64, "int32"), 2)
+
+
+def _peak_bytes() -> int:
+    """The most memory that this process ever had."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _cpu_seconds() -> float:
+    """What this process has computed; unlike the clock, it does not run while others have the processor."""
+    return time.process_time()
+
+
+def _bytes_sent(dask_worker: Any) -> int:
+    return sum(entry["total"] for entry in dask_worker.transfer_outgoing_log)
+
+
+# --- constants for other sizes ----------------------------------------------------------------------------
+
+
+def constants(n_blocks: int) -> dict:
+    """What a block costs beside its rows: seconds of the scheduler, and bytes of its statistics and of the centres."""
+    import dask.array as da
+
+    with cluster(2) as client:
+        X = da.ones((n_blocks * 10, D), chunks=(10, D), dtype="float32")
+        passes, wanted = Passes(blocks_of(X)), Step(Plan("lloyd"), _middles())
+        client.run(_warm_up)
+        part = passes.total(step, wanted)
+        began = time.perf_counter()
+        passes.total(step, wanted)
+        seconds = time.perf_counter() - began
+    return {
+        "blocks": n_blocks,
+        "seconds_per_block": seconds / n_blocks,
+        "part_bytes": len(pickle.dumps(part)),
+        "state_bytes": len(pickle.dumps(wanted)),
+    }
+
+
+def markdown(result: dict) -> str:
+    lines = [
+        "# KMeans on Dask beside dask-ml",
+        "",
+        f"`{result['command']}`: {result['columns']} columns of float32, k = {result['clusters']}, "
+        f"{result['iterations']} iterations from the same start, one thread a worker; each pass reads the files. "
+        "Rows per second count a whole fit (rows × iterations ÷ seconds, with the look at the data before and after).",
+        "",
+        "| rows | workers | package | seconds | rows per second | rows per CPU second | in an iteration "
+        "| peak memory a worker |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for case in result["cases"]:
+        steady = f"{case['iteration_rows_per_second'] / 1e6:.1f} M" if "iteration_rows_per_second" in case else ""
+        lines.append(
+            f"| {case['rows']:,} | {case['workers']} | {case['package']} | {case['seconds']:.1f} "
+            f"| {case['rows_per_second'] / 1e6:.2f} M | {case['rows_per_cpu_second'] / 1e6:.2f} M | {steady} "
+            f"| {case['peak_bytes'] / 1e6:,.0f} MB |"
+        )
+    constant = result["constants"]
+    lines += [
+        "",
+        *_ratios(result["cases"]),
+        "",
+        f"A block costs {1e3 * constant['seconds_per_block']:.2f} ms beside its rows; its statistics are "
+        f"{constant['part_bytes']:,} bytes, the centres {constant['state_bytes']:,}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _ratios(cases: list[dict]) -> list[str]:
+    rate = {(case["package"], case["rows"], case["workers"]): case["rows_per_second"] for case in cases}
+    lines = []
+    for package, n, workers in rate:
+        if package == "dask-ml":
+            times = rate["coterie", n, workers] / rate[package, n, workers]
+            lines.append(
+                f"- {n:,} rows, {workers} worker{'s' if workers > 1 else ''}: {times:.1f} times dask-ml's speed."
+            )
+        elif workers == 2:
+            times = rate[package, n, 2] / rate[package, n, 1]
+            lines.append(f"- {n:,} rows: two workers are {times:.2f} times as fast as one.")
+    return lines
