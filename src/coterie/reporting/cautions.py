@@ -44,7 +44,7 @@ def _columns(subject: Subject) -> list[Caution]:
         share = spread[order[0]] ** 2 / (spread[varying] ** 2).sum()
         ratio = spread[order[0]] / spread[order[-1]]
         if share >= VARIANCE_SHARE:
-            text = f"{scale}{names[order[0]]} holds {share:.1%} of all variance and decides nearly alone."
+            text = f"{scale}{names[order[0]]} holds {min(share, 0.999):.1%} of all variance and decides nearly alone."
             found.append(
                 Caution(text, "Scale the columns (--scale, or StandardScaler) unless their units are truly the same.")
             )
