@@ -75,7 +75,8 @@ class BlockEngine:
         if self.plan.spherical:
             places = on_sphere(places)
         weights = None if state.weights is None else statistics.counts / statistics.counts.sum()
-        return Centers(places.astype(state.places.dtype), weights)
+        # as in memory: the compiled engine keeps centres in double precision, the fused one in that of the rows
+        return Centers(places if parts.is_plain(self.plan) else places.astype(self.passes.layout.dtype), weights)
 
     def refilled(self, state: Centers, expectation: Summed) -> Statistics:
         """Empty clusters take over the rows farthest from their centres, by the rule of ``kmeans.refill``."""
@@ -125,9 +126,10 @@ def fit(
     engine = BlockEngine(passes, plan, watched=on_iteration is not None)
     limit = tol * known.mean_variance if tol else 0.0
     ran = _loop(engine, saved, max_iter, limit, saving, problem, on_iteration)
-    last = engine.e_step(ran.state)
+    centers = ran.state.places.astype(blocks.layout.dtype)
+    last = engine.e_step(Centers(centers, ran.state.weights))
     result = Result(
-        centers=ran.state.places,
+        centers=centers,
         labels=np.empty(0, np.int32),  # they stay lazy
         inertia=last.objective,
         n_iter=ran.n_iter,

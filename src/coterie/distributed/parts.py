@@ -85,7 +85,7 @@ def sketch(block: Opened, wanted: Step) -> CostSketch:
 
 def cost(block: Opened, wanted: Step) -> Statistics:
     """The plain costs at the nearest centres, whatever the variant."""
-    if _is_plain(wanted.plan):
+    if is_plain(wanted.plan):
         return onepass.statistics(block.X, wanted.places, block.weight, n_threads=1)
     chosen, costs = _choose(block, wanted)
     return Statistics.of(block.X, chosen, costs, len(wanted.places), block.weight)
@@ -247,7 +247,7 @@ class FarRows:
 
 def far_rows(block: Opened, wanted: Step) -> FarRows:
     """The rows that may fill empty clusters."""
-    if _is_plain(wanted.plan):
+    if is_plain(wanted.plan):
         chosen = onepass.assign(block.X, wanted.places, n_threads=1)
         difference = block.X.astype(np.float64) - wanted.places[chosen]
         costs = np.einsum("nd,nd->n", difference, difference)
@@ -272,7 +272,7 @@ def _weight(block: Opened) -> np.ndarray:
     return np.ones(len(block.X)) if block.weight is None else block.weight
 
 
-def _is_plain(plan: Plan) -> bool:
+def is_plain(plan: Plan) -> bool:
     """Whether the compiled one-pass kernel computes it."""
     return plan.variant == "lloyd" and not plan.spherical and plan.device == "cpu"
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie import threads
-from coterie.kmeans.lazy.kernel import LOOSE, exact_sq_distance, sq_distance
+from coterie.kmeans.lazy.distances import LOOSE, add_row, exact_sq_distance, rounding, sq_distance
 from coterie.kmeans.lazy.lanes import ROWS, copy_lanes, first_and_second, lanes, score_rows
 from coterie.kmeans.statistics import Statistics
 from coterie.threads import kernel
@@ -23,26 +23,30 @@ _PARTS = 8  # parts of the rows, each with its own sums; the order of the reduct
 class Tiles(NamedTuple):
     """Centres side by side in the lanes of vectors, in the order of their indices."""
 
-    centers: np.ndarray  # (k, d)
+    centers: np.ndarray  # (k, d) float64
+    rounded: np.ndarray  # (k, d) in the dtype of the rows, for the inertia
     origin: np.ndarray  # (d,) shift of rows and centres
     tiles: np.ndarray  # (tiles, d, lanes) shifted centres, negated
     offsets: np.ndarray  # (tiles, lanes) half their squared norms; infinite where there is no centre
     reach: float  # their largest norm
 
     @classmethod
-    def of(cls, centers: np.ndarray) -> "Tiles":
+    def of(cls, centers: np.ndarray, dtype) -> "Tiles":
+        """Arranged for rows of this dtype. The rounding of a shifted centre is within that of a score."""
         k, d = centers.shape
-        width = lanes(centers.itemsize)
-        origin = centers.mean(axis=0, dtype=np.float64).astype(centers.dtype)
+        width = lanes(dtype.itemsize)
+        origin = centers.mean(axis=0).astype(dtype)
         shifted = centers - origin
         half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
         padded = -(-k // width) * width
-        tiles = np.zeros((padded, d), centers.dtype)
+        tiles = np.zeros((padded, d), dtype)
         tiles[:k] = -shifted
-        offsets = np.full(padded, np.inf, centers.dtype)
+        offsets = np.full(padded, np.inf, dtype)
         offsets[:k] = half_sq
         tiles = np.ascontiguousarray(tiles.reshape(-1, width, d).transpose(0, 2, 1))
-        return cls(centers, origin, tiles, offsets.reshape(-1, width), float(np.sqrt(2 * half_sq.max())))
+        return cls(
+            centers, centers.astype(dtype), origin, tiles, offsets.reshape(-1, width), float(np.sqrt(2 * half_sq.max()))
+        )
 
 
 class _Scratch(NamedTuple):
@@ -100,14 +104,8 @@ def _nearest(X, i, centers):
     return best
 
 
-@kernel(fastmath=LOOSE, forceinline=True)
-def _add(X, i, weight, sums, c):
-    for j in range(X.shape[1]):
-        sums[c, j] += weight * X[i, j]
-
-
 @kernel()
-def _assign(X, weights, start, stop, centers, origin, tiles, offsets, reach, labels, sums, counts):
+def _assign(X, weights, start, stop, centers, rounded, origin, tiles, offsets, reach, labels, sums, counts):
     """Assign rows ``start:stop``; add to sums and counts; return the inertia. Empty ``labels`` are not wanted."""
     n_features = X.shape[1]
     size = max(16, min(256, 8_192 // n_features)) // ROWS * ROWS
@@ -123,7 +121,7 @@ def _assign(X, weights, start, stop, centers, origin, tiles, offsets, reach, lab
         np.empty((ROWS, width), X.dtype),
         np.empty(ROWS, X.dtype),
     )
-    relative = (n_features + 16) * (5.97e-8 if X.itemsize == 4 else 1.12e-16)
+    relative = rounding(X)
     inertia = 0.0
     for begin in range(start, stop, size):
         count = min(size, stop - begin)
@@ -132,16 +130,16 @@ def _assign(X, weights, start, stop, centers, origin, tiles, offsets, reach, lab
         _score(count, tiles, offsets, scratch)
         for p in range(count):
             i = begin + p
-            lane, second = first_and_second(scratch.scores, p)
+            lane, second = first_and_second(scratch.scores, p, scratch.best[p])
             second = min(second, scratch.second[p])
             label = scratch.tile[p] * width + lane
             slack = relative * (math.sqrt(scratch.sq_norm[p]) + reach) ** 2
             if second - scratch.best[p] <= 2 * slack:
                 label = _nearest(X, i, centers)
             weight = weights[i] if weights.shape[0] else 1.0
-            _add(X, i, weight, sums, label)
+            add_row(X, i, weight, sums, label)
             counts[label] += weight
-            inertia += weight * np.float64(sq_distance(X, i, centers, label))
+            inertia += weight * np.float64(sq_distance(X, i, rounded, label))
             if labels.shape[0]:
                 labels[i] = label
     return inertia
@@ -149,6 +147,8 @@ def _assign(X, weights, start, stop, centers, origin, tiles, offsets, reach, lab
 
 def statistics(X, centers, sample_weight=None, n_threads: int | None = None) -> Statistics:
     """Sums, counts and inertia of the rows X (n, d), float32 or float64, C-contiguous, each at its nearest centre.
+
+    Centres may be finer than the rows.
 
     The result does not depend on ``n_threads``, to the last bit.
     """
@@ -163,7 +163,7 @@ def assign(X, centers, n_threads: int | None = None) -> np.ndarray:
 
 
 def _run(X, centers, sample_weight, n_threads, labels) -> Statistics:
-    arranged = Tiles.of(np.ascontiguousarray(centers, dtype=X.dtype))
+    arranged = Tiles.of(np.ascontiguousarray(centers, dtype=np.float64), X.dtype)
     weights = np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
 
