@@ -20,6 +20,7 @@ from coterie.incontext.theory import (
     transformer_plus,
 )
 from coterie.incontext.theory.comparison import Comparison, compare, one_hot, size_of
+from coterie.incontext.theory.modules import TransformerPlus
 
 NETWORKS: dict[str, tuple[Callable, Settings]] = {
     "Transformer, norm, M = 128": (transformer, Settings(units=128)),
@@ -31,20 +32,22 @@ NETWORKS: dict[str, tuple[Callable, Settings]] = {
 }
 
 
-def _compared(name: str, x: Tensor, start: Tensor, tau: int) -> Comparison:
+def _compared(name: str, drawn: list[tuple[int, Tensor, Tensor]], tau: int) -> tuple[TransformerPlus, list[Comparison]]:
+    """One network, large enough for all instances, and what it does on each."""
     build, settings = NETWORKS[name]
-    return compare(build(size_of(x, len(start)), tau, settings), x, start, tau, settings.measure)
+    size = replace(size_of(drawn[0][1], 3), radius=max(size_of(x, 3).radius for _, x, _ in drawn))
+    model = build(size, tau, settings)
+    return model, [compare(model, x, start, tau, settings.measure) for _, x, start in drawn]
 
 
 def iterations(output: Path = FOLDER, quick: bool = False) -> dict:
     """Error of the assignments after tau iterations, tau = 1 to 10: ‖network - one-hot‖₂ and points that differ."""
     began, tau, count = time.perf_counter(), 4 if quick else 10, 3 if quick else 40
     record: dict[str, Any] = {"n": 200, "d": 2, "k": 3, "instances": count, "off": [], "differ": []}
-    names = list(NETWORKS)[1 if quick else 0 :]
-    for name in names:
+    drawn = list(instances(count, tau=tau))
+    for name in NETWORKS:
         off, differ = [0.0] * tau, [0.0] * tau
-        for _, x, start in instances(count, tau=tau):
-            got = _compared(name, x, start, tau)
+        for got in _compared(name, drawn, tau)[1]:
             for i in range(tau):
                 true = one_hot(got.trajectory[i + 1].labels, 3)
                 off[i] += float(torch.linalg.matrix_norm(got.labels[i] - true, ord=2)) / count
@@ -58,12 +61,12 @@ def assignments(output: Path = FOLDER, quick: bool = False) -> dict:
     """tau = 5, d = 2, k = 3, N = 200: on how many instances the assignments are Lloyd's, and why not on the others."""
     began, tau, count = time.perf_counter(), 5, 5 if quick else 100
     record: dict[str, Any] = {"n": 200, "d": 2, "k": 3, "tau": tau, "instances": count, "networks": {}}
-    for name, (build, settings) in NETWORKS.items():
-        found = [_compared(name, x, start, tau) for _, x, start in instances(count)]
-        model = build(Size(200, 2, 3, 8.0), tau, settings)
+    drawn = list(instances(count))
+    for name in NETWORKS:
+        model, found = _compared(name, drawn, tau)
         record["networks"][name] = {
             "layers": len(model.blocks),
-            "largest_number_of_heads": max(block.attention.n_heads for block in model.blocks),
+            "largest_number_of_heads": max(model.heads),
             "all_iterations_agree": sum(one.parted is None for one in found),
             "last_iteration_agrees": sum(one.n_different == 0 for one in found),
             "points_that_differ_in_the_end": sum(one.n_different for one in found),

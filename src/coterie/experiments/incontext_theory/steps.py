@@ -104,7 +104,7 @@ def maximisation_error(output: Path = FOLDER, quick: bool = False) -> dict:
     record: dict[str, Any] = {
         "n": 200,
         "k": 3,
-        "instances": 5 if quick else 30,
+        "instances": 5 if quick else 20,
         "distance": [],
         "off": [],
         "differ": [],

@@ -176,7 +176,7 @@ def fitted_radial(
     """
     generator = torch.Generator().manual_seed(seed)
     weights, biases = _spread_units(n_units, d, generator, max(4.0 / smallest if smallest else n_units, 4.0))
-    v = ball_points(2000 + 24 * n_units, d, generator, smallest)
+    v = ball_points(2000 + 16 * n_units, d, generator, smallest)
     return _least_squares(weights, biases, v, f(v.norm(dim=1)), cutoff=cutoff)
 
 

@@ -76,7 +76,8 @@ class SoftmaxAttention(Attention):
 
     def _collected(self, looking: Tensor, key: Tensor, value: Tensor, weight: Tensor) -> Tensor:
         """Σ over heads and groups of weight · value, in one product; value (M · groups, D)."""
-        weights = normalise(Softmax()(dot_scores(looking @ self.k.mT, key), weight))
+        query = (looking @ self.k.flatten(0, 1).mT).unflatten(1, self.k.shape[:2]).transpose(0, 1)
+        weights = normalise(Softmax()(dot_scores(query, key), weight))
         return weights.transpose(0, 1).flatten(1) @ value
 
 
@@ -134,6 +135,11 @@ class TransformerPlus(nn.Module):
         self.blocks = nn.ModuleList(blocks)
         self.w0 = _frozen(w0)
         self.w1 = None if w1 is None else _frozen(w1)
+
+    @property
+    def heads(self) -> list[int]:
+        """M^(ℓ), the number of heads of each layer."""
+        return [block.attention.n_heads for block in self.blocks if isinstance(block, Block)]
 
     def states(self, h: Tensor) -> list[Tensor]:
         """h before the first block and after each."""
