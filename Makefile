@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint check clean install
+.PHONY: demo test lint check browser screenshots clean install
 install: $(STAMP)
 
 # torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
@@ -27,8 +27,17 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-check: $(STAMP)
-	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+# The studio's tests need a browser: Debian's chromium, where it may be installed; else they are skipped, aloud.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		(apt-get update -qq && timeout 300 apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1; } || \
+		echo "There is no chromium, so the tests in a browser will be skipped (Debian: apt-get install chromium)"
+
+check: $(STAMP) browser
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -q
+
+screenshots: $(STAMP) browser
+	$(BIN)/python -m tests.studio.screenshots
 
 test: lint check
 

@@ -34,8 +34,12 @@ class Studio:
     port: int
 
     @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}/#token={TOKEN}"
+        return f"{self.origin}/#token={TOKEN}"
 
     def ask(
         self,

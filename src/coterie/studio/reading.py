@@ -21,8 +21,8 @@ STRANGERS = {
     b"PK\x03\x04": "is a spreadsheet or a ZIP archive: save the sheet as CSV, or unpack the archive first",
     b"\xd0\xcf\x11\xe0": "is a spreadsheet: save the sheet as CSV",
     b"%PDF": "is a PDF: the table in it has to be saved as CSV first",
-    b"\x89PNG": "is a picture, not a table",
-    b"\xff\xd8\xff": "is a picture, not a table",
+    b"\x89PNG": "is a picture, not a table: drop a CSV or a Parquet file",
+    b"\xff\xd8\xff": "is a picture, not a table: drop a CSV or a Parquet file",
     b"\x93NUMPY": "is a NumPy array: save it as CSV or Parquet, or use coterie cluster",
 }
 

@@ -23,11 +23,12 @@ export class ClusterMap {
     this.root = root;
     this.onPick = onPick;
     this.onHover = onHover;
+    this.under = make("canvas", { class: "under", "aria-hidden": "true" });
     this.base = make("canvas", { class: "points", "aria-hidden": "true" });
     this.over = make("canvas", { class: "over", tabIndex: 0, role: "img" });
     this.over.setAttribute("aria-label", "Map of the points. Arrows move it, plus and minus zoom, 0 shows all.");
     this.tip = make("div", { class: "tip", hidden: true });
-    root.replaceChildren(this.base, this.over, this.tip);
+    root.replaceChildren(this.under, this.base, this.over, this.tip);
     this.pen = this.over.getContext("2d");
     this.points = null;
     this.data = null;
@@ -125,7 +126,7 @@ export class ClusterMap {
     const ratio = devicePixelRatio || 1;
     const { clientWidth: width, clientHeight: height } = this.root;
     const inner = this.#inner;
-    for (const [canvas, w, h] of [[this.base, inner.width, inner.height], [this.over, width, height]]) {
+    for (const [canvas, w, h] of [[this.base, inner.width, inner.height], [this.under, width, height], [this.over, width, height]]) {
       if (canvas.width !== Math.round(w * ratio) || canvas.height !== Math.round(h * ratio)) {
         canvas.width = Math.round(w * ratio);
         canvas.height = Math.round(h * ratio);
@@ -140,9 +141,12 @@ export class ClusterMap {
     const chosen = this.chosen === null ? null : this.chosen < 0 ? -1 : this.colours(this.chosen);
     this.points.draw(this.box, chosen, inks.faint);
     const pen = this.pen;
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, width, height);
-    this.#axes(pen, inner, inks);
+    const grid = this.under.getContext("2d");
+    for (const one of [grid, pen]) {
+      one.setTransform(ratio, 0, 0, ratio, 0, 0);
+      one.clearRect(0, 0, width, height);
+    }
+    this.#axes(grid, inner, inks);
     pen.save();
     pen.beginPath();
     pen.rect(inner.x - 2, inner.y - 2, inner.width + 4, inner.height + 4);
@@ -160,7 +164,7 @@ export class ClusterMap {
     pen.fillStyle = inks.faint;
     pen.textAlign = "center";
     pen.textBaseline = "top";
-    for (const value of ticks(x0, x1, Math.max(3, inner.width / 90))) {
+    for (const value of ticks(x0, x1, Math.max(3, inner.width / 100))) {
       const [x] = this.#toScreen(value, y0);
       line(pen, x, inner.y, x, inner.y + inner.height);
       pen.fillText(label(value, x1 - x0), x, inner.y + inner.height + 5);
@@ -338,9 +342,9 @@ function line(pen, x0, y0, x1, y1) {
 function ticks(low, high, wanted) {
   const rough = (high - low) / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.75);
   const found = [];
-  for (let i = Math.ceil(low / step); i * step <= high && found.length < 50; i++) found.push(i * step);
+  for (let i = Math.ceil(low / step); i * step <= high && found.length < 50; i++) found.push(i * step + 0); // no minus before a zero
   return found;
 }
 

@@ -30,7 +30,16 @@ export const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 // Colours and marks come from the studio, so that page, report and pictures agree.
 export const look = { palette: [], outlier: "#777777" };
-export const colour = (label) => (label < 0 ? look.outlier : look.palette[label % look.palette.length]);
+
+// From the eighth cluster on colours come again: lighter, then darker, and with another mark.
+export function colour(label) {
+  if (label < 0) return look.outlier;
+  const plain = look.palette[label % look.palette.length];
+  const round = Math.floor(label / look.palette.length);
+  if (!round) return plain;
+  const parts = [1, 3, 5].map((i) => parseInt(plain.slice(i, i + 2), 16));
+  return `rgb(${parts.map((part) => Math.round(round % 2 ? part + (255 - part) * 0.5 : part * 0.6)).join(",")})`;
+}
 
 export function dot(label) {
   const mark = make("span", { class: `dot shape${label < 0 ? "-out" : Math.floor(label / look.palette.length) % 7}`, "aria-hidden": "true" });

@@ -1,5 +1,7 @@
 // Points on a canvas: by WebGL, so that a hundred thousand of them stay smooth; without it, by the plain canvas.
 
+import { colour } from "./page.js";
+
 const VERTEX = `
 attribute vec2 place;
 attribute float mark;
@@ -21,7 +23,9 @@ void main() {
     vec3 found = palette[0];
     for (int i = 1; i < 7; i++) if (i == number) found = palette[i];
     colour.rgb = found;
-    shape = mod(floor((mark + 0.5) / 7.0), 7.0);
+    float round = floor((mark + 0.5) / 7.0);
+    shape = mod(round, 7.0);
+    if (round > 0.5) colour.rgb = mod(round, 2.0) > 0.5 ? mix(found, vec3(1.0), 0.5) : mix(found, vec3(0.0), 0.4);
   }
   if (chosen > -1.5 && abs(mark - chosen) > 0.25) alpha = 0.07;
   colour.a = alpha;
@@ -142,7 +146,7 @@ export class Points {
       groups.get(mark[i]).push(i);
     }
     for (const [one, members] of groups) {
-      flat.fillStyle = one < -1.5 ? plain : one < 0 ? this.outlier : this.palette[one % this.palette.length];
+      flat.fillStyle = one < -1.5 ? plain : one < 0 ? this.outlier : colour(one);
       flat.globalAlpha = chosen !== null && chosen !== one ? 0.07 : 0.8;
       for (const i of members) {
         flat.fillRect((this.x[i] - box[0]) * kx - size / 2, (box[3] - this.y[i]) * ky - size / 2, size, size);

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { Comparison } from "./compare.js";
 import { fill } from "./data.js";
 import { ClusterMap, readLayers, readPoints } from "./map.js";
-import { $, clusterName, count, dot, look, make, number, percent, plural, say, trying } from "./page.js";
+import { $, clusterName, colour, count, dot, make, number, percent, plural, say, trying } from "./page.js";
 import { Player } from "./player.js";
 import { finishedRuns, runTitle } from "./running.js";
 
@@ -103,7 +103,7 @@ function showClusters(result) {
       const bar = make("span", { class: "share" });
       const filled = make("span", {});
       filled.style.width = `${Math.max(1, 100 * one.share)}%`;
-      filled.style.backgroundColor = one.label < 0 ? look.outlier : look.palette[one.label % look.palette.length];
+      filled.style.backgroundColor = colour(one.label);
       bar.append(filled);
       return make("button", { type: "button", class: "cluster", "data-label": one.label, "aria-pressed": "false", onclick: () => choose(one.label) },
         dot(one.label), make("strong", {}, clusterName(one.label)),

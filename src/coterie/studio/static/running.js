@@ -42,6 +42,12 @@ export function useTable(next) {
   select(own.length ? own[own.length - 1].id : null);
 }
 
+export function makeRoom() {
+  for (const id of ["runs", "progress"]) $(id).hidden = true;
+  shown = null;
+  tell.onShow(null);
+}
+
 export function forgetTable(id) {
   for (const run of [...runs.values()]) if (run.table === id) runs.delete(run.id);
   table = null;

@@ -21,7 +21,10 @@ async function start() {
   Object.assign(look, { palette: state.palette, outlier: state.outlier });
   result.open();
   running.open(state, { onRun: result.follow, onShow: result.show });
-  data.open(state, { onTable: running.useTable, onDraw: drawing.show, onClose: running.forgetTable });
+  data.open(state, { onTable: running.useTable, onDraw: () => {
+    running.makeRoom();
+    drawing.show();
+  }, onClose: running.forgetTable });
   drawing.open({ onDrawn: data.add });
   if (state.tables.length) data.select(state.tables[state.tables.length - 1].id);
   say("");

@@ -1,0 +1,338 @@
+"""The studio's interface, and people who try to get more out of it than they should."""
+
+import asyncio
+import contextlib
+import gzip
+import io
+import json
+import os
+import signal
+import socket
+import threading
+import time
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from coterie.studio.jobs import TooManyJobs, Workshop
+from coterie.studio.limits import MEGABYTE, Limits
+from coterie.tabular import TableModel
+from tests.studio.serving import TOKEN, studio
+
+LIMITS = Limits(
+    upload_bytes=8 * MEGABYTE, table_bytes=24 * MEGABYTE, rows=100_000, columns=40, memory_bytes=3072 * MEGABYTE,
+    reading_seconds=60,
+)  # fmt: skip
+pytestmark = pytest.mark.xdist_group("studio")
+EVIL = "<img src=x onerror=alert(1)>"
+SCRIPT = "<script>alert(1)</script>"
+POINTS = f"x,{EVIL},name\n" + "\n".join(f"{i % 7 + (i % 2) * 50},{i % 5},{SCRIPT}" for i in range(60))
+
+
+@pytest.fixture(scope="module")
+def served():
+    with studio(LIMITS) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def done(served):
+    """A table with a finished run of two clusters."""
+    table = served.upload(f"{EVIL}.csv", POINTS.encode()).json
+    run = served.finish(served.start(table, clusters=2))
+    assert run["state"] == "done", run["error"]
+    return table, run
+
+
+def alive(served):
+    return served.ask("GET", "/api/samples").status == 200
+
+
+@pytest.mark.parametrize("path", ["/api/samples", "/api/state", "/api/runs/x", "/api/nothing", "/nothing", "/api"])
+@pytest.mark.parametrize("token", [None, "", "wrong", TOKEN + "x", TOKEN[:-1]])
+def test_without_the_token_nothing_is_told(served, path, token):
+    assert served.ask("GET", path, token=token).status == 401
+
+
+def test_a_token_in_the_address_or_in_a_cookie_does_not_count(served):
+    assert served.ask("GET", f"/api/samples?token={TOKEN}", token=None).status == 401
+    assert served.ask("GET", "/api/samples", token=None, Cookie=f"token={TOKEN}").status == 401
+    assert served.ask("GET", "/api/samples", token=None, Authorization=f"Basic {TOKEN}").status == 401
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1:1", "localhost", "127.0.0.1.evil.example:{port}",
+             "127.0.0.1:{port}@evil.example", "evil.example/127.0.0.1:{port}", "", "127.0.0.1:port"],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["/", "/api/samples"])
+def test_a_wrong_host_is_refused(served, host, path):
+    assert 400 <= served.ask("GET", path, Host=host.format(port=served.port)).status < 500
+
+
+def test_two_hosts_are_refused(served):
+    with socket.create_connection(("127.0.0.1", served.port)) as connection:
+        hosts = f"Host: 127.0.0.1:{served.port}\r\nHost: evil.example\r\n"
+        connection.sendall(f"GET / HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n".encode())
+        assert connection.recv(4096).split()[1].startswith(b"4")
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1"])
+def test_a_foreign_origin_is_refused(served, origin):
+    origin = origin.format(port=served.port)
+    assert served.ask("POST", "/api/samples/wine", b"", Origin=origin).status == 403
+    assert served.ask("GET", "/", Origin=origin).status == 403
+
+
+def test_requests_that_another_site_makes_the_browser_send_are_refused(served):
+    assert served.ask("GET", "/api/samples", Sec_Fetch_Site="cross-site").status == 403
+    assert served.ask("GET", "/api/samples", Sec_Fetch_Site="same-site").status == 403
+    own = f"http://localhost:{served.port}"
+    assert served.ask("GET", "/api/samples", Sec_Fetch_Site="same-origin", Origin=own).status == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/studio.js", "/api/samples", "/nothing"])
+def test_every_answer_has_the_strict_headers(served, path):
+    headers = served.ask("GET", path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-store"
+    assert "set-cookie" not in headers
+
+
+@pytest.mark.parametrize(
+    "path", ["/../server.py", "/%2e%2e/server.py", "/static/..%2f..%2fserver.py", "/..%5cserver.py", "//etc/passwd",
+             "/api/tables/..%2f..", "/api/runs/..%2f..%2fetc/files/labels.csv", "/api/../index.html",
+             "/api/runs/%00/map"],
+)  # fmt: skip
+def test_paths_lead_nowhere(served, path):
+    assert served.ask("GET", path).status == 404
+    assert served.ask("GET", path, token=None).status == 401
+
+
+def test_file_names_of_a_run_are_looked_up_not_opened(served, done):
+    for name in ("..%2fresult.json", "result.json", "labels.npy", "%2fetc%2fpasswd", "report.html%00"):
+        assert served.ask("GET", f"/api/runs/{done[1]['id']}/files/{name}").status == 404
+
+
+def test_a_name_with_a_path_is_only_its_last_part(served):
+    table = served.upload("../../etc/evil\\..\\pass\nwd.csv", POINTS.encode()).json
+    assert table["name"] == "passwd.csv"
+
+
+def test_html_in_names_and_cells_stays_text(served, done):
+    table, run = done
+    assert table["columns"][1]["name"] == EVIL
+    rows = served.ask("GET", f"/api/runs/{run['id']}/clusters/0")
+    assert rows.headers["content-type"] == "application/json"
+    assert rows.json["columns"] == ["x", EVIL, "name"]
+    report = served.ask("GET", f"/api/runs/{run['id']}/files/report.html")
+    assert report.status == 200
+    assert report.headers["content-disposition"].startswith("attachment")
+    assert EVIL.encode() not in report.body
+    assert SCRIPT.encode() not in report.body
+
+
+def test_a_gzip_bomb_is_refused(served):
+    bomb = gzip.compress(bytes(400 * MEGABYTE), 9)
+    assert len(bomb) < MEGABYTE
+    answer = served.upload("bomb.csv.gz", bomb)
+    assert answer.status == 422
+    assert "more than 24 MB" in answer.json["error"]
+    assert alive(served)
+
+
+def parquet(table, **settings):
+    out = io.BytesIO()
+    pq.write_table(table, out, **settings)
+    return out.getvalue()
+
+
+def test_a_parquet_file_of_endless_rows_is_refused(served):
+    ones = pa.table({"x": pa.array(np.ones(5_000_000))})
+    bomb = parquet(ones, compression="zstd")
+    assert len(bomb) < MEGABYTE
+    answer = served.upload("rows.parquet", bomb)
+    assert answer.status == 422
+    assert "5,000,000 rows" in answer.json["error"]
+
+
+def test_a_parquet_file_that_grows_in_memory_is_refused(served):
+    """Each of 50,000 rows points to the same text of a megabyte: 50 GB when read, nearly nothing in the file."""
+    words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(50_000, np.int32)), pa.array(["a" * MEGABYTE]))
+    bomb = parquet(pa.table({"word": words.cast(pa.dictionary(pa.int32(), pa.string()))}), store_schema=False)
+    assert len(bomb) < 2 * MEGABYTE
+    answer = served.upload("memory.parquet", bomb)
+    assert answer.status == 422, answer.body[:300]
+    assert alive(served)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("holiday.png", b"\x89PNG\r\n\x1a\n" + bytes(100), "holiday.png is a picture"),
+        ("sheet.xlsx", b"PK\x03\x04" + bytes(100), "save the sheet as CSV"),
+        ("program.csv", b"MZ\x00\x00" + bytes(500), "not a table"),
+        ("page.csv", b"<html><body>no</body></html>", "not a table"),
+        ("half.parquet", b"PAR1" + bytes(30), "not a whole Parquet file"),
+        ("half.csv.gz", gzip.compress(b"a,b\n1,2\n" * 999)[:-20], "not a whole gzip file"),
+        ("empty.csv", b"", "empty"),
+        ("names.csv", b"a,b\n", "no rows"),
+        ("ragged.csv", b"a,b\n1,2\n1,2,3\n", "ragged.csv is ragged: line 3"),
+        ("wide.csv", ",".join(f"c{i}" for i in range(99)).encode() + b"\n", "99 columns"),
+        ("long.csv", b"a\n" + b"1\n" * 120_000, "120,000 rows"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_its_name_and_no_path(served, name, content, told):
+    answer = served.upload(name, content)
+    assert answer.status == 422
+    assert told in answer.json["error"]
+    assert "/tmp" not in answer.json["error"]
+    assert "coterie-studio" not in answer.json["error"]
+
+
+def test_too_large_a_file_is_refused_whether_it_says_so_or_not(served):
+    assert served.ask("POST", "/api/tables?name=a.csv", b"1" * (9 * MEGABYTE)).status == 413
+
+    def blocks():
+        for _ in range(9):
+            yield b"1" * MEGABYTE
+
+    with contextlib.suppress(ConnectionError):  # the studio may have hung up before all was sent
+        assert served.ask("POST", "/api/tables?name=a.csv", blocks()).status == 413
+    assert alive(served)
+
+
+def test_too_large_or_odd_requests_are_refused(served, done):
+    table = done[0]
+    assert served.ask("POST", "/api/runs", b"[" * 100_000).status == 400
+    assert served.ask("POST", "/api/runs", b'{"a":"' + b"x" * (3 * MEGABYTE) + b'"}').status == 413
+    assert served.ask("POST", "/api/runs", {"table": "../../etc"}).status == 404
+    assert served.ask("PUT", "/api/runs", b"").status == 405
+    for wrong in (
+        {"columns": []}, {"columns": ["name"]}, {"columns": ["nobody"]}, {"columns": ["x", "x"]}, {"clusters": 10**9},
+        {"clusters": True}, {"seed": -1}, {"algorithm": "__class__"}, {"trim": "NaN"}, {"starts": 1e9}, {"most": 999},
+        {"start": "lambda"}, {"criterion": []}, {"scale": 1},
+    ):  # fmt: skip
+        answer = served.ask("POST", "/api/runs", {"table": table["id"], "columns": ["x"], **wrong})
+        assert answer.status == 422, wrong
+        assert answer.json["error"].endswith(".")
+    for points in ([], [[1, 2]], [[1, 2], [3]], [[1, 2], [3, "x"]], [[1, 2], [3, 1e99]], "x"):
+        assert served.ask("POST", "/api/points", {"points": points}).status == 422
+
+
+def test_two_uploads_at_once_do_not_mix(served):
+    answers = {}
+
+    def send(number):
+        content = "a,b\n" + "\n".join(f"{number},{i}" for i in range(500 + number))
+        answers[number] = served.upload(f"table{number}.csv", content.encode()).json
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, table in answers.items():
+        assert table["name"] == f"table{number}.csv"
+        assert table["rows"] == 500 + number
+        assert table["columns"][0]["mean"] == number
+
+
+def test_a_first_line_of_numbers_is_data_unless_told_otherwise(served):
+    table = served.upload("bare.csv", b"1,2\n3,4\n5,6\n").json
+    assert table["rows"] == 3
+    assert "only numbers" in table["notes"][0]
+    assert served.upload("bare.csv", b"1,2\n3,4\n5,6\n", header="yes").json["rows"] == 2
+
+
+def test_a_run_gives_labels_model_rows_layers_and_is_found_again(served, done, tmp_path):
+    run = done[1]
+    assert [one["size"] for one in run["result"]["clusters"]] == [30, 30]
+    labels = served.ask("GET", f"/api/runs/{run['id']}/files/labels.csv")
+    assert labels.headers["content-disposition"] == 'attachment; filename="img-src-x-onerror-alert-1-run1-labels.csv"'
+    assert labels.body.splitlines()[0] == f"x,{EVIL},name,cluster".encode()
+    model = tmp_path / "model"
+    model.write_bytes(served.ask("GET", f"/api/runs/{run['id']}/files/model.safetensors").body)
+    assert TableModel.load(model).columns.names == ("x", EVIL)
+    rows = served.ask("GET", f"/api/runs/{run['id']}/clusters/1").json
+    assert rows["total"] == len(rows["cells"]) == 30
+    assert served.ask("GET", f"/api/runs/{run['id']}/clusters/7").status == 404
+    assert served.ask("GET", f"/api/runs/{run['id']}/map").json["layers"]
+    state = served.ask("GET", "/api/state").json
+    assert run["id"] in [one["id"] for one in state["runs"]]
+
+
+def test_a_run_stopped_in_the_middle_leaves_no_process_and_the_studio_lives_on(served):
+    table = served.open("crowd")
+    run = served.start(table, algorithm="soft", clusters=40, starts=100, start="random")
+    assert served.running(run)["state"] == "running"
+    busy = [one for one in psutil.Process().children() if "coterie.studio.worker" in one.cmdline()]
+    told = []
+    reader = threading.Thread(target=lambda: told.append(served.ask("GET", f"/api/runs/{run['id']}/events").body))
+    reader.start()
+    assert served.ask("POST", f"/api/runs/{run['id']}/stop").json["state"] == "stopped"
+    reader.join(20)
+    assert json.loads(told[0].decode().strip().split("data: ")[-1])["state"] == "stopped"
+    end = time.monotonic() + 10
+    while len([one for one in busy if one.is_running()]) == len(busy) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len([one for one in busy if one.is_running()]) < len(busy)
+    assert served.ask("GET", f"/api/runs/{run['id']}/map").status == 409
+    assert served.ask("GET", f"/api/runs/{run['id']}/files/labels.csv").status == 409
+    assert served.ask("DELETE", f"/api/tables/{table['id']}").status == 204
+    assert served.ask("GET", f"/api/runs/{run['id']}").status == 404
+
+
+def in_a_workshop(folder, limits, story):
+    async def live():
+        workshop = Workshop(limits, folder)
+        try:
+            return await story(workshop)
+        finally:
+            await workshop.close()
+
+    return asyncio.run(live())
+
+
+def sample_task(folder):
+    return {"kind": "read", "sample": "crowd", "folder": str(folder)}
+
+
+def test_a_job_that_takes_too_long_is_ended(tmp_path):
+    async def story(workshop):
+        return await workshop.submit(sample_task(tmp_path), 0.05).finished()
+
+    job = in_a_workshop(tmp_path, Limits(), story)
+    assert (job.state, job.error) == ("failed", "This took longer than the 0.05 seconds that it may take.")
+
+
+def test_only_so_many_jobs_are_taken(tmp_path):
+    async def story(workshop):
+        jobs = [workshop.submit(sample_task(tmp_path), 30) for _ in range(2)]
+        with pytest.raises(TooManyJobs):
+            workshop.submit(sample_task(tmp_path), 30)
+        for job in jobs:
+            job.stop()
+        return [job.state for job in jobs]
+
+    assert in_a_workshop(tmp_path, Limits(running=1, waiting=1), story) == ["stopped", "stopped"]
+
+
+def test_a_job_whose_process_dies_says_so(tmp_path):
+    async def story(workshop):
+        job = workshop.submit(sample_task(tmp_path), 30)
+        while job.process is None:
+            await asyncio.sleep(0.01)
+        os.kill(job.process.pid, signal.SIGKILL)
+        return await job.finished()
+
+    job = in_a_workshop(tmp_path, Limits(), story)
+    assert job.state == "failed"
+    assert "died" in job.error or "broke off" in job.error

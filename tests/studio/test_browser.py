@@ -1,0 +1,162 @@
+"""The studio in a real browser."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.studio.screenshots import ARGS, DONE, draw, enter, run, take
+from tests.studio.serving import studio
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'")
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium"),
+    pytest.mark.xdist_group("studio in a browser"),
+]
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def served():
+    with studio() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def enter_page(browser, served):
+    """Opens pages and, at the end, complains about anything that went wrong in one."""
+    pages, wrong = [], []
+
+    def open_one(**settings):
+        page = enter(browser, served, **settings)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append("a dialog opened"), dialog.dismiss()))
+        page.on("console", lambda told: "Content Security Policy" in told.text and wrong.append(told.text))
+        page.on("request", lambda one: one.url.startswith((served.origin, "blob:")) or wrong.append(one.url))
+        pages.append(page)
+        return page
+
+    yield open_one
+    for page in pages:
+        page.context.close()
+    assert not wrong
+
+
+def table_with_html():
+    random = np.random.default_rng(0)
+    rows = np.vstack([random.normal(center, 0.5, (40, 2)) for center in ((0, 0), (5, 5), (0, 6))])
+    lines = [f"{x:.3f},{y:.3f},{EVIL}" for x, y in rows]
+    return "\n".join([f"east,{EVIL},kind", *lines]).encode()
+
+
+def test_upload_run_play_compare_and_download(enter_page, tmp_path):
+    page = enter_page()
+    assert "token" not in page.url
+    page.set_input_files("#file", {"name": f"{EVIL}.csv", "mimeType": "text/csv", "buffer": table_with_html()})
+    page.wait_for_selector("#preview:not([hidden]) td", timeout=60_000)
+    assert page.inner_text("#title-preview") == f"{EVIL}.csv"
+    assert page.locator("#columns input:disabled").count() == 1
+    run(page)
+    assert page.inner_text("#title-result") == "3 clusters by KMeans"
+
+    page.check("input[value=given]")
+    page.fill("#clusters", "2")
+    page.evaluate("document.querySelector('details').open = true")
+    page.select_option("#start", "random")
+    page.fill("#starts", "1")
+    run(page)
+    assert page.inner_text("#title-result") == "2 clusters by KMeans"
+
+    last = page.get_attribute("#layer", "max")
+    assert int(last) > 0
+    page.focus("#layer")
+    page.keyboard.press("Home")
+    assert page.inner_text("#layer-told").startswith("layer 1 of")
+    page.click("#play")
+    assert page.inner_text("#play") == "Pause"
+    page.wait_for_selector("#play:text-is('Play the layers')", timeout=40_000)
+    assert page.input_value("#layer") == last
+
+    page.select_option("#compare", label="Run 1: KMeans, 3 clusters")
+    page.wait_for_selector("#comparison:not([hidden])")
+    assert "adjusted Rand index" in page.inner_text("#comparison-told")
+    assert page.locator("#comparison-table tbody tr").count() == 2
+
+    page.focus(".cluster >> nth=1")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#rows-table td")
+    assert page.locator("#rows-table th", has_text=EVIL).count() == 1
+    assert page.locator("main img").count() == 0
+
+    for button, ending in (("Labels (CSV)", ".csv"), ("Model", ".safetensors"), ("Report (HTML)", ".html")):
+        with page.expect_download(timeout=60_000) as waiting:
+            page.click(f"#keep button:text-is('{button}')")
+        file = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(file)
+        assert file.suffix == ending
+        assert file.stat().st_size > 100
+
+
+def test_what_is_not_a_table_is_told_and_the_page_goes_on(enter_page):
+    page = enter_page()
+    page.set_input_files("#file", {"name": "photo.csv", "mimeType": "text/csv", "buffer": b"\x89PNG" + bytes(99)})
+    page.wait_for_selector("#alert:not([hidden])", timeout=60_000)
+    assert "photo.csv is a picture" in page.inner_text("#alert")
+    page.click("#alert button")
+    page.evaluate(
+        """() => {
+          const large = new File([], "large.csv");
+          Object.defineProperty(large, "size", { value: 1e12 });
+          const event = new Event("drop");
+          event.dataTransfer = { files: [large] };
+          dispatchEvent(event);
+        }"""
+    )
+    page.wait_for_selector("#alert:not([hidden])")
+    assert "larger than" in page.inner_text("#alert")
+
+
+def test_a_run_is_stopped_in_the_middle_in_one_browser_while_another_one_works(enter_page):
+    one, two = enter_page(), enter_page(viewport={"width": 390, "height": 800}, scheme="dark")
+    take(one, "Crowd")
+    one.check("input[value=given]")
+    one.fill("#clusters", "40")
+    one.evaluate("document.querySelector('details').open = true")
+    one.select_option("#algorithm", "soft")
+    one.select_option("#start", "random")
+    one.fill("#starts", "100")
+    one.click("#run")
+
+    two.click("#open-drawing:visible, #tiles button:visible:has-text('Draw points')")
+    draw(two)
+    for key in ("ArrowLeft", "ArrowUp", "Space"):
+        two.press("#canvas", key)
+    two.click("#use-drawing")
+    two.wait_for_selector("#tables .current >> text=Drawn points", timeout=60_000)
+    two.check("input[value=given]")
+    run(two)
+    assert two.inner_text("#title-result") == "3 clusters by KMeans"
+    assert two.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+    one.wait_for_selector("#result.live:not([hidden])", timeout=60_000)
+    one.click("#stop")
+    one.wait_for_selector("text=This run was stopped")
+    assert one.locator(DONE).count() == 0
+    assert one.locator("#runs .stopped").count() == 1
+
+
+def test_without_the_token_the_page_says_where_to_find_it(browser, served):
+    page = browser.new_page()
+    page.goto(served.origin)
+    page.wait_for_selector("#alert:not([hidden])")
+    assert "open the address that the studio printed" in page.inner_text("#alert")
+    page.close()
