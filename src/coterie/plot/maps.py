@@ -60,7 +60,6 @@ def clusters(
         layout |= {"barmode": "stack", "bargap": 0.02}
         if centers is not None:
             layout |= _center_lines(view.place(centers)[:, 0])
-        layout["margin"] = {"t": 60}
     else:
         binned = len(view.rows) < len(X) and view.linear
         places = view.place(X) if binned else view.points
@@ -165,7 +164,15 @@ def _center_lines(places: np.ndarray) -> dict[str, Any]:
         for x in places.tolist()
     ]  # fmt: skip
     notes = [
-        {"x": x, "y": 1, "yref": "paper", "text": f"<b>{j}</b>", "showarrow": False, "yanchor": "bottom"}
+        {
+            "x": x,
+            "y": 1,
+            "yref": "paper",
+            "text": f"<b>{j}</b>",
+            "showarrow": False,
+            "yanchor": "top",
+            "xanchor": "left",
+        }
         for j, x in enumerate(places.tolist())
     ]
     return {"shapes": lines, "annotations": notes}
@@ -221,5 +228,6 @@ def _legend(count: int) -> dict[str, Any]:
             "x": 0,
             "xanchor": "left",
             "itemsizing": "constant",
+            "traceorder": "normal",
         },
     }

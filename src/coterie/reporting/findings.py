@@ -47,7 +47,8 @@ class Portrait:
 
     def in_words(self, count: int = 3) -> str:
         told = [f"{trait.words} {trait.column}" for trait in self.traits[:count] if trait.strength > 0.3]
-        return ", ".join(told) if told else "near the average in every column"
+        few = len(self.traits) == 1
+        return ", ".join(told) or (f"average {self.traits[0].column}" if few else "near the average in every column")
 
 
 def portraits(subject: Subject) -> list[Portrait]:

@@ -26,11 +26,13 @@ Draw = Callable[..., Html]  # (figure, what it shows, height) -> the place for i
 
 
 def words_for_silhouette(mean: float) -> str:
-    """Kaufman and Rousseeuw's reading."""
+    """Kaufman and Rousseeuw's reading, of the number as it is printed."""
+    mean = round(mean, 2)
     return "clear" if mean >= 0.7 else "reasonable" if mean >= 0.5 else "weak" if mean >= 0.25 else "hardly any"
 
 
 def words_for_agreement(mean: float) -> str:
+    mean = round(mean, 2)
     return (
         "stable" if mean >= 0.95 else "mostly stable" if mean >= 0.8 else "partly stable" if mean >= 0.5 else "unstable"
     )
@@ -58,9 +60,8 @@ def overview(
     told += ", brought to one scale." if subject.scaled else "."
     if len(subject.outliers):
         told += f" {plural(len(subject.outliers), 'row')} stayed outside as outliers."
-    facts = [("rows", f"{subject.n:,}"), ("columns", f"{len(subject.value_names):,}"), ("clusters", f"{subject.k:,}")]
-    if len(subject.outliers):
-        facts.append(("outliers", f"{len(subject.outliers):,}"))
+    counts = [(subject.n, "row"), (len(names), "column"), (subject.k, "cluster"), (len(subject.outliers), "outlier")]
+    facts = [(word if count == 1 else f"{word}s", f"{count:,}") for count, word in counts if count]
     if sure is not None:
         facts.append((f"{words_for_silhouette(sure.mean)} separation", f"{sure.mean:.2f}"))
     if isinstance(stable, Stability):
