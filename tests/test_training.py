@@ -54,6 +54,14 @@ def test_a_run_that_was_stopped_and_resumed_is_the_same_run(tmp_path, matrix_rat
     assert losses[0] == losses[1]
 
 
+def test_the_log_of_a_resumed_run_is_right_between_its_lines(tmp_path):
+    train(Line(), TrainingConfig(steps=35, log_every=50, checkpoint_every=100), tmp_path / "parts")
+    train(Line(), TrainingConfig(steps=60, log_every=20, checkpoint_every=100), tmp_path / "whole")
+    parts = train(Line(), TrainingConfig(steps=60, log_every=20, checkpoint_every=100), tmp_path / "parts", resume=True)
+    assert parts.weight.isfinite().all()
+    assert rows(tmp_path / "parts")[-1]["loss"] == rows(tmp_path / "whole")[-1]["loss"]
+
+
 def test_a_stable_run_can_be_extended_and_branched_into_a_decay(tmp_path):
     train(Line(), TrainingConfig(steps=30, log_every=10), tmp_path / "stable")
     train(Line(), TrainingConfig(steps=50, log_every=10), tmp_path / "stable", resume=True)

@@ -11,7 +11,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -82,6 +82,16 @@ class Progress:
     cpu_seconds_left: float
 
 
+@dataclass
+class _Position:
+    """How far a run is; losses are those since the last line of the log."""
+
+    step: int = 0
+    cpu_seconds: float = 0.0
+    loss_sum: float = 0.0
+    loss_count: int = 0
+
+
 def train(
     task: Task,
     config: TrainingConfig,
@@ -112,20 +122,20 @@ def train(
     optimizers = _optimizers(task, config)
     model, *prepared = fabric.setup(task.model, *optimizers)
     average = AveragedModel(task.model, multi_avg_fn=get_ema_multi_avg_fn(config.average_decay))
-    step, cpu_seconds = 0, 0.0
+    at = _Position()
     origin = state_path if resume else start_from
     if origin is not None:
-        step, cpu_seconds = _restore(origin, task.model, average, optimizers)
-    log = _Log(directory, step, enabled=fabric.global_rank == 0)
+        at = _restore(origin, task.model, average, optimizers)
+    log = _Log(directory, at.step, enabled=fabric.global_rank == 0)
     generator = torch.Generator(device=fabric.device)
-    began = time.process_time() - cpu_seconds
-    first_step, first_cpu, losses = step, cpu_seconds, 0.0
-    while step < config.steps:
+    began = time.process_time() - at.cpu_seconds
+    first_step, first_cpu = at.step, at.cpu_seconds
+    while at.step < config.steps:
         for optimizer, base in zip(optimizers, _base_rates(config)):
             for group in optimizer.param_groups:
-                group["lr"] = base * config.rate(step)
-        generator.manual_seed(_step_seed(config.seed, fabric.global_rank, step))
-        loss, metrics = task.loss(model, step, generator)
+                group["lr"] = base * config.rate(at.step)
+        generator.manual_seed(_step_seed(config.seed, fabric.global_rank, at.step))
+        loss, metrics = task.loss(model, at.step, generator)
         fabric.backward(loss)
         norm = nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm)
         for optimizer in prepared:
@@ -133,20 +143,20 @@ def train(
                 optimizer.step()
             optimizer.zero_grad()
         average.update_parameters(task.model)
-        step += 1
-        losses += loss.item()
+        at.step += 1
+        at.loss_sum += loss.item()
+        at.loss_count += 1
+        at.cpu_seconds = time.process_time() - began
         halted = False
-        if step % config.log_every == 0 or step == config.steps:
-            cpu_seconds = time.process_time() - began
-            pace = (cpu_seconds - first_cpu) / (step - first_step)
-            mean_loss = losses / ((step - 1) % config.log_every + 1)
-            losses = 0.0
-            row = {"rate": config.rate(step - 1), "gradient_norm": norm.item(), **metrics}
-            progress = Progress(step, config.steps, mean_loss, row, cpu_seconds, pace * (config.steps - step))
+        if at.step % config.log_every == 0 or at.step == config.steps:
+            left = (at.cpu_seconds - first_cpu) / (at.step - first_step) * (config.steps - at.step)
+            row = {"rate": config.rate(at.step - 1), "gradient_norm": norm.item(), **metrics}
+            progress = Progress(at.step, config.steps, at.loss_sum / at.loss_count, row, at.cpu_seconds, left)
+            at.loss_sum, at.loss_count = 0.0, 0
             log.write(progress)
             halted = on_progress is not None and bool(on_progress(progress))
-        if (step % config.checkpoint_every == 0 or step == config.steps or halted) and fabric.global_rank == 0:
-            _save(state_path, task.model, average, optimizers, step, time.process_time() - began)
+        if (at.step % config.checkpoint_every == 0 or at.step == config.steps or halted) and fabric.global_rank == 0:
+            _save(state_path, task.model, average, optimizers, at)
         if halted:
             break
     log.close()
@@ -178,14 +188,12 @@ def _save(
     model: nn.Module,
     average: AveragedModel,
     optimizers: list[torch.optim.Optimizer],
-    step: int,
-    cpu_seconds: float,
+    at: _Position,
 ) -> None:
     """Write the state whole or not at all."""
     name, keys, *position = np.random.get_state()  # noqa: NPY002
     state = {
-        "step": step,
-        "cpu_seconds": cpu_seconds,
+        **asdict(at),
         "model": model.state_dict(),
         "average": average.state_dict(),
         "optimizers": [optimizer.state_dict() for optimizer in optimizers],
@@ -205,7 +213,7 @@ def _save(
 
 def _restore(
     path: Path, model: nn.Module, average: AveragedModel, optimizers: list[torch.optim.Optimizer]
-) -> tuple[int, float]:
+) -> _Position:
     state = torch.load(path, weights_only=True, map_location="cpu")
     model.load_state_dict(state["model"])
     average.load_state_dict(state["average"])
@@ -215,7 +223,7 @@ def _restore(
     name, keys, *position = state["random"]["numpy"]
     np.random.set_state((name, keys.numpy().astype(np.uint32), *position))  # noqa: NPY002
     torch.set_rng_state(state["random"]["torch"])
-    return state["step"], state["cpu_seconds"]
+    return _Position(**{field.name: state.get(field.name, field.default) for field in fields(_Position)})
 
 
 def load_average(path: Path, model: nn.Module) -> int:
