@@ -29,5 +29,6 @@ def write(record: dict[str, Any], name: str, output: Path, quick: bool) -> Path:
     record.update(body)
     output.mkdir(parents=True, exist_ok=True)
     path = output / f"{name}.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    compact = json.dumps(record)
+    path.write_text((json.dumps(record, indent=1) if len(compact) < 20_000 else compact) + "\n")
     return path
