@@ -173,23 +173,24 @@ def test_a_parquet_file_that_grows_in_memory_is_refused(served):
     assert alive(served)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "told"),
-    [
-        ("holiday.png", b"\x89PNG\r\n\x1a\n" + bytes(100), "holiday.png is a picture"),
-        ("sheet.xlsx", b"PK\x03\x04" + bytes(100), "save the sheet as CSV"),
-        ("program.csv", b"MZ\x00\x00" + bytes(500), "not a table"),
-        ("page.csv", b"<html><body>no</body></html>", "not a table"),
-        ("half.parquet", b"PAR1" + bytes(30), "not a whole Parquet file"),
-        ("half.csv.gz", gzip.compress(b"a,b\n1,2\n" * 999)[:-20], "not a whole gzip file"),
-        ("empty.csv", b"", "empty"),
-        ("names.csv", b"a,b\n", "no rows"),
-        ("ragged.csv", b"a,b\n1,2\n1,2,3\n", "ragged.csv is ragged: line 3"),
-        ("wide.csv", ",".join(f"c{i}" for i in range(99)).encode() + b"\n", "99 columns"),
-        ("long.csv", b"a\n" + b"1\n" * 120_000, "120,000 rows"),
-    ],
-)
-def test_what_is_no_table_is_refused_with_its_name_and_no_path(served, name, content, told):
+NO_TABLES = {
+    "holiday.png": (b"\x89PNG\r\n\x1a\n" + bytes(100), "holiday.png is a picture"),
+    "sheet.xlsx": (b"PK\x03\x04" + bytes(100), "save the sheet as CSV"),
+    "program.csv": (b"MZ\x00\x00" + bytes(500), "not a table"),
+    "page.csv": (b"<html><body>no</body></html>", "not a table"),
+    "half.parquet": (b"PAR1" + bytes(30), "not a whole Parquet file"),
+    "half.csv.gz": (gzip.compress(b"a,b\n1,2\n" * 999)[:-20], "not a whole gzip file"),
+    "empty.csv": (b"", "empty"),
+    "names.csv": (b"a,b\n", "no rows"),
+    "ragged.csv": (b"a,b\n1,2\n1,2,3\n", "ragged.csv is ragged: line 3"),
+    "wide.csv": (",".join(f"c{i}" for i in range(99)).encode() + b"\n", "99 columns"),
+    "long.csv": (b"a\n" + b"1\n" * 120_000, "120,000 rows"),
+}
+
+
+@pytest.mark.parametrize("name", NO_TABLES)
+def test_what_is_no_table_is_refused_with_its_name_and_no_path(served, name):
+    content, told = NO_TABLES[name]
     answer = served.upload(name, content)
     assert answer.status == 422
     assert told in answer.json["error"]

@@ -227,7 +227,7 @@ def _read_text(path: Path, delimiter: str | None, header: bool | None) -> pd.Dat
             table = read(_FIRST_BLOCK, True)
         except pa.ArrowInvalid:
             # A type guessed from the first block may not hold for the rest; and only one thread can number the lines.
-            table = read(_LARGEST_BLOCK, False)
+            table = read(_whole(path), False)
     except (pa.ArrowInvalid, UnicodeDecodeError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
@@ -236,6 +236,11 @@ def _read_text(path: Path, delimiter: str | None, header: bool | None) -> pd.Dat
     if binary:
         raise TableError(f"{path} is not UTF-8 (column {binary[0]!r}): save it again as UTF-8.")
     return _to_frame(table)
+
+
+def _whole(path: Path) -> int:
+    """The size of a block that holds all of a text. Its memory is taken at once, so it is no larger than need be."""
+    return _LARGEST_BLOCK if _compression(path) else min(_LARGEST_BLOCK, path.stat().st_size + 1)
 
 
 def _first_line(path: Path, delimiter: str | None) -> tuple[list[str], str]:
