@@ -165,9 +165,19 @@ def draw_assignments(record: dict[str, Any], path: Path) -> None:
     left.barh(height, agree, color=COLOURS[0], label="every assignment of every iteration agrees")
     apart = [b - a for a, b in zip(agree, explained)]
     left.barh(
-        height, apart, left=agree, color=COLOURS[5], label="parts where distances differ by less than their errors"
+        height,
+        apart,
+        left=agree,
+        color=COLOURS[5],
+        label="parts where two distances differ by less than twice their error",
     )
-    left.barh(height, [count - b for b in explained], left=explained, color=COLOURS[1], label="parts elsewhere")
+    left.barh(
+        height,
+        [count - b for b in explained],
+        left=explained,
+        color=COLOURS[1],
+        label="parts elsewhere: a point between two centres gets a soft label",
+    )
     left.set_yticks(height, names, fontsize=8)
     left.invert_yaxis()
     _finish(left, "A  instances", f"of {count}", "")
