@@ -34,7 +34,7 @@ browser:
 		echo "There is no chromium, so the tests in a browser will be skipped (Debian: apt-get install chromium)"
 
 check: $(STAMP) browser
-	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup -q
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
 
 screenshots: $(STAMP) browser
 	$(BIN)/python -m tests.studio.screenshots

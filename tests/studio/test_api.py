@@ -26,7 +26,6 @@ LIMITS = Limits(
     upload_bytes=8 * MEGABYTE, table_bytes=24 * MEGABYTE, rows=100_000, columns=40, memory_bytes=3072 * MEGABYTE,
     reading_seconds=60,
 )  # fmt: skip
-pytestmark = pytest.mark.xdist_group("studio")
 EVIL = "<img src=x onerror=alert(1)>"
 SCRIPT = "<script>alert(1)</script>"
 POINTS = f"x,{EVIL},name\n" + "\n".join(f"{i % 7 + (i % 2) * 50},{i % 5},{SCRIPT}" for i in range(60))
@@ -39,12 +38,8 @@ def served():
 
 
 @pytest.fixture(scope="module")
-def done(served):
-    """A table with a finished run of two clusters."""
-    table = served.upload(f"{EVIL}.csv", POINTS.encode()).json
-    run = served.finish(served.start(table, clusters=2))
-    assert run["state"] == "done", run["error"]
-    return table, run
+def table(served):
+    return served.upload(f"{EVIL}.csv", POINTS.encode()).json
 
 
 def alive(served):
@@ -116,27 +111,9 @@ def test_paths_lead_nowhere(served, path):
     assert served.ask("GET", path, token=None).status == 401
 
 
-def test_file_names_of_a_run_are_looked_up_not_opened(served, done):
-    for name in ("..%2fresult.json", "result.json", "labels.npy", "%2fetc%2fpasswd", "report.html%00"):
-        assert served.ask("GET", f"/api/runs/{done[1]['id']}/files/{name}").status == 404
-
-
 def test_a_name_with_a_path_is_only_its_last_part(served):
     table = served.upload("../../etc/evil\\..\\pass\nwd.csv", POINTS.encode()).json
     assert table["name"] == "passwd.csv"
-
-
-def test_html_in_names_and_cells_stays_text(served, done):
-    table, run = done
-    assert table["columns"][1]["name"] == EVIL
-    rows = served.ask("GET", f"/api/runs/{run['id']}/clusters/0")
-    assert rows.headers["content-type"] == "application/json"
-    assert rows.json["columns"] == ["x", EVIL, "name"]
-    report = served.ask("GET", f"/api/runs/{run['id']}/files/report.html")
-    assert report.status == 200
-    assert report.headers["content-disposition"].startswith("attachment")
-    assert EVIL.encode() not in report.body
-    assert SCRIPT.encode() not in report.body
 
 
 def test_a_gzip_bomb_is_refused(served):
@@ -210,8 +187,7 @@ def test_too_large_a_file_is_refused_whether_it_says_so_or_not(served):
     assert alive(served)
 
 
-def test_too_large_or_odd_requests_are_refused(served, done):
-    table = done[0]
+def test_too_large_or_odd_requests_are_refused(served, table):
     assert served.ask("POST", "/api/runs", b"[" * 100_000).status == 400
     assert served.ask("POST", "/api/runs", b'{"a":"' + b"x" * (3 * MEGABYTE) + b'"}').status == 413
     assert served.ask("POST", "/api/runs", {"table": "../../etc"}).status == 404
@@ -253,21 +229,34 @@ def test_a_first_line_of_numbers_is_data_unless_told_otherwise(served):
     assert served.upload("bare.csv", b"1,2\n3,4\n5,6\n", header="yes").json["rows"] == 2
 
 
-def test_a_run_gives_labels_model_rows_layers_and_is_found_again(served, done, tmp_path):
-    run = done[1]
+def test_a_run_of_a_table_full_of_html_gives_labels_model_rows_layers_and_report_as_text(served, table, tmp_path):
+    assert table["columns"][1]["name"] == EVIL
+    run = served.finish(served.start(table, clusters=2))
+    assert run["state"] == "done", run["error"]
     assert [one["size"] for one in run["result"]["clusters"]] == [30, 30]
-    labels = served.ask("GET", f"/api/runs/{run['id']}/files/labels.csv")
-    assert labels.headers["content-disposition"] == 'attachment; filename="img-src-x-onerror-alert-1-run1-labels.csv"'
+    assert run["id"] in [one["id"] for one in served.ask("GET", "/api/state").json["runs"]]
+    assert served.ask("GET", f"/api/runs/{run['id']}/map").json["layers"]
+    rows = served.ask("GET", f"/api/runs/{run['id']}/clusters/1")
+    assert rows.headers["content-type"] == "application/json"
+    assert rows.json["columns"] == ["x", EVIL, "name"]
+    assert rows.json["total"] == len(rows.json["cells"]) == 30
+    assert served.ask("GET", f"/api/runs/{run['id']}/clusters/7").status == 404
+
+    files = f"/api/runs/{run['id']}/files"
+    labels = served.ask("GET", f"{files}/labels.csv")
+    saved = f"img-src-x-onerror-alert-1-run{run['number']}-labels.csv"
+    assert labels.headers["content-disposition"] == f'attachment; filename="{saved}"'
     assert labels.body.splitlines()[0] == f"x,{EVIL},name,cluster".encode()
     model = tmp_path / "model"
-    model.write_bytes(served.ask("GET", f"/api/runs/{run['id']}/files/model.safetensors").body)
+    model.write_bytes(served.ask("GET", f"{files}/model.safetensors").body)
     assert TableModel.load(model).columns.names == ("x", EVIL)
-    rows = served.ask("GET", f"/api/runs/{run['id']}/clusters/1").json
-    assert rows["total"] == len(rows["cells"]) == 30
-    assert served.ask("GET", f"/api/runs/{run['id']}/clusters/7").status == 404
-    assert served.ask("GET", f"/api/runs/{run['id']}/map").json["layers"]
-    state = served.ask("GET", "/api/state").json
-    assert run["id"] in [one["id"] for one in state["runs"]]
+    report = served.ask("GET", f"{files}/report.html")
+    assert report.status == 200
+    assert report.headers["content-disposition"].startswith("attachment")
+    assert EVIL.encode() not in report.body
+    assert SCRIPT.encode() not in report.body
+    for name in ("..%2fresult.json", "result.json", "labels.npy", "%2fetc%2fpasswd", "report.html%00"):
+        assert served.ask("GET", f"{files}/{name}").status == 404
 
 
 def test_a_run_stopped_in_the_middle_leaves_no_process_and_the_studio_lives_on(served):

@@ -10,10 +10,7 @@ from tests.studio.serving import studio
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'")
 CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium"),
-    pytest.mark.xdist_group("studio in a browser"),
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium")
 EVIL = "<img src=x onerror=alert(1)>"
 
 
