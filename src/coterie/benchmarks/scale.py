@@ -5,12 +5,13 @@ read again by every pass of either package. dask-ml is needed: pip install dask-
 """
 
 import json
+import os
 import pickle
 import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,16 @@ from coterie.files import replacing
 D, K, ITERATIONS = 8, 32, 10
 FILE_ROWS, GROUP_ROWS = 5_000_000, 1_000_000
 LARGEST = 200_000_000
+SIZES = (1_000_000, 10_000_000, LARGEST)
 PEER = {(1_000_000, 1), (1_000_000, 2), (10_000_000, 2)}  # dask-ml would take an hour for the largest
 MEMORY_LIMIT = "2GB"  # a worker
 
 
-def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
-    """1e6, 1e7 and 2e8 rows (1e5 when quick), ten iterations each from the same start."""
+def run(quick: bool = False, output: Path = Path("results/scale"), sizes: Sequence[int] = SIZES) -> dict:
+    """1e6, 1e7 and 2e8 rows (1e5 when quick), ten iterations each from the same start.
+
+    What was measured is written after every case. Sizes that are left out stay as an earlier run wrote them.
+    """
     try:
         import dask_ml.cluster  # noqa: F401
 
@@ -40,26 +45,35 @@ def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
     except ImportError as error:
         raise ImportError("This benchmark needs dask and dask-ml: pip install 'coterie[dask]' dask-ml.") from error
 
-    sizes = [100_000] if quick else [1_000_000, 10_000_000, LARGEST]
-    began, cases = time.perf_counter(), []
-    for n in sizes:
-        with tempfile.TemporaryDirectory(prefix="coterie-scale-") as folder:
-            files = make_files(Path(folder), n)
-            for workers in (1, 2) if n < LARGEST else (2,):
-                cases.append({"package": "coterie", **ours(files, workers)})
-                if (n, workers) in PEER or quick:
-                    cases.append({"package": "dask-ml", **theirs(files, workers)})
-    result = {
+    sizes = [100_000] if quick else list(sizes)
+    result: dict[str, Any] = {
         "command": "coterie bench scale" + (" --quick" if quick else ""),
         "columns": D,
         "clusters": K,
         "iterations": ITERATIONS,
-        "cases": cases,
         "constants": constants(200 if quick else 2_000),
-        "seconds": time.perf_counter() - began,
+        "cases": [] if quick else _earlier(Path(output), sizes),
     }
-    write(result, Path(output))
+
+    def add(package: str, case: dict) -> None:
+        result["cases"].append({"package": package, **case, "load": os.getloadavg()[0]})
+        result["cases"].sort(key=lambda one: (one["rows"], one["workers"], one["package"]))
+        write(result, Path(output))
+
+    for n in sizes:
+        with tempfile.TemporaryDirectory(prefix="coterie-scale-") as folder:
+            files = make_files(Path(folder), n)
+            for workers in (1, 2) if n < LARGEST else (2,):
+                add("coterie", ours(files, workers))
+                if (n, workers) in PEER or quick:
+                    add("dask-ml", theirs(files, workers))
     return result
+
+
+def _earlier(output: Path, sizes: Sequence[int]) -> list[dict]:
+    path = output / "scale.json"
+    cases = json.loads(path.read_text())["cases"] if path.exists() else []
+    return [case for case in cases if case["rows"] not in sizes]
 
 
 def write(result: dict, output: Path) -> None:

@@ -1,0 +1,107 @@
+"""Twenty workers killed at random moments of fits on a cluster of processes, and whether a single bit changes.
+
+Command: ``coterie bench kills``.
+"""
+
+import json
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.distributed.blocks import blocks_of
+from coterie.distributed.cluster import local
+from coterie.distributed.engine import fit
+from coterie.distributed.parts import Plan
+from coterie.files import replacing
+from coterie.kmeans.result import Result
+
+D, K, BLOCKS, BLOCK_ROWS = 8, 32, 24, 20_000
+WORKERS = 2
+
+
+def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
+    """20 kills (2 when quick), over as many fits as they take."""
+    import dask
+
+    import distributed
+
+    wanted = 2 if quick else 20
+    began = time.perf_counter()
+    with dask.config.set({"distributed.scheduler.allowed-failures": 100}):
+        with dask.config.set(scheduler="synchronous"):
+            undisturbed = _fit()
+        killer = _Killer(wanted)
+        fits: list[dict] = []
+        with local(WORKERS) as cluster, distributed.Client(cluster) as client:
+            client.wait_for_workers(WORKERS)
+            thread = threading.Thread(target=killer.work, args=(client,), daemon=True)
+            thread.start()
+            while thread.is_alive() or not fits:
+                before = killer.kills
+                ran = _fit()
+                fits.append({"kills": killer.kills - before, "same": _same(ran, undisturbed)})
+            thread.join()
+    result = {
+        "command": "coterie bench kills" + (" --quick" if quick else ""),
+        "kills": killer.kills,
+        "fits": fits,
+        "all_same": all(one["same"] for one in fits),
+        "seconds": time.perf_counter() - began,
+    }
+    output = Path(output)
+    output.mkdir(parents=True, exist_ok=True)
+    with replacing(output / "kills.json") as file:
+        file.write_text(json.dumps(result, indent=1))
+    return result
+
+
+class _Killer:
+    """Kills a worker now and then, as soon as all are there again."""
+
+    def __init__(self, wanted: int):
+        self.wanted, self.kills = wanted, 0
+        self.random = random.Random(0)
+
+    def work(self, client: Any) -> None:
+        while self.kills < self.wanted:
+            with suppress(Exception):  # a worker that is starting or dying does not answer
+                pids = list(client.run(os.getpid, on_error="ignore").values())
+                if len(pids) == WORKERS:
+                    time.sleep(self.random.uniform(0.0, 1.0))
+                    os.kill(self.random.choice(pids), signal.SIGKILL)
+                    self.kills += 1
+            time.sleep(0.2)
+
+
+def _make_block(number: int) -> np.ndarray:
+    rng = np.random.default_rng([2, number])
+    middles = 3 * np.random.default_rng(0).normal(size=(K, D))
+    return (middles[rng.integers(0, K, BLOCK_ROWS)] + rng.standard_normal((BLOCK_ROWS, D))).astype("float32")
+
+
+def _fit() -> Result:
+    import dask
+    import dask.array as da
+
+    parts = [da.from_delayed(dask.delayed(_make_block)(b), (BLOCK_ROWS, D), "float32") for b in range(BLOCKS)]
+    blocks, start = blocks_of(da.concatenate(parts)), _make_block(0)[:K]
+    return fit(blocks, Plan("lloyd"), K, start, np.random.RandomState(0), max_iter=20, tol=0.0).result
+
+
+def _same(one: Result, other: Result) -> bool:
+    return bool(np.array_equal(one.centers, other.centers)) and one.inertia == other.inertia
+
+
+def markdown(result: dict) -> str:
+    verdict = "none changed a bit of" if result["all_same"] else "SOME CHANGED"
+    return (
+        f"`{result['command']}`: {result['kills']} workers killed in {len(result['fits'])} fits; {verdict} the result "
+        f"({result['seconds']:.0f} s)."
+    )
