@@ -146,3 +146,26 @@ def test_users_words_are_no_markup(blobs):
         for word in ("<b>bold", "<script>", "<i>t", "<u>r"):
             assert word not in text
         assert "&lt;" in text
+
+
+def test_rows_on_a_bent_map_stand_amid_their_neighbours(monkeypatch):
+    """UMAP itself is slow to load: a stand-in that doubles two columns shows what the view makes of it."""
+    import sys
+    from types import SimpleNamespace
+
+    class Doubling:
+        def __init__(self, **settings):
+            pass
+
+        def fit_transform(self, X):
+            return 2 * X[:, :2]
+
+    monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=Doubling))
+    X = np.random.default_rng(0).normal(size=(6_000, 3))
+    view = View(X, kind="umap")
+    assert view.note == "5,000 of 6,000 points are drawn"
+    assert np.abs(view.place(np.zeros((1, 3)))).max() < 0.5
+    assert plot.clusters(X, np.zeros(6_000, dtype=int), X[:1], view=view).data[0].type == "scattergl"
+    monkeypatch.setitem(sys.modules, "umap", None)
+    with pytest.raises(ImportError, match="pip install umap-learn"):
+        View(X, kind="umap")

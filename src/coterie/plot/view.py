@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from coterie.plot.marks import short
 
@@ -44,10 +45,9 @@ class View:
 
     def place(self, rows: np.ndarray) -> np.ndarray:
         """(n, dims): where these rows of the same space stand."""
-        if not self.linear:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return np.asarray(self._umap.transform(np.asarray(rows, dtype=np.float64)), dtype=np.float64)
+        if not self.linear:  # amid the nearest rows that have a place
+            _, near = self._tree.query(np.asarray(rows, dtype=np.float64), k=min(5, len(self.points)))
+            return self.points[near.reshape(len(rows), -1)].mean(axis=1)
         return (np.asarray(rows, dtype=np.float64) - self.origin) @ self.axes
 
     def _choose(self, X: np.ndarray, kind: str | Sequence[Any]) -> None:
@@ -104,8 +104,9 @@ class View:
         self.linear = False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # its own notes about seeds and threads
-            self._umap = UMAP(n_neighbors=min(15, max(2, len(X) - 1)), random_state=0).fit(X.astype(np.float64))
-        self.points = np.asarray(self._umap.embedding_, dtype=np.float64)
+            found = UMAP(n_neighbors=min(15, max(2, len(X) - 1)), random_state=0).fit_transform(X.astype(np.float64))
+        self.points = np.asarray(found, dtype=np.float64)
+        self._tree = cKDTree(X.astype(np.float64))
         self.titles = ["UMAP 1", "UMAP 2"]
 
 

@@ -48,7 +48,7 @@ def replay(subject: Subject, seed: int = 0) -> Replay | str:
     settings = _row_of_the_table(subject.estimator)
     name = type(subject.estimator).__name__
     if settings is None:
-        return f"{name} does not work by layers that move centres, so there is nothing to play here."
+        return f"{name} keeps no layers in which centres move, so there is nothing to play here."
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

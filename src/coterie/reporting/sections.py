@@ -333,8 +333,10 @@ def steadiness(stable: Stability | str, draw: Draw) -> Html:
     if isinstance(stable, str):
         return tag("p", stable)
     names = ["this report", *(f"seed {seed}" for seed in stable.seeds)]
+    count = len(stable.seeds)
+    times = f"{count} more times with other seeds" if count > 1 else "once more with another seed"
     text = (
-        f"The same estimator was fitted {plural(len(stable.seeds), 'more time')} with other seeds, on {stable.rows:,} "
+        f"The same estimator was fitted {times}, on {stable.rows:,} "
         f"rows. The clusterings agree to {stable.mean:.2f} on average (adjusted Rand index; 1 is the same): "
         f"{words_for_agreement(stable.mean)}."
     )
