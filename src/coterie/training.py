@@ -108,8 +108,9 @@ def train(
     """
     from lightning.fabric import Fabric
 
-    fabric = Fabric(accelerator=config.accelerator, devices=config.devices, precision=config.precision)
-    if config.devices > 1:
+    devices, nodes = _processes(config)
+    fabric = Fabric(accelerator=config.accelerator, devices=devices, num_nodes=nodes, precision=config.precision)
+    if devices * nodes > 1:
         fabric.launch()
     directory = Path(directory)
     state_path = directory / STATE_FILE
@@ -161,6 +162,14 @@ def train(
             break
     log.close()
     return average.module
+
+
+def _processes(config: TrainingConfig) -> tuple[int, int]:
+    """Processes on this machine and machines: those that torch's launcher (torchrun) has started, else as configured."""
+    if "LOCAL_WORLD_SIZE" not in os.environ:
+        return config.devices, 1
+    here = int(os.environ["LOCAL_WORLD_SIZE"])
+    return here, int(os.environ["WORLD_SIZE"]) // here
 
 
 def _step_seed(seed: int, rank: int, step: int) -> int:
