@@ -19,6 +19,7 @@ DONE = "#result:not([hidden]):not(.live)"
 
 def enter(browser: Any, served: Studio, viewport: dict[str, int] = WIDE, scheme: str = "light") -> Page:
     page = browser.new_context(viewport=viewport, color_scheme=scheme, accept_downloads=True).new_page()
+    page.set_default_timeout(60_000)
     page.goto(served.address)
     page.wait_for_selector("html[data-ready]")
     return page

@@ -153,6 +153,7 @@ def test_a_run_is_stopped_in_the_middle_in_one_browser_while_another_one_works(e
 
 def test_without_the_token_the_page_says_where_to_find_it(browser, served):
     page = browser.new_page()
+    page.set_default_timeout(60_000)
     page.goto(served.origin)
     page.wait_for_selector("#alert:not([hidden])")
     assert "open the address that the studio printed" in page.inner_text("#alert")
