@@ -95,17 +95,19 @@ def draw_generalisation(record: dict[str, Any], path: Path) -> None:
         total.errorbar(n, mean, [point[f"{name}_std"] for point in finite], fmt="o-", color=colour, label=label, ms=4)
         total.axhline(fresh[name], color=colour, ls="--", lw=1, label=f"{label}, fresh data every step")
         over = mean - fresh[name]
-        excess.plot(n[over > 0], over[over > 0], "o-", color=colour, label=label, ms=4)
+        if (over > 0).any():  # a log axis takes nothing else
+            excess.plot(n[over > 0], over[over > 0], "o-", color=colour, label=label, ms=4)
         if over[0] > 0:
             excess.plot(n, over[0] * (n / n[0]) ** -0.5, ":", color=colour, label="slope −1/2")
     total.axhline(record["minimax_rate"], color="#222222", ls=":", label="exp(−Δ²/8σ²)")
     for axis, title in ((total, "test loss"), (excess, "excess over fresh data")):
-        axis.set_xscale("log")
-        axis.set_yscale("log")
         axis.set_xlabel("pretraining instances n")
         axis.set_title(title, fontsize=10)
+        if axis.lines:
+            axis.set_xscale("log")
+            axis.set_yscale("log")
+            axis.legend(fontsize=8)
         axis.grid(alpha=0.3, which="both")
-        axis.legend(fontsize=8)
     _save(figure, path)
 
 
