@@ -94,9 +94,7 @@ def test_k_means_plus_plus_finds_separated_blobs_and_beats_random():
     rng = np.random.RandomState(0)
     X = rng.normal(size=(2_000, 2)) * 0.01 + rng.randint(0, 8, (2_000, 1)) * 10
     potentials = {
-        init: [
-            np.min(((X[:, None] - choose(X, 8, init, seed=s)) ** 2).sum(2), axis=1).sum() for s in range(10)
-        ]
+        init: [np.min(((X[:, None] - choose(X, 8, init, seed=s)) ** 2).sum(2), axis=1).sum() for s in range(10)]
         for init in ("k-means++", "random")
     }
     assert max(potentials["k-means++"]) < min(potentials["random"]) / 10

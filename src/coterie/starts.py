@@ -364,7 +364,7 @@ def _trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim):
     for _ in range(1, n_clusters):
         order = np.argsort(sq_nearest, kind="stable")
         kept = np.cumsum(totals[order]) <= (1.0 - trim) * totals.sum()
-        cap = sq_nearest[order[max(np.count_nonzero(kept) - 1, 0)]]
+        cap = sq_nearest[order[max(int(np.count_nonzero(kept)) - 1, 0)]]
         mass = totals * sq_nearest * (sq_nearest <= cap)
         if not mass.any():  # nothing but outliers is left
             mass, cap = totals * sq_nearest, np.inf

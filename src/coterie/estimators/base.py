@@ -21,6 +21,7 @@ from coterie.estimators.border import check_enough_rows, check_rows, check_weigh
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.kmeans.fused import Fused
+from coterie.kmeans.lazy import Assigner
 from coterie.kmeans.result import Result
 from coterie.kmeans.table import VARIANTS, Variant
 from coterie.kmeans.weights import Settings
@@ -172,6 +173,12 @@ class CenterClusterer(
         """What a callback needs to rebuild the estimator as it stands after an iteration."""
         places = np.asarray(iteration.state.places)
         return {"cluster_centers_": places, "n_iter_": iteration.number, "_n_features_out": len(places)}
+
+    def _assigner(self, X) -> Assigner | None:
+        """Bounds for the assignments of hard variants, where the rows are dense and on the CPU."""
+        if sparse.issparse(X) or self._device().type != "cpu":
+            return None
+        return Assigner(X, n_threads=self._n_threads())
 
     def _fused(self, X, weight=None, settings: Settings | None = None) -> Fused:
         return Fused(

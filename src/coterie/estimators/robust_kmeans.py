@@ -106,5 +106,6 @@ class RobustKMeans(CenterClusterer):
             max_iter=self.max_iter,
             tol=self._absolute_tol(X, weight),
             device=self._device(),
+            assigner=self._assigner(X),
             on_iteration=on_iteration,
         )

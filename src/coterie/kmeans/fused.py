@@ -22,6 +22,7 @@ from coterie import em
 from coterie.attention import gumbel_noise
 from coterie.kmeans import engine, members
 from coterie.kmeans.engine import Centers
+from coterie.kmeans.lazy import Assigner
 from coterie.kmeans.refill import refill
 from coterie.kmeans.result import Result
 from coterie.kmeans.rows import DenseRows, SparseRows, rows_of
@@ -65,6 +66,7 @@ class Fused:
         sample_weight=None,
         per_cluster: bool = True,
         device: str | torch.device = "cpu",
+        assigner: Assigner | None = None,
     ):
         self.rows: DenseRows | SparseRows = rows_of(X, device)
         self.variant, self.settings = variant, settings
@@ -73,6 +75,7 @@ class Fused:
         if sample_weight is not None:
             self.weight = torch.as_tensor(np.asarray(sample_weight), dtype=torch.float64, device=self.rows.device)
         self.labels_decide = variant.centers in ("limiting", "norm-max")
+        self.assigner = assigner
 
     def cost(self, block: slice, centers: Tensor) -> Tensor:
         """(b, k): the negative scores: ‖x - c‖², or 1 - ⟨x, c⟩ = ‖x - c‖²/2 on the sphere."""
@@ -95,13 +98,17 @@ class Fused:
         return Centers(places.to(self.rows.dtype), weights)
 
     def choose(self, centers: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) every point's best centre (the lowest index of equals) and its accurate cost there, float64."""
-        labels, costs = [], []
-        for block in self.rows.blocks(len(centers)):
-            chosen = self.cost(block, centers).argmin(-1)
-            labels.append(chosen)
-            costs.append(self.rows.own_sq_distances(block, centers, chosen).double())
-        return torch.cat(labels), torch.cat(costs) / (2 if self.spherical else 1)
+        """(n,) every point's best centre (the lowest index of equals) and its accurate cost there, float64.
+
+        An assigner of the lazy engine remembers bounds from call to call and skips what cannot have changed.
+        """
+        blocks = self.rows.blocks(len(centers))
+        if self.assigner is not None:
+            chosen = torch.from_numpy(self.assigner.assign(centers.numpy())).long()
+        else:
+            chosen = torch.cat([self.cost(block, centers).argmin(-1) for block in blocks])
+        sq_distances = [self.rows.own_sq_distances(block, centers, chosen[block]).double() for block in blocks]
+        return chosen, torch.cat(sq_distances) / (2 if self.spherical else 1)
 
     def _assign(self, state: Centers) -> Assigned:
         chosen, cost = self.choose(state.places)

@@ -28,9 +28,7 @@ class Statistics:
         n = labels.shape[0]
         weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         rows = np.flatnonzero(labels >= 0)
-        membership = sparse.csr_matrix(
-            (weights[rows], (labels[rows], rows)), shape=(n_clusters, n), dtype=np.float64
-        )
+        membership = sparse.csr_matrix((weights[rows], (labels[rows], rows)), shape=(n_clusters, n), dtype=np.float64)
         sums = membership @ X
         sums = sums.toarray() if sparse.issparse(sums) else np.asarray(sums, dtype=np.float64)
         counts = np.bincount(labels[rows], weights=weights[rows], minlength=n_clusters)
