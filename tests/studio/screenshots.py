@@ -52,6 +52,9 @@ def draw(page: Page) -> None:
 
 
 def save(page: Page, name: str, *, full: bool = False) -> None:
+    page.evaluate("scrollTo(0, 0)")
+    page.mouse.move(1, 1)
+    page.wait_for_timeout(200)
     page.screenshot(path=IMAGES / f"studio-{name}.png", full_page=full)
     print(name)
 

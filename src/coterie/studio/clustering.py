@@ -226,7 +226,7 @@ def _result(
     estimator = fitted.estimator
     subject = Subject.of(estimator, fitted.columns.matrix(frame), frame, list(fitted.columns.names))
     sure = sureness(subject)
-    words = {one.label: one.in_words() for one in portraits(subject)}
+    words = {one.label: one.in_words() for one in portraits(subject)} | {-1: "far from every centre"}
     notes = [one.what for one in cautions(subject, sure, "", None, choice, told)]
     return {
         "estimator": type(estimator).__name__,

@@ -43,8 +43,8 @@ export const remove = (path) => send("DELETE", path);
 export const upload = async (name, header, file) =>
   (await send("POST", `tables?name=${encodeURIComponent(name)}&header=${header}`, file)).json();
 
-export async function events(path, onStatus) {
-  const answer = await send("GET", path);
+export async function events(path, onStatus, signal) {
+  const answer = await send("GET", path, undefined, signal);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {

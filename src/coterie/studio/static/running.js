@@ -4,10 +4,12 @@ import * as api from "./api.js";
 import { chosenColumns, dropMissing } from "./data.js";
 import { $, alertWith, make, plural, say, trying } from "./page.js";
 
+const PAUSE = 2000;
 const runs = new Map();
 let algorithms = new Map();
 let table = null;
 let shown = null;
+let stream = null;
 let tell = {};
 
 export function open(state, listeners) {
@@ -25,15 +27,14 @@ export function open(state, listeners) {
     begin();
   });
   $("stop").addEventListener("click", () => shown && trying(async () => update(await api.post(`runs/${shown}/stop`))));
-  for (const run of state.runs) {
-    runs.set(run.id, run);
-    if (!ended(run)) follow(run);
-  }
+  for (const run of state.runs) runs.set(run.id, run);
+  setInterval(lookAround, PAUSE);
   showAlgorithm();
 }
 
 const ended = (run) => !["waiting", "running"].includes(run.state);
-export const finishedRuns = () => [...runs.values()].filter((run) => run.state === "done");
+const unsettled = (run) => !ended(run) || (run.state === "done" && !run.result);
+export const finishedRuns = () => [...runs.values()].filter((run) => run.state === "done" && run.result);
 
 export function useTable(next) {
   table = next;
@@ -79,15 +80,26 @@ async function begin() {
   showRuns();
   select(run.id);
   $("main").scrollIntoView({ block: "start" });
-  follow(run);
 }
 
+// A browser has few connections to one server: only the run that is shown has a stream of its own.
 async function follow(run) {
+  stream = new AbortController();
+  const { signal } = stream;
   try {
-    await api.events(`runs/${run.id}/events`, (status) => update({ ...runs.get(run.id), ...status }));
+    await api.events(`runs/${run.id}/events`, (status) => update({ ...runs.get(run.id), ...status }), signal);
     update(await api.get(`runs/${run.id}`));
   } catch (error) {
-    if (runs.has(run.id)) alertWith(error.message);
+    if (!signal.aborted && runs.has(run.id)) alertWith(error.message);
+  }
+}
+
+// The others are asked now and then.
+async function lookAround() {
+  for (const run of [...runs.values()].filter((one) => unsettled(one) && one.id !== shown)) {
+    try {
+      update(await api.get(`runs/${run.id}`));
+    } catch { /* it is asked again */ }
   }
 }
 
@@ -107,6 +119,8 @@ function update(run) {
 }
 
 function select(id) {
+  if (stream) stream.abort();
+  stream = null;
   shown = id;
   const run = runs.get(id);
   $("progress").hidden = true;
@@ -125,6 +139,7 @@ function select(id) {
   } else {
     tell.onShow(null);
     showProgress(run);
+    if (unsettled(run)) follow(run);
   }
 }
 
