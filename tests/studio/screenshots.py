@@ -51,8 +51,8 @@ def draw(page: Page) -> None:
         page.mouse.up()
 
 
-def save(page: Page, name: str, *, full: bool = False) -> None:
-    page.evaluate("scrollTo(0, 0)")
+def save(page: Page, name: str, *, full: bool = False, at: str | None = None) -> None:
+    page.evaluate("(place) => place ? document.querySelector(place).scrollIntoView() : scrollTo(0, 0)", at)
     page.mouse.move(1, 1)
     page.wait_for_timeout(200)
     page.screenshot(path=IMAGES / f"studio-{name}.png", full_page=full)
@@ -104,12 +104,19 @@ def dark(browser: Any, served: Studio) -> None:
     page.click("#use-drawing")
     page.wait_for_selector("#tables .current >> text=Drawn points", timeout=60_000)
     page.uncheck("#scale")
+    run(page)
+    take(page, "Outliers")
+    page.check("input[value=given]")
+    page.fill("#clusters", "6")
     page.evaluate("document.querySelector('details').open = true")
     page.select_option("#start", "random")
     page.fill("#starts", "1")
     run(page)
-    page.evaluate("const s = document.getElementById('layer'); s.value = 0; s.dispatchEvent(new Event('input'))")
-    page.wait_for_timeout(500)
+    page.focus("#layer")
+    page.keyboard.press("Home")
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(600)
     save(page, "layers-dark")
     take(page, "Crowd")
     page.check("input[value=given]")
@@ -128,7 +135,7 @@ def narrow(browser: Any, served: Studio) -> None:
     save(page, "narrow-table")
     page.check("input[value=auto]")
     run(page)
-    save(page, "narrow-result", full=True)
+    save(page, "narrow-result", at="#main")
     page.close()
 
 

@@ -40,7 +40,9 @@ class Guard:
         self.free = free
         self.token = token.encode()
         self.port = port
-        self.names = {*LOOPBACK, host.lower().strip("[]"), socket.gethostname().lower()}
+        self.names = {*LOOPBACK, host.lower().strip("[]")}
+        if not is_loopback(host):
+            self.names.add(socket.gethostname().lower())
         self.any_address = host in ("0.0.0.0", "::")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
