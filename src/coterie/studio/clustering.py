@@ -42,7 +42,7 @@ def run(frame: pd.DataFrame, wanted: dict[str, Any], folder: Path, tell: Tell) -
     columns = Columns.of(used, wanted["columns"], scale=wanted["scale"])
     model = TableModel(_estimator(wanted, len(used)), columns)
     ground = Ground(model, used)
-    (folder / "points.json").write_text(json.dumps(ground.document(rows)))
+    _write_json(folder / "points.json", ground.document(rows))
     tell({"stage": "fitting", "placed": True})
     choice, told = None, []
     with warnings.catch_warnings(record=True) as caught:
@@ -165,11 +165,11 @@ def write(
     np.save(folder / "labels.npy", everywhere)
     fitted.save(folder / "model.safetensors")
     summaries = summarise(fitted, frame, labels)
-    (folder / "map.json").write_text(json.dumps(_map(fitted, ground, labels, steps, summaries)))
-    (folder / "rows.json").write_text(json.dumps(_rows(fitted, frame, rows, ground, labels)))
+    _write_json(folder / "map.json", _map(fitted, ground, labels, steps, summaries))
+    _write_json(folder / "rows.json", _rows(fitted, frame, rows, ground, labels))
     result = _result(fitted, frame, labels, summaries, choice, told)
     result |= {"seconds": seconds, "rows": len(frame), "left_out": n_rows - len(frame)}
-    (folder / "result.json").write_text(json.dumps(result))
+    _write_json(folder / "result.json", result)
     return {"clusters": len(result["clusters"])}
 
 
@@ -254,3 +254,10 @@ def _result(
 def packed(values: np.ndarray) -> str:
     """Numbers as base64 of their bytes: JSON that is small, and quick to read in a browser."""
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
+
+def _write_json(path: Path, document: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(document, allow_nan=False))
+    except ValueError:
+        raise TableError("The numbers of a column are too large to reckon with: divide them by their size.") from None

@@ -154,7 +154,7 @@ class Workshop:
     async def _start(self, *, prepare: bool = True) -> asyncio.subprocess.Process:
         # In an empty folder: a module there cannot take the place of a real one.
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "coterie.studio.worker", *(["--prepare"] if prepare else []),
+            sys.executable, "-W", "ignore", "-m", "coterie.studio.worker", *(["--prepare"] if prepare else []),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
             cwd=self.folder, start_new_session=True, limit=LONGEST_LINE,
         )  # fmt: skip
