@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.base import Refused, app
+from coterie.cli.base import Refused, app, complain
 
 
 @app.command()
@@ -29,6 +29,7 @@ def studio(
     coterie studio --port 9000 --no-browser
     """
     try:
+        from coterie.studio.guard import is_loopback
         from coterie.studio.server import PortTaken, serve
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("starlette", "uvicorn"):
@@ -37,6 +38,8 @@ def studio(
 
     def announce(address: str) -> None:
         print(f"The studio is open at\n\n    {address}\n\nCtrl+C ends it.", flush=True)
+        if not is_loopback(host):
+            complain("others on the network can come in with this token, and what they send is not encrypted")
 
     try:
         serve(host, port, open_browser=browser, announce=announce)
