@@ -25,8 +25,9 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     """A pretrained network that refines the best of several k-means starts into posteriors (after document 001).
 
     The network is one for all data: it was trained on Gaussian mixtures of 1 to 16 dimensions, 2 to 10 clusters of
-    equal or unequal size and 50 to 400 points, and asked for the labels. It started out as EM and learned to do better
-    where clusters overlap. Far, round clusters are found as well by :class:`~coterie.KMeans`, and faster.
+    equal or unequal size and 50 to 400 points, and asked for the labels. It started out as EM. On overlapping
+    clusters of equal size its labels are better than those of k-means and about as good as EM's, with better
+    probabilities; for many clusters of unequal size :class:`~coterie.KMeans` can be better (results/RESULTS.md).
 
     Limits of the shipped weights: at most 10 clusters (more are refused); at most 16 dimensions (further columns are
     reduced by PCA inside ``fit``); a context of at most 2,000 rows (of more, a random part is read, and every row is
