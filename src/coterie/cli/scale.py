@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from coterie.cli.base import Refused, user_errors
 
 CONNECT_SECONDS = 10
@@ -174,6 +172,8 @@ def _check_workers(client: Any, scheduler: str) -> None:
 
 def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any, Any]:
     """The columns of the model, the rows as the estimator sees them, and what is known of those."""
+    import numpy as np
+
     from coterie.tabular import Columns
 
     if not scale:
@@ -185,7 +185,9 @@ def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any, Any]:
     return Columns(rows.names, known.mean, deviation), scaled, inner
 
 
-def _summaries(estimator: Any, columns: Any, known: Any, counts: np.ndarray) -> list[Any]:
+def _summaries(estimator: Any, columns: Any, known: Any, counts: Any) -> list[Any]:
+    import numpy as np
+
     from coterie.tabular import ClusterSummary
 
     deviation = np.sqrt(known.sq / known.weight)
