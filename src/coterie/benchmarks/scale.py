@@ -262,18 +262,19 @@ def markdown(result: dict) -> str:
         "",
         f"`{result['command']}`: {result['columns']} columns of float32, k = {result['clusters']}, "
         f"{result['iterations']} iterations from the same start, one thread a worker; each pass reads the files. "
-        "Rows per second count a whole fit (rows × iterations ÷ seconds, with the look at the data before and after).",
+        "Rows per second count a whole fit (rows × iterations ÷ seconds, with the look at the data before and after). "
+        "Load is that of the whole machine, which others used too; CPU seconds do not depend on it.",
         "",
         "| rows | workers | package | seconds | rows per second | rows per CPU second | in an iteration "
-        "| peak memory a worker |",
-        "|---|---|---|---|---|---|---|---|",
+        "| peak memory a worker | load |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for case in result["cases"]:
         steady = f"{case['iteration_rows_per_second'] / 1e6:.1f} M" if "iteration_rows_per_second" in case else ""
         lines.append(
             f"| {case['rows']:,} | {case['workers']} | {case['package']} | {case['seconds']:.1f} "
             f"| {case['rows_per_second'] / 1e6:.2f} M | {case['rows_per_cpu_second'] / 1e6:.2f} M | {steady} "
-            f"| {case['peak_bytes'] / 1e6:,.0f} MB |"
+            f"| {case['peak_bytes'] / 1e6:,.0f} MB | {case['load']:.1f} |"
         )
     constant = result["constants"]
     lines += [
