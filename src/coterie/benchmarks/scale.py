@@ -54,6 +54,9 @@ def run(quick: bool = False, output: Path = Path("results/scale"), sizes: Sequen
         "constants": constants(200 if quick else 2_000),
         "cases": [] if quick else _earlier(Path(output), sizes),
     }
+    if result["cases"]:
+        kept = sorted({case["rows"] for case in result["cases"]})
+        result["note"] = f"Not one run: the cases of {', '.join(f'{n:,}' for n in kept)} rows are from an earlier one."
 
     def add(package: str, case: dict) -> None:
         result["cases"].append({"package": package, **case, "load": os.getloadavg()[0]})
@@ -263,8 +266,9 @@ def markdown(result: dict) -> str:
         f"`{result['command']}`: {result['columns']} columns of float32, k = {result['clusters']}, "
         f"{result['iterations']} iterations from the same start, one thread a worker; each pass reads the files. "
         "Rows per second count a whole fit (rows × iterations ÷ seconds, with the look at the data before and after). "
-        "Load is that of the whole machine, which others used too; CPU seconds do not depend on it.",
+        "Load is that of the whole machine, which others used too; CPU seconds depend on it far less, but not nothing.",
         "",
+        *([result["note"], ""] if "note" in result else []),
         "| rows | workers | package | seconds | rows per second | rows per CPU second | in an iteration "
         "| peak memory a worker | load |",
         "|---|---|---|---|---|---|---|---|---|",
