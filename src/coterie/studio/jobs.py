@@ -55,9 +55,9 @@ class Job:
     async def statuses(self) -> AsyncIterator[dict[str, Any]]:
         """The status now, and whenever it has changed; a slow reader misses what was overtaken."""
         while True:
-            changed = self._changed
-            yield self.status()
-            if self.ended:
+            changed, told = self._changed, self.status()
+            yield told
+            if told["state"] in ENDED:  # not self.ended: the job may have ended while the reader was busy
                 return
             await changed.wait()
 
