@@ -165,7 +165,7 @@ def train(
 
 
 def _processes(config: TrainingConfig) -> tuple[int, int]:
-    """Processes on this machine and machines: those that torch's launcher (torchrun) has started, else as configured."""
+    """Processes here, and machines: those that torch's launcher (torchrun) has started, else as configured."""
     if "LOCAL_WORLD_SIZE" not in os.environ:
         return config.devices, 1
     here = int(os.environ["LOCAL_WORLD_SIZE"])
