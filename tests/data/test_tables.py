@@ -10,6 +10,8 @@ from coterie.data import tables
 from coterie.data.tables import TableError, all_but, numeric_matrix, read_table, sample, write_labels
 from coterie.files import OutputError, check_writable, replacing
 
+NOISE = np.random.default_rng(0).bytes(4000).hex().encode()
+
 
 @pytest.fixture
 def put(tmp_path):
