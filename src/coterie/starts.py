@@ -75,6 +75,15 @@ def count_distinct_rows(X) -> int:
     return int(np.count_nonzero(hashes[1:] != hashes[:-1])) + (len(hashes) > 0)
 
 
+def _require_spread(total: float, X) -> None:
+    """Raise ValueError where different rows are so near that all squared distances are zero."""
+    if not total > 0:
+        raise ValueError(
+            f"The rows of X differ by so little that their squared distances are zero in {X.dtype}: scale the "
+            "columns, for example with sklearn.preprocessing.StandardScaler."
+        )
+
+
 def checked(centers, n_clusters: int, n_features: int, dtype) -> np.ndarray:
     """Starting centres that a user gave, or a ValueError."""
     centers = centers.toarray() if sparse.issparse(centers) else np.asarray(centers)
@@ -345,6 +354,7 @@ def _kmeans_plus_plus(X, n_clusters, rng, weights, n_threads, hashes=None):
     n_candidates = 2 + int(np.log(n_clusters))
     for _ in range(1, n_clusters):
         total = potential.bucket_mass.sum()
+        _require_spread(total, X)
         targets = rng.random_sample(n_candidates) * total
         candidates = potential.rows(order.draw(potential.mass, potential.bucket_mass, targets))
         gains = potential.gains(candidates)
@@ -368,6 +378,7 @@ def _trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim):
         mass = totals * sq_nearest * (sq_nearest <= cap)
         if not mass.any():  # nothing but outliers is left
             mass, cap = totals * sq_nearest, np.inf
+            _require_spread(mass.sum(), X)
         targets = rng.random_sample(2 + int(np.log(n_clusters))) * mass.sum()
         drawn = np.minimum(np.searchsorted(np.cumsum(mass), targets, side="right"), np.flatnonzero(mass)[-1])
         closer = [np.minimum(sq_nearest, ((X - X[row]) ** 2).sum(axis=1)) for row in drawn]

@@ -36,6 +36,7 @@ def put(tmp_path):
         ("a.tsv", "a\tb\n1\t2.5\n3\t4\n"),
         ("blank-lines.csv", "\n\na,b\n1,2.5\n\n3,4\n"),
         ("A.CSV", 'a,"b"\n"1",2.5\n3,4'),
+        ("old-mac.csv", "a,b\r1,2.5\r3,4\r"),
         ("a.csv.gz", gzip.compress(b"a,b\n1,2.5\n3,4\n", mtime=0)),
     ],
 )

@@ -282,6 +282,7 @@ BAD_INPUT = {
     "all equal": (np.ones((20, 2)), {"n_clusters": 2}, "only 1 distinct row"),
     "1e30 in float32": (1e30 * blobs.astype(np.float32), {}, "StandardScaler"),
     "1e200": (1e200 * blobs, {}, "StandardScaler"),
+    "differences that square to nothing": (1e-200 * blobs, {}, "StandardScaler"),
     "float16": (blobs.astype(np.float16), {}, "astype"),
     "empty": (np.empty((0, 3)), {}, "0 sample"),
 }
@@ -298,6 +299,26 @@ def test_bad_input_gets_a_clear_error(kind, case):
 def test_a_large_value_that_float64_holds_is_no_error():
     X = np.vstack([blobs, blobs + 1e30])
     assert len(np.unique(KMeans(n_clusters=2, random_state=0).fit(X).labels_)) == 2
+
+
+def test_huge_weights_no_device_and_bad_starts_are_told():
+    with pytest.raises(ValueError, match="divide by a constant"):
+        KMeans(n_clusters=2).fit(blobs, sample_weight=np.full(len(blobs), 1e308))
+    with pytest.raises(ValueError, match="use device='cpu'"):
+        KMeans(n_clusters=2, device="gpu9").fit(blobs)
+    with pytest.raises(ValueError, match=r"starting centres.*init contains NaN"):
+        KMeans(n_clusters=2, init=np.full((2, 4), np.nan)).fit(blobs)
+
+
+def test_a_refit_forgets_the_trajectory():
+    estimator = KMeans(n_clusters=2, engine="literal", random_state=0).fit(blobs)
+    assert not hasattr(estimator.set_params(engine="auto").fit(blobs), "trajectory_")
+
+
+def test_dates_are_not_numbers():
+    frame = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=5), "size": np.arange(5.0)})
+    with pytest.raises(ValueError, match="'day'"):
+        KMeans(n_clusters=2).fit(frame)
 
 
 def test_text_columns_of_a_frame_are_named():

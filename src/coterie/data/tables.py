@@ -8,6 +8,7 @@ import difflib
 import gzip
 import io
 import os
+import re
 import shlex
 import warnings
 from collections.abc import Sequence
@@ -261,8 +262,8 @@ def _first_line(path: Path, delimiter: str | None) -> tuple[list[str], str]:
     if "\ufffd" in lines[0]:
         raise TableError(f"The first line of {path} is not UTF-8: save it again as UTF-8, or check its ending.")
     if delimiter is None:
-        delimiter = max(",;\t", key=lines[0].count) if not lines[0].count(",") else ","
-    return next(csv.reader(io.StringIO(text.lstrip("\r\n")), delimiter=delimiter)), delimiter
+        delimiter = max(",;\t", key=re.sub(r'"[^"]*"', "", lines[0]).count)
+    return next(csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=delimiter)), delimiter
 
 
 def _all_numbers(cells: list[str]) -> bool:

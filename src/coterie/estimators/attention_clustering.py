@@ -127,5 +127,6 @@ class AttentionClustering(CenterClusterer):
 
     def _keep(self, result: Result, kept) -> None:
         super()._keep(result, kept)
+        self.__dict__.pop("trajectory_", None)
         if self.engine == "literal":
             self.trajectory_ = result.trajectory

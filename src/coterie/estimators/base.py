@@ -9,7 +9,7 @@ import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
@@ -51,7 +51,7 @@ class CenterClusterer(
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "device": [None, str, torch.device],
-        "n_jobs": [None, Integral],
+        "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -88,7 +88,7 @@ class CenterClusterer(
                 with watch.run(number) as on_iteration:
                     result = self._run(rows, weight, random_state, on_iteration)
                 criterion = self._criterion(result, rows, weight) if n_init > 1 else 0.0
-                if criterion < lowest:
+                if best is None or criterion < lowest:
                     best, lowest = result, criterion
             assert best is not None
             self._keep(best, kept)
@@ -124,7 +124,11 @@ class CenterClusterer(
     def _start(self, X, weight, random_state) -> np.ndarray:
         init = self.init
         if not isinstance(init, str) and not callable(init):
-            init = check_rows(_NoNames(), np.asarray(init), reset=True)
+            try:
+                init = check_rows(_NoNames(), np.asarray(init), reset=True)
+            except ValueError as error:
+                message = str(error).replace("Input X", "init").replace("_NoNames", type(self).__name__)
+                raise ValueError(f"The array of starting centres cannot be used. {message}") from error
         centers = starts.choose(
             X, self.n_clusters, init, random_state, weight, n_threads=self._n_threads(), trim=self._start_trim()
         )
@@ -139,7 +143,14 @@ class CenterClusterer(
         return None if jobs is None or jobs < 0 else jobs
 
     def _device(self) -> torch.device:
-        return torch.device(getattr(self, "device", None) or "cpu")
+        name = getattr(self, "device", None) or "cpu"
+        try:
+            torch.empty(0, device=name)
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(
+                f"device={name!r} is not there ({str(error).splitlines()[0]}): use device='cpu'."
+            ) from error
+        return torch.device(name)
 
     def _absolute_tol(self, X, weight) -> float:
         """``tol`` is relative to the mean variance of the columns, as in scikit-learn."""
@@ -157,9 +168,6 @@ class CenterClusterer(
             mean += delta * step / (total + step)
             total += step
         return float(np.mean(sq / total)) * self.tol
-
-    def _settings(self, X, weight, centers) -> Settings:
-        return Settings()
 
     def _keep(self, result: Result, kept: np.ndarray) -> None:
         """Set the fitted attributes. ``kept``: the rows of X that took part."""

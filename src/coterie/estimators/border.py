@@ -35,6 +35,8 @@ def check_weights(X, sample_weight) -> np.ndarray | None:
     if sample_weight is None:
         return None
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if weight.max() > 1e100:
+        raise ValueError(f"sample_weight goes up to {weight.max():.2g}, where sums overflow: divide by a constant.")
     if not weight.any():
         raise ValueError("All sample weights are zero: at least n_clusters rows need a positive sample_weight.")
     return weight
@@ -58,8 +60,9 @@ def _refuse_half_precision(X) -> None:
 def _refuse_text_columns(X) -> None:
     if not hasattr(X, "columns") or not hasattr(X, "select_dtypes"):
         return
-    text = [str(name) for name in X.select_dtypes(exclude=["number", "bool", "boolean"]).columns]
-    if text and any(_is_text(X[name]) for name in X.columns if str(name) in text):
+    other = X.select_dtypes(exclude=["number", "bool", "boolean"])
+    text = [str(name) for name in other.columns if _is_text(other[name])]
+    if text:
         raise ValueError(
             f"X has columns that are not numbers: {', '.join(map(repr, text))}. "
             "Drop them, or encode them first (for example with sklearn.preprocessing.OneHotEncoder)."
@@ -67,17 +70,18 @@ def _refuse_text_columns(X) -> None:
 
 
 def _is_text(column) -> bool:
-    return column.map(lambda value: isinstance(value, str)).any()
+    return getattr(column.dtype, "kind", "O") in "mM" or column.map(lambda value: isinstance(value, str)).any()
 
 
 def _refuse_extremes(estimator, X) -> None:
-    """One pass over the values: a sum of squares that is finite shows at once that all is well."""
+    """The largest value tells: it is NaN or infinite if any is, and its square bounds all squared distances."""
     values = X.data if sparse.issparse(X) else X
-    largest = float(np.max(np.abs(values), initial=0.0)) if values.size else 0.0
+    largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
     if not np.isfinite(largest):
         _report_not_finite(estimator, X, values)
-    # The largest squared distance is d (2 max)², and sums of n of them must stay finite too; float64 does the summing.
-    limit = float(np.sqrt(np.finfo(values.dtype).max / (16.0 * max(1, X.shape[1]))))
+    # The largest squared distance is d (2 max)². Sums of n of them are taken in float64 and must stay finite too.
+    n, d = X.shape
+    limit = float(np.sqrt(np.finfo(values.dtype).max / (16.0 * max(1, d) * (n if values.dtype == np.float64 else 1))))
     if largest > limit:
         row, column = _where(X, np.abs(values) > limit)
         raise ValueError(

@@ -172,6 +172,7 @@ class KMeans(CenterClusterer):
 
     def _keep(self, result: Result, kept) -> None:
         super()._keep(result, kept)
+        self.__dict__.pop("trajectory_", None)
         if self.engine == "literal":
             self.trajectory_ = result.trajectory
 
