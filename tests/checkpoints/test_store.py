@@ -1,3 +1,5 @@
+from dataclasses import asdict
+
 import pytest
 import torch
 
@@ -12,7 +14,7 @@ ABOUT = {"name": "tiny", "kind": "flow", "data": {}, "training": {}, "scores": {
 def shelf(tmp_path):
     torch.manual_seed(0)
     network = MeasureFlow(FlowConfig(width=16, n_heads=2, n_layers=3))
-    checkpoints.save(network, {**ABOUT, "config": network.config.to_dict()}, tmp_path)
+    checkpoints.save(network, {**ABOUT, "config": asdict(network.config)}, tmp_path)
     return tmp_path, network
 
 

@@ -10,7 +10,7 @@ import torch
 
 from coterie import checkpoints
 from coterie.data.mixtures import MixturePrior, sample_mixtures
-from coterie.flow.train import FlowRun, FlowTask, main, ship
+from coterie.flow.train import FlowRun, FlowTask
 from coterie.metrics import squared_w2
 
 CONFIG = {
@@ -27,8 +27,8 @@ from pathlib import Path
 warnings.simplefilter("ignore")
 import torch
 torch.set_num_threads(1)
-from coterie.flow.train import main
-main(Path(sys.argv[1]), Path(sys.argv[2]), on_progress=lambda progress: time.sleep(0.2))
+from coterie.flow.train import FlowRun
+FlowRun.from_json(sys.argv[1]).train(Path(sys.argv[2]), on_progress=lambda progress: time.sleep(0.2))
 """
 
 
@@ -58,8 +58,8 @@ def test_a_run_killed_and_resumed_ends_in_the_same_weights(tmp_path, config, one
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert torch.load(state, weights_only=True)["step"] < 40
-    main(config, directory, resume=True)
-    main(config, tmp_path / "whole")
+    FlowRun.from_json(config).train(directory, resume=True)
+    FlowRun.from_json(config).train(tmp_path / "whole")
     ours, theirs = (torch.load(d / "state.pt", weights_only=True) for d in (directory, tmp_path / "whole"))
     assert ours["step"] == theirs["step"] == 40
     for part in ("model", "average"):
@@ -87,7 +87,7 @@ def test_stages_set_the_points_layers_and_loss_of_a_step():
 def test_training_lowers_the_error_on_data_it_has_not_seen(tmp_path, config):
     run = FlowRun.from_dict({**CONFIG, "training": {**CONFIG["training"], "learning_rate": 5e-3}})
     config.write_text(json.dumps(run.to_dict()))
-    trained = main(config, tmp_path / "run")
+    trained = FlowRun.from_json(config).train(tmp_path / "run")
     data = sample_mixtures(MixturePrior(), 64, 32, torch.Generator().manual_seed(9))
     with torch.no_grad():
         estimate = trained(data.points_BND, data.snr_db_B)
@@ -96,8 +96,8 @@ def test_training_lowers_the_error_on_data_it_has_not_seen(tmp_path, config):
 
 
 def test_a_trained_run_can_be_shipped(tmp_path, config):
-    trained = main(config, tmp_path / "run")
-    path = ship(config, tmp_path / "run", "tiny", {"n = 30": 1.0}, shelf=tmp_path)
+    trained = FlowRun.from_json(config).train(tmp_path / "run")
+    path = FlowRun.from_json(config).ship(tmp_path / "run", "tiny", {"n = 30": 1.0}, shelf=tmp_path)
     card = json.loads(path.read_text())
     assert card["training"]["steps"] == 40
     assert card["scores"] == {"n = 30": 1.0}

@@ -1,4 +1,5 @@
 import math
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -93,7 +94,7 @@ def test_gradients_stay_finite_where_rows_coincide_and_a_cluster_is_empty():
 
 def test_a_network_is_built_from_its_card():
     network = PairTransformer(PairConfig(width=16, n_heads=2, n_layers=2))
-    again = build(network.config.to_dict())
+    again = build(asdict(network.config))
     again.load_state_dict(network.state_dict())
     assert again.config == network.config
 

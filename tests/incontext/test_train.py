@@ -6,7 +6,7 @@ import torch
 from coterie import checkpoints
 from coterie.data.separated import sample_separated
 from coterie.incontext.model import PointConfig
-from coterie.incontext.train import ExponentialDecay, PairRun, PairTask, PointTask, main, ship, train_points
+from coterie.incontext.train import ExponentialDecay, PairRun, PairTask, PointTask, train_points
 from coterie.metrics import permutation_free_cross_entropy
 
 CONFIG = {
@@ -29,9 +29,9 @@ def blobs(batch, generator):
 
 
 def test_a_run_stopped_and_resumed_ends_in_the_same_weights(tmp_path, config):
-    main(config, tmp_path / "stopped", on_progress=lambda progress: progress.step >= 10)
-    main(config, tmp_path / "stopped", resume=True)
-    main(config, tmp_path / "whole")
+    PairRun.from_json(config).train(tmp_path / "stopped", on_progress=lambda progress: progress.step >= 10)
+    PairRun.from_json(config).train(tmp_path / "stopped", resume=True)
+    PairRun.from_json(config).train(tmp_path / "whole")
     ours, theirs = (torch.load(tmp_path / d / "state.pt", weights_only=True) for d in ("stopped", "whole"))
     assert ours["step"] == theirs["step"] == 20
     for name, weight in theirs["average"].items():
@@ -39,8 +39,8 @@ def test_a_run_stopped_and_resumed_ends_in_the_same_weights(tmp_path, config):
 
 
 def test_a_shipped_run_comes_back_from_the_shelf(tmp_path, config):
-    average = main(config, tmp_path / "run")
-    path = ship(config, tmp_path / "run", "small", {"ari": 0.5}, shelf=tmp_path)
+    average = PairRun.from_json(config).train(tmp_path / "run")
+    path = PairRun.from_json(config).ship(tmp_path / "run", "small", {"ari": 0.5}, shelf=tmp_path)
     card = json.loads(path.read_text())
     assert card["training"]["steps"] == 20
     assert card["kind"] == "incontext"

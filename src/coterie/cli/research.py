@@ -112,6 +112,12 @@ def train(
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run, as a JSON file.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the log and the state.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the state in that folder.")] = False,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            "--start-from", metavar="FILE", help="Begin with the state of another run, say to let its rate fall."
+        ),
+    ] = None,
 ) -> None:
     """Train a network from a JSON file. A run that was stopped goes on with --resume, as if it never had been.
 
@@ -127,14 +133,17 @@ def train(
     _check_name("network", name, known)
     if not config.is_file():
         raise Refused(f"There is no file {config}: --config names the JSON file that describes the run.")
+    if start_from is not None and (resume or not start_from.is_file()):
+        raise Refused("--start-from names a state.pt to begin with, and excludes --resume.")
     make_folder(output)
     with console.training() as show:
 
         def on_progress(progress: Any) -> None:
             show(progress.step, progress.steps, progress.loss, progress.cpu_seconds_left)
 
-        with user_errors(ValueError, KeyError, TypeError, FileNotFoundError):
-            import_module(f"coterie.{name}.train").main(config, output, resume=resume, on_progress=on_progress)
+        with user_errors(ValueError, KeyError, TypeError, FileNotFoundError, FileExistsError):
+            run = import_module(f"coterie.{name}.train").RUN.from_json(config)
+            run.train(output, resume=resume, start_from=start_from, on_progress=on_progress)
     print(f"{name}: the log and the state are in {output}")
 
 

@@ -10,7 +10,7 @@ total flow time T is a decreasing function of the signal-to-noise ratio; a regim
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -33,9 +33,6 @@ class FlowConfig:
     snr_span: tuple[float, float] = (0.0, 20.0)  # dB that the flow predictor maps to [0, 1]
     predictor_steps: int = 16
     snr_offset: bool = False  # also tell the block the SNR, as a shift that all tokens share
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class FlowPredictor(nn.Module):

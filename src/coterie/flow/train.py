@@ -4,21 +4,18 @@ A stage fixes what a step costs: number of points, number of layers, tokens per 
 equation with a shared vector field, so early stages take few points and few, longer steps; later ones refine both.
 """
 
-import json
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-from coterie import checkpoints
 from coterie.data.mixtures import MixturePrior, sample_mixtures
 from coterie.flow.model import FlowConfig, MeasureFlow
 from coterie.metrics import own_center_error, squared_w2
-from coterie.training import STATE_FILE, Progress, TrainingConfig, load_average, train
+from coterie.runs import Run
 
 
 @dataclass(frozen=True)
@@ -33,35 +30,23 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class FlowRun:
+class FlowRun(Run):
     """Everything that defines a run."""
 
     model: FlowConfig
-    training: TrainingConfig
     stages: tuple[Stage, ...]
     prior: MixturePrior = field(default_factory=MixturePrior)
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "FlowRun":
-        def build(kind: Any, entries: dict[str, Any]) -> Any:
-            return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()})
+    kind = "flow"
+    drawn = "spherical Gaussian mixtures, fresh every step"
 
-        unknown = set(values) - {"model", "training", "stages", "prior"}
-        if unknown:
-            raise ValueError(f"a flow config has model, training, stages and prior; got also {sorted(unknown)}")
-        return cls(
-            model=build(FlowConfig, values.get("model", {})),
-            training=build(TrainingConfig, values["training"]),
-            stages=tuple(build(Stage, stage) for stage in values["stages"]),
-            prior=build(MixturePrior, values.get("prior", {})),
-        )
+    def task(self) -> "FlowTask":
+        return FlowTask(self)
 
-    @classmethod
-    def from_json(cls, path: Path) -> "FlowRun":
-        return cls.from_dict(json.loads(Path(path).read_text()))
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    def about(self) -> str:
+        low, high = self.prior.dims
+        dims = f"{low}" if low == high else f"{low} to {high}"
+        return f"Measure flow for {dims} dimensions, {self.model.n_layers} layers, {self.model.regime} flow speed"
 
 
 class FlowTask:
@@ -90,43 +75,4 @@ class FlowTask:
         return scaled_B.mean(), {"log_error": error_B.detach().clamp_min(1e-12).log().mean().item()}
 
 
-def main(
-    config: Path,
-    directory: Path,
-    *,
-    resume: bool = False,
-    start_from: Path | None = None,
-    on_progress: Callable[[Progress], Any] | None = None,
-) -> MeasureFlow:
-    """Train the run that the JSON file ``config`` describes; logs and state go to ``directory``."""
-    run = FlowRun.from_json(config)
-    task = FlowTask(run)
-    average = train(task, run.training, directory, resume=resume, start_from=start_from, on_progress=on_progress)
-    average.eval()
-    return average  # type: ignore[return-value]
-
-
-def ship(config: Path, directory: Path, name: str, scores: dict[str, Any], shelf: Path = checkpoints.SHELF) -> Path:
-    """Put the averaged weights of the run in ``directory`` on the shelf of shipped networks, with their card."""
-    run = FlowRun.from_json(config)
-    network = MeasureFlow(run.model)
-    state = torch.load(Path(directory) / STATE_FILE, weights_only=True)
-    steps = load_average(Path(directory) / STATE_FILE, network)
-    about = {
-        "name": name,
-        "kind": "flow",
-        "about": f"Measure flow for {run.prior.dims[0]} to {run.prior.dims[1]} dimensions, "
-        f"{run.model.n_layers} layers, {run.model.regime} flow speed",
-        "config": run.model.to_dict(),
-        "data": {"synthetic": "spherical Gaussian mixtures, fresh every step", **asdict(run.prior)},
-        "training": {
-            "steps": steps,
-            "cpu_seconds": round(state["cpu_seconds"]),
-            "weights": sum(p.numel() for p in network.parameters()),
-            "settings": asdict(run.training),
-            "stages": [asdict(stage) for stage in run.stages],
-        },
-        "scores": scores,
-        "licence": "BSD-3-Clause",
-    }
-    return checkpoints.save(network, about, shelf)
+RUN = FlowRun

@@ -18,7 +18,7 @@ answer depends on the context and on itself alone, and a row of the context gets
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -35,9 +35,6 @@ class PairConfig:
     n_layers: int = 6
     n_heads: int = 4
     mlp_ratio: int = 2
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -5,24 +5,22 @@
 constant factor a step.
 """
 
-import json
 import math
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from coterie import checkpoints
 from coterie.data.separated import Separated, SeparatedPrior
 from coterie.incontext.beginning import best_start
 from coterie.incontext.model import PointConfig, PointTransformer
 from coterie.incontext.pairs import PairConfig, PairTransformer
 from coterie.metrics import permutation_free_cross_entropy
-from coterie.training import STATE_FILE, Progress, TrainingConfig, load_average, train
+from coterie.runs import Run
+from coterie.training import TrainingConfig, train
 
 
 @dataclass(frozen=True)
@@ -41,42 +39,24 @@ class ExponentialDecay(TrainingConfig):
 
 
 @dataclass(frozen=True)
-class PairRun:
+class PairRun(Run):
     """Everything that defines a run of the shipped network. ``pairs``: (point, cluster) pairs in a step."""
 
     model: PairConfig
-    training: TrainingConfig
     prior: SeparatedPrior = field(default_factory=SeparatedPrior)
     pairs: int = 8_000
     groups: int = 2  # a step's pairs come from this many draws of points, dimensions and clusters
     early_layers: float = 0.5  # weight of the mean loss of the layers before the last
     doubt: float = 1e-3  # share of every posterior that the loss spreads over all labels
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "PairRun":
-        def build(kind: Any, entries: dict[str, Any]) -> Any:
-            return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in entries.items()})
+    kind = "incontext"
+    drawn = "Gaussian mixtures with a least distance between centres"
 
-        plain = {name: values[name] for name in ("pairs", "groups", "early_layers", "doubt") if name in values}
-        unknown = set(values) - {"model", "training", "prior", *plain}
-        if unknown:
-            raise ValueError(
-                "an in-context config has model, training, prior, pairs, groups, early_layers and doubt; "
-                f"got also {sorted(unknown)}"
-            )
-        return cls(
-            model=build(PairConfig, values.get("model", {})),
-            training=build(TrainingConfig, values["training"]),
-            prior=build(SeparatedPrior, values.get("prior", {})),
-            **plain,
-        )
+    def task(self) -> "PairTask":
+        return PairTask(self)
 
-    @classmethod
-    def from_json(cls, path: Path) -> "PairRun":
-        return cls.from_dict(json.loads(Path(path).read_text()))
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    def about(self) -> str:
+        return f"In-context clusterer: pairs (point, cluster), {self.model.n_layers} layers, width {self.model.width}"
 
 
 class PairTask:
@@ -116,48 +96,6 @@ def doubting(log_p_BNK: Tensor, doubt: float) -> Tensor:
     """
     even = math.log(doubt / log_p_BNK.shape[-1])
     return torch.logaddexp(log_p_BNK + math.log1p(-doubt), torch.full_like(log_p_BNK, even))
-
-
-def main(
-    config: Path,
-    directory: Path,
-    *,
-    resume: bool = False,
-    start_from: Path | None = None,
-    on_progress: Callable[[Progress], Any] | None = None,
-) -> PairTransformer:
-    """Train the run that the JSON file ``config`` describes; logs and state go to ``directory``."""
-    run = PairRun.from_json(config)
-    average = train(
-        PairTask(run), run.training, directory, resume=resume, start_from=start_from, on_progress=on_progress
-    )
-    average.eval()
-    return average  # type: ignore[return-value]
-
-
-def ship(config: Path, directory: Path, name: str, scores: dict[str, Any], shelf: Path = checkpoints.SHELF) -> Path:
-    """Put the averaged weights of the run in ``directory`` on the shelf of shipped networks, with their card."""
-    run = PairRun.from_json(config)
-    network = PairTransformer(run.model)
-    state = torch.load(Path(directory) / STATE_FILE, weights_only=True)
-    steps = load_average(Path(directory) / STATE_FILE, network)
-    about = {
-        "name": name,
-        "kind": "incontext",
-        "about": f"In-context clusterer: pairs (point, cluster), {run.model.n_layers} layers, width {run.model.width}",
-        "config": run.model.to_dict(),
-        "data": {"synthetic": "Gaussian mixtures with a least distance between centres", **asdict(run.prior)},
-        "training": {
-            "steps": steps,
-            "cpu_seconds": round(state["cpu_seconds"]),
-            "weights": sum(p.numel() for p in network.parameters()),
-            "pairs": run.pairs,
-            "settings": asdict(run.training),
-        },
-        "scores": scores,
-        "licence": "BSD-3-Clause",
-    }
-    return checkpoints.save(network, about, shelf)
 
 
 Source = Callable[[int, torch.Generator], Separated]
@@ -208,3 +146,6 @@ def train_points(
         network = train(task, training, Path(folder) / "run")
     network.eval()
     return network  # type: ignore[return-value]
+
+
+RUN = PairRun

@@ -13,7 +13,7 @@ Shapes: B data sets, N points, K centres, D dimensions.
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,9 +32,6 @@ class LearnedLloydConfig:
     n_layers: int = 10
     first_gamma: float = 3.0  # of the first layer before training; the last has ``last_gamma``
     last_gamma: float = 30.0
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class LearnedLloyd(nn.Module):

@@ -1,17 +1,13 @@
 """Training of learned Lloyd: fresh instances every step, the logarithm of the inertia after T layers over Lloyd's."""
 
-import json
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from coterie import checkpoints
-from coterie.kmeans.learned import SHIPPED, LearnedLloyd, LearnedLloydConfig, inertia, lloyd_layers
-from coterie.training import STATE_FILE, Progress, TrainingConfig, load_average, train
+from coterie.kmeans.learned import LearnedLloyd, LearnedLloydConfig, inertia, lloyd_layers
+from coterie.runs import Run
 
 
 @dataclass(frozen=True)
@@ -60,26 +56,22 @@ def random_rows(x_BND: Tensor, k: int, generator: torch.Generator) -> Tensor:
 
 
 @dataclass(frozen=True)
-class LearnedLloydRun:
+class LearnedLloydRun(Run):
     """Everything that defines a run."""
 
     model: LearnedLloydConfig
-    training: TrainingConfig
     instances: Instances = field(default_factory=Instances)
     batch: int = 32
 
-    @classmethod
-    def from_json(cls, path: Path) -> "LearnedLloydRun":
-        values = json.loads(Path(path).read_text())
-        unknown = set(values) - {"model", "training", "instances", "batch"}
-        if unknown:
-            raise ValueError(f"a run has model, training, instances and batch; got also {sorted(unknown)}")
-        return cls(
-            LearnedLloydConfig(**values.get("model", {})),
-            TrainingConfig(**values["training"]),
-            Instances(**values.get("instances", {})),
-            values.get("batch", 32),
-        )
+    kind = "learned-lloyd"
+    source = "instances"
+    drawn = "blobs, uniform cubes and Gaussians of decaying spread, fresh every step, from random rows"
+
+    def task(self) -> "LearnedLloydTask":
+        return LearnedLloydTask(self)
+
+    def about(self) -> str:
+        return f"Learned Lloyd: {self.model.n_layers} layers with an inverse temperature, a step and a momentum each"
 
 
 class LearnedLloydTask:
@@ -100,38 +92,4 @@ class LearnedLloydTask:
         return log_ratio_B.mean(), {"worst": log_ratio_B.detach().max().item()}
 
 
-def main(
-    config: Path, directory: Path, *, resume: bool = False, on_progress: Callable[[Progress], Any] | None = None
-) -> LearnedLloyd:
-    """Train the run that the JSON file ``config`` describes; logs and state go to ``directory``."""
-    run = LearnedLloydRun.from_json(config)
-    average = train(LearnedLloydTask(run), run.training, directory, resume=resume, on_progress=on_progress)
-    return average  # type: ignore[return-value]
-
-
-def ship(config: Path, directory: Path, scores: dict[str, Any], shelf: Path = checkpoints.SHELF) -> Path:
-    """Put the averaged weights of a run on the shelf of shipped networks, with their card."""
-    run = LearnedLloydRun.from_json(config)
-    network = LearnedLloyd(run.model)
-    state_path = Path(directory) / STATE_FILE
-    steps = load_average(state_path, network)
-    about = {
-        "name": SHIPPED[run.model.n_layers],
-        "kind": "learned-lloyd",
-        "about": f"Learned Lloyd: {run.model.n_layers} layers with an inverse temperature, a step and a momentum each",
-        "config": run.model.to_dict(),
-        "data": {
-            "synthetic": "blobs, uniform cubes and Gaussians of decaying spread, fresh every step, from random rows"
-        }
-        | asdict(run.instances),
-        "training": {
-            "steps": steps,
-            "cpu_seconds": round(torch.load(state_path, weights_only=True)["cpu_seconds"]),
-            "weights": sum(p.numel() for p in network.parameters()),
-            "settings": asdict(run.training),
-            "batch": run.batch,
-        },
-        "scores": scores,
-        "licence": "BSD-3-Clause",
-    }
-    return checkpoints.save(network, about, shelf)
+RUN = LearnedLloydRun
