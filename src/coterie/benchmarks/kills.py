@@ -4,12 +4,11 @@ Command: ``coterie bench kills``.
 """
 
 import json
-import os
 import random
-import signal
+import subprocess
+import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +36,12 @@ def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
     with dask.config.set({"distributed.scheduler.allowed-failures": 100}):
         with dask.config.set(scheduler="synchronous"):
             undisturbed = _fit()
-        killer = _Killer(wanted)
         fits: list[dict] = []
-        with local(WORKERS) as cluster, distributed.Client(cluster) as client:
-            client.wait_for_workers(WORKERS)
-            thread = threading.Thread(target=killer.work, args=(client,), daemon=True)
-            thread.start()
-            while thread.is_alive() or not fits:
+        with local(0) as cluster, distributed.Client(cluster), _Killer(wanted, cluster.scheduler) as killer:
+            while killer.busy or not fits:
                 before = killer.kills
                 ran = _fit()
                 fits.append({"kills": killer.kills - before, "same": _same(ran, undisturbed)})
-            thread.join()
     result = {
         "command": "coterie bench kills" + (" --quick" if quick else ""),
         "kills": killer.kills,
@@ -63,21 +57,47 @@ def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
 
 
 class _Killer:
-    """Kills a worker now and then, as soon as all are there again."""
+    """Keeps workers running as processes of their own, and kills one at a random moment whenever all are there."""
 
-    def __init__(self, wanted: int):
-        self.wanted, self.kills = wanted, 0
+    def __init__(self, wanted: int, scheduler: Any):
+        self.wanted, self.kills, self.scheduler = wanted, 0, scheduler
         self.random = random.Random(0)
+        self.workers: list[subprocess.Popen] = []
+        self.thread = threading.Thread(target=self._work, daemon=True)
 
-    def work(self, client: Any) -> None:
+    @property
+    def busy(self) -> bool:
+        return self.thread.is_alive()
+
+    def __enter__(self) -> "_Killer":
+        self._replace_dead()
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.wanted = 0
+        self.thread.join()
+        for worker in self.workers:
+            worker.kill()
+            worker.wait()
+
+    def _work(self) -> None:
         while self.kills < self.wanted:
-            with suppress(Exception):  # a worker that is starting or dying does not answer
-                pids = list(client.run(os.getpid, on_error="ignore").values())
-                if len(pids) == WORKERS:
-                    time.sleep(self.random.uniform(0.0, 1.0))
-                    os.kill(self.random.choice(pids), signal.SIGKILL)
-                    self.kills += 1
+            if len(self.scheduler.workers) == WORKERS:
+                time.sleep(self.random.uniform(0.0, 1.0))
+                victim = self.random.choice(self.workers)
+                victim.kill()
+                victim.wait()
+                self.kills += 1
+            self._replace_dead()
             time.sleep(0.2)
+
+    def _replace_dead(self) -> None:
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.scheduler.address, *options]
+        while len(self.workers) < WORKERS:
+            self.workers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
 
 def _make_block(number: int) -> np.ndarray:
