@@ -12,6 +12,7 @@ BUILDERS = {
     "flow": ("coterie.flow.model", "build"),
     "learned-lloyd": ("coterie.kmeans.learned", "build"),
     "incontext": ("coterie.incontext.pairs", "build"),
+    "zeroshot": ("coterie.zeroshot.model", "build"),
 }
 REQUIRED = ("name", "kind", "config", "sha256", "data", "training", "scores", "licence")
 

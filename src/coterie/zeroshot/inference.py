@@ -1,0 +1,116 @@
+"""The network asked: affinities of a set, averaged over several looks, and rows placed beside a set that was read."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from coterie import threads
+from coterie.threads import kernel
+from coterie.zeroshot.description import Description, describe
+from coterie.zeroshot.model import RANDOM_FEATURES, Answer, ZeroShotNetwork
+
+NEIGHBOURS = 5  # of the context, that say what a new row is
+
+
+class Reading(NamedTuple):
+    """What the network says of a set, as probabilities."""
+
+    same_NN: np.ndarray  # two points share a cluster
+    noise_N: np.ndarray
+    clusters_K: np.ndarray  # the set has 1 ... K clusters
+
+
+def look(network: nn.Module, seen: list[Description], rng: np.random.Generator) -> Answer:
+    """One look at sets of equal size, with fresh random features and signs of the coordinates."""
+    points_BNT, coordinates_BNC, pairs_BFNN = (torch.from_numpy(np.stack(part)) for part in zip(*seen))
+    B, N, C = coordinates_BNC.shape
+    flips = torch.from_numpy(rng.choice(np.array([-1, 1], dtype=np.float32), size=(B, 1, C)))
+    random_BNR = torch.from_numpy(rng.normal(size=(B, N, RANDOM_FEATURES)).astype(np.float32))
+    return network(points_BNT, coordinates_BNC * flips, random_BNR, pairs_BFNN)
+
+
+def read_set(network: ZeroShotNetwork, x_ND: np.ndarray, looks: int, rng: np.random.Generator) -> Reading:
+    """The mean of several looks at one set."""
+    seen = describe(x_ND)
+    readings = []
+    with torch.no_grad():
+        for _ in range(looks):
+            answer = look(network, [seen], rng)
+            readings.append(
+                Reading(
+                    answer.same_BNN[0].sigmoid().numpy(),
+                    answer.noise_BN[0].sigmoid().numpy(),
+                    answer.clusters_BK[0].softmax(0).numpy(),
+                )
+            )
+    return _mean(readings)
+
+
+def read_contexts(
+    network: ZeroShotNetwork, contexts: list[np.ndarray], looks: int, rng: np.random.Generator
+) -> Reading:
+    """The mean reading of the first context; a point of it stands, in another context, where its nearest is there."""
+    first = contexts[0]
+    readings = [read_set(network, first, looks, rng)]
+    for other in contexts[1:]:
+        reading = read_set(network, other, looks, rng)
+        nearest_N = nearest(first, other, 1)[0][:, 0]
+        same_NN = reading.same_NN[np.ix_(nearest_N, nearest_N)]
+        readings.append(Reading(same_NN, reading.noise_N[nearest_N], reading.clusters_K))
+    return _mean(readings)
+
+
+def _mean(readings: list[Reading]) -> Reading:
+    return Reading(*(np.asarray(np.mean(part, axis=0, dtype=np.float64)) for part in zip(*readings)))
+
+
+def nearest(rows_ND: np.ndarray, context_MD: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices and squared distances (N, count) of every row's nearest in the context, each row on its own."""
+    count = min(count, len(context_MD))
+    index = np.empty((len(rows_ND), count), dtype=np.int64)
+    sq = np.empty((len(rows_ND), count))
+    rows_ND, context_MD = np.ascontiguousarray(rows_ND), np.ascontiguousarray(context_MD)
+    parts = [slice(*ends) for ends in threads.blocks(len(rows_ND), 512)]
+    threads.run(
+        lambda t: _nearest(rows_ND[parts[t]], context_MD, index[parts[t]], sq[parts[t]]), len(parts), threads.count()
+    )
+    return index, sq
+
+
+@kernel()
+def _nearest(rows, context, index, sq):
+    count = index.shape[1]
+    for i in range(len(rows)):
+        filled = 0
+        for j in range(len(context)):
+            worst = sq[i, count - 1] if filled == count else np.inf
+            distance = 0.0
+            for d in range(rows.shape[1]):
+                distance += (rows[i, d] - context[j, d]) ** 2
+                if distance >= worst:
+                    break
+            if distance < worst:
+                place = filled if filled < count else count - 1
+                while place > 0 and sq[i, place - 1] > distance:
+                    sq[i, place] = sq[i, place - 1]
+                    index[i, place] = index[i, place - 1]
+                    place -= 1
+                sq[i, place] = distance
+                index[i, place] = j
+                filled = min(filled + 1, count)
+
+
+def neighbours_mean(rows_ND: np.ndarray, context_MD: np.ndarray, values_MK: np.ndarray) -> np.ndarray:
+    """For every row the mean of its neighbours' values, the nearer the heavier; a row of the context gets its own."""
+    index_NQ, sq_NQ = nearest(rows_ND, context_MD, NEIGHBOURS)
+    least_N1 = sq_NQ[:, :1]
+    # 1/d⁴, relative to the nearest; where that is the row itself, only rows equal to it count
+    ratio_NQ = np.divide(least_N1, sq_NQ, out=np.ones_like(sq_NQ), where=sq_NQ > 0)
+    weight_NQ = ratio_NQ**2
+    weight_NQ /= weight_NQ.sum(axis=1, keepdims=True)
+    mean_NK = np.zeros((len(rows_ND), values_MK.shape[1]))
+    for q in range(index_NQ.shape[1]):
+        mean_NK += weight_NQ[:, q, None] * values_MK[index_NQ[:, q]]
+    return mean_NK
