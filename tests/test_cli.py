@@ -163,6 +163,26 @@ def test_labels_can_stand_beside_the_data(points):
     assert list(written["name"]) == list(points["name"])
 
 
+def test_pretrained_networks_cluster_a_table_too(points):
+    for algorithm, wanted in (("flow", ""), ("incontext", "-k 2..4")):
+        words = f"cluster points.csv -x name --scale -a {algorithm} {wanted} -s m.model -o l.npy --json"
+        document = json.loads(succeed(words).stdout)
+        assert sum(one["rows"] for one in document["clusters"]) == 93
+        assert document["inertia"] is None
+        again = json.loads(succeed("predict m.model points.csv -o again.npy --json").stdout)
+        assert len(again["clusters"]) == document["n_clusters"]
+        np.testing.assert_array_equal(np.load("again.npy"), np.load("l.npy"))
+    assert "3 clusters by incontext" in succeed("cluster points.csv -x name --scale -a incontext -k 3").stdout
+
+
+def test_a_picture_is_drawn_on_the_axes_that_are_asked_for():
+    wine = ["cluster", WINE, "-x", "cultivar", "-k", "3", "--scale", "-p"]
+    for name, view in (("plain", []), ("pca", ["--view", "pca"]), ("two", ["--view", "alcohol,proline"])):
+        succeed(*wine, f"{name}.png", *view)
+    pictures = {name: Path(f"{name}.png").read_bytes() for name in ("plain", "pca", "two")}
+    assert pictures["plain"] == pictures["pca"] != pictures["two"]
+
+
 def test_a_tiny_table_needs_no_k():
     pd.DataFrame({"a": [0.0, 0.1, 5.0, 5.1]}).to_csv("tiny.csv", index=False)
     assert "4 rows, column a" in succeed("cluster", "tiny.csv").stdout
@@ -187,7 +207,13 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 1..4", "gap"),
         ("points.csv -x name -k 2..4 --criterion elbow", "silhouette, calinski-harabasz"),
         ("points.csv -x name -k 3 -a trimed", "Did you mean 'trimmed'?"),
-        ("points.csv -x name -k 3 -a dbscan", "kmeans, soft, spherical, trimmed, robust, medoids"),
+        ("points.csv -x name -k 3 -a dbscan", "kmeans, soft, spherical, trimmed, robust, medoids, incontext, flow"),
+        ("points.csv -x name -k 3 -a flow", "leave -k out"),
+        ("points.csv -x name -a flow --max-iter 5", "'flow' has no setting 'max-iter'"),
+        ("points.csv -x name -k 11 -a incontext", "at most 10 clusters"),
+        ("points.csv -x name -k 3 --view pca", "--report report.html"),
+        ("points.csv -x name -k 3 -p a.png --view left,name", "'name' is not among the clustered columns"),
+        ("points.csv -x name -k 3 -p a.png --view left,right,left", "one or two columns"),
         ("points.csv -x name -k 3 --trim 0.1", "'kmeans' has no setting 'trim'"),
         ("points.csv -x name -k 3 -a trimmed --trim 1.5", "trim"),
         ("points.csv -x name -k 3 -o no/labels.csv", "there is no folder"),

@@ -75,7 +75,7 @@ def choose_k(
             score, error = _gap(estimator, values[rows], references, k)
         else:
             score, error = _score(criterion, values, np.asarray(model.labels_), rows, on_sphere(model)), 0.0
-        candidate = Candidate(k, float(model.inertia_), score, error)
+        candidate = Candidate(k, inertia(model, values), score, error)
         candidates.append(candidate)
         fitted[k] = model
         if on_candidate is not None:
@@ -102,6 +102,13 @@ def _check(estimator: Any, X: np.ndarray, ks: list[int], criterion: str) -> None
         raise ValueError(f"{criterion!r} compares clusters: start at 2, or use 'gap', which can answer 1.")
     if criterion != "gap" and ks[-1] >= len(X):
         raise ValueError(f"{criterion!r} needs fewer clusters than the {len(X)} rows: stop at {len(X) - 1}.")
+
+
+def inertia(estimator: Any, X: np.ndarray) -> float:
+    """The objective of an estimator fitted on X: its own, or the squared distances to the clusters' centres."""
+    if hasattr(estimator, "inertia_"):
+        return float(estimator.inertia_)
+    return float(((X - estimator.cluster_centers_[estimator.labels_]) ** 2).sum())
 
 
 def on_sphere(estimator: Any) -> bool:
@@ -143,8 +150,8 @@ def _gap(estimator: Any, X: np.ndarray, references: list[np.ndarray], k: int) ->
     """How far log inertia lies below that of the references, and the standard error of that."""
 
     def log_inertia(data: np.ndarray) -> float:
-        inertia = clone(estimator).set_params(n_clusters=k).fit(data).inertia_
-        return float(np.log(max(inertia, np.finfo(np.float64).tiny)))
+        found = inertia(clone(estimator).set_params(n_clusters=k).fit(data), data)
+        return float(np.log(max(found, np.finfo(np.float64).tiny)))
 
     expected = np.array([log_inertia(reference) for reference in references])
     return float(expected.mean() - log_inertia(X)), float(expected.std() * np.sqrt(1 + 1 / len(expected)))

@@ -5,7 +5,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ ALGORITHMS = {
     "trimmed": "TrimmedKMeans",
     "robust": "RobustKMeans",
     "medoids": "KMedoids",
+    "incontext": "InContextClusterer",
+    "flow": "FlowMixture",
 }
 
 
@@ -42,19 +44,29 @@ def check_algorithm(algorithm: str) -> None:
         raise SettingError(f"There is no algorithm {algorithm!r}. {hint}Known are {', '.join(ALGORITHMS)}.")
 
 
-def make_estimator(algorithm: str, **settings: Any) -> Any:
-    """The estimator of a short name. Settings that are None are left at their defaults."""
+def make_estimator(algorithm: str, usual: Mapping[str, Any] | None = None, **settings: Any) -> Any:
+    """The estimator of a short name. Settings that are None are left at their defaults.
+
+    A setting that the algorithm does not have is refused; one in ``usual`` is given to those that have it, unless it is
+    given already.
+    """
     import coterie
 
     check_algorithm(algorithm)
     kind = getattr(coterie, ALGORITHMS[algorithm])
     given = {name: value for name, value in settings.items() if value is not None}
-    unknown = sorted(set(given) - set(kind().get_params()))
+    known = kind().get_params()
+    unknown = sorted(set(given) - set(known))
     if unknown:
         raise SettingError(
             f"The algorithm {algorithm!r} has no setting {unknown[0].replace('_', '-')!r}: leave it out."
         )
-    return kind(**given)
+    return kind(**{name: value for name, value in (usual or {}).items() if name in known} | given)
+
+
+def finds_count(estimator: Any) -> bool:
+    """Whether the estimator finds the number of clusters itself."""
+    return estimator.get_params().get("n_clusters") is None
 
 
 @dataclass(frozen=True)
@@ -212,14 +224,16 @@ def fit_table(
     verbose: bool = False,
     on_candidate: Callable[[], Any] = lambda: None,
 ) -> FittedTable:
-    """Fit the model with one number of clusters, or with the best of several."""
+    """Fit the model with one number of clusters, with the best of several or, if none is given, as it finds them."""
     choice = None
     check_criterion(criterion)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if len(ks) == 1:
-            estimator = model.estimator.set_params(n_clusters=ks[0], verbose=int(verbose))
-            estimator.fit(model.input(frame)).set_params(verbose=0)
+        if len(ks) <= 1:
+            estimator = model.estimator.set_params(**({"n_clusters": ks[0]} if ks else {}))
+            speaks = "verbose" in estimator.get_params()
+            estimator.set_params(**({"verbose": int(verbose)} if speaks else {}))
+            estimator.fit(model.input(frame)).set_params(**({"verbose": 0} if speaks else {}))
         else:
             choice = choose_k(
                 model.estimator,
@@ -234,17 +248,24 @@ def fit_table(
     return FittedTable(TableModel(estimator, model.columns), estimator.labels_, choice, tuple(sorted(told)))
 
 
-def draw(path: str | os.PathLike, model: TableModel, frame: pd.DataFrame, labels: np.ndarray, title: str) -> Path:
-    """A picture: up to two columns in their own units, more as the estimator sees them, by principal axes."""
+def draw(
+    path: str | os.PathLike,
+    model: TableModel,
+    frame: pd.DataFrame,
+    labels: np.ndarray,
+    title: str,
+    view: str | Sequence[str] = "auto",
+) -> Path:
+    """A picture: columns in their own units, principal axes and UMAP as the estimator sees the rows."""
     from coterie.plot import save_clusters
 
     names = list(model.columns.names)
     matrix, _ = numeric_matrix(frame, names)
     summaries = [one for one in summarise(model, frame, labels) if one.label >= 0]
     centers = np.array([list(one.center.values()) for one in summaries])
-    if len(names) > 2:
+    if view in ("pca", "umap") or (view == "auto" and len(names) > 2):
         matrix, centers = model.columns.scaled(matrix), model.columns.scaled(centers)
-    return save_clusters(path, matrix, labels, centers, names, title)
+    return save_clusters(path, matrix, labels, centers, names, title, view)
 
 
 def summarise(model: TableModel, frame: pd.DataFrame, labels: np.ndarray) -> list[ClusterSummary]:

@@ -25,6 +25,15 @@ def test_the_command_writes_a_report_with_its_choice_of_k(tmp_path):
     assert str(tmp_path) not in page.text
 
 
+def test_the_map_of_a_report_has_the_columns_that_were_asked_for(tmp_path):
+    pd.DataFrame(blobs(), columns=list("abcd")).to_csv(tmp_path / "points.csv", index=False)
+    done = run(tmp_path / "points.csv", "-k", 3, "--report", tmp_path / "report.html", "--view", "b,d")
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '"title":{"text":"b"}' in page
+    assert "principal axis" not in page
+
+
 def test_a_report_that_is_no_page_or_overwrites_something_is_refused(tmp_path):
     table = tmp_path / "points.csv"
     pd.DataFrame(blobs()).to_csv(table, index=False)

@@ -99,14 +99,15 @@ def tell(done: Clustering, as_json: bool) -> None:
     if done.choice is not None:
         console.print(f"How many clusters, by {done.choice.criterion}:", highlight=False)
         console.print(candidates_table(done.choice))
-    k = estimator.n_clusters
+    k = len(estimator.cluster_centers_)
     console.print(f"{k} {'cluster' if k == 1 else 'clusters'} by {done.algorithm}", highlight=False)
     console.print(clusters_table(done.summaries, console))
-    console.print(
-        f"inertia {number(estimator.inertia_)}{' (scaled)' if scaled else ''}, {estimator.n_iter_} iterations, "
-        f"seed {done.seed}, {done.seconds:.2f} s",
-        highlight=False,
-    )
+    facts = [f"seed {done.seed}", f"{done.seconds:.2f} s"]
+    if hasattr(estimator, "n_iter_"):
+        facts.insert(0, f"{estimator.n_iter_} iterations")
+    if hasattr(estimator, "inertia_"):
+        facts.insert(0, f"inertia {number(estimator.inertia_)}{' (scaled)' if scaled else ''}")
+    console.print(", ".join(facts), highlight=False)
     tell_files(console, done.files)
 
 
@@ -171,10 +172,10 @@ def _document(done: Clustering) -> dict[str, Any]:
         "columns": list(columns.names),
         "scaled": columns.scale is not None,
         "algorithm": done.algorithm,
-        "n_clusters": int(estimator.n_clusters),
+        "n_clusters": len(estimator.cluster_centers_),
         "seed": done.seed,
-        "inertia": float(estimator.inertia_),
-        "iterations": int(estimator.n_iter_),
+        "inertia": float(estimator.inertia_) if hasattr(estimator, "inertia_") else None,
+        "iterations": int(estimator.n_iter_) if hasattr(estimator, "n_iter_") else None,
         "seconds": round(done.seconds, 4),
         "clusters": [_cluster_entry(one) for one in done.summaries if one.label >= 0],
         "outliers": sum(one.size for one in done.summaries if one.label < 0),
@@ -200,7 +201,7 @@ def tell_prediction(
     model: str, file: str, table_model: TableModel, labels: np.ndarray, output: Path | None, as_json: bool
 ) -> None:
     """The result of ``coterie predict``."""
-    counts = {label: int((labels == label).sum()) for label in range(table_model.estimator.n_clusters)}
+    counts = {label: int((labels == label).sum()) for label in range(len(table_model.estimator.cluster_centers_))}
     outliers = int((labels < 0).sum())
     files = {} if output is None else {"labels": str(output)}
     if as_json:

@@ -100,7 +100,10 @@ def run(wish: Wish, place: Place) -> None:
 
     started = time.perf_counter()
     with user_errors(ValueError, ClusterError):
-        estimator = make_estimator(wish.algorithm, **wish.settings).set_params(n_clusters=wish.n_clusters)
+        estimator = make_estimator(wish.algorithm, **wish.settings)
+        if not getattr(estimator, "_takes_dask", False):
+            raise Refused(f"The algorithm {wish.algorithm!r} cannot read data in blocks: take kmeans, say.")
+        estimator.set_params(n_clusters=wish.n_clusters)
         files = parquet.find(wish.pattern)
         rows = parquet.open_files(files, wish.columns.names, wish.columns.exclude)
         parts = parquet.LabelParts(wish.output or parquet.labels_folder(wish.pattern, files))

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +17,13 @@ def _option(panel: str | None, *names: str, **settings: Any) -> Any:
 
 
 LARGE = 100_000  # rows
+DEFAULT_RANGE = "2..10"
 WRITTEN, TUNING, BLOCKS = "What to write", "Fine tuning", "Parquet files that do not fit in memory"
 Table = Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .npy table, one row a point.")]
-K = Annotated[str, _option(None, "--clusters", "-k", metavar="K", help="A number, as in 5, or a range, as in 2..12.")]
+K = Annotated[
+    str | None,
+    _option(None, "--clusters", "-k", metavar="K", help="A number, as in 5, or a range, as in 2..12. Default: 2..10."),
+]
 Algorithm = Annotated[str, _option(None, "--algorithm", "-a", metavar="NAME", help="One of the names above.")]
 Columns = Annotated[str | None, _option(None, "--columns", "-c", metavar="A,B", help="Columns to use. Default: all.")]
 Exclude = Annotated[str | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns to leave out.")]
@@ -36,6 +41,10 @@ Plot = Annotated[Path | None, _option(WRITTEN, "--plot", "-p", metavar="FILE", h
 Report = Annotated[
     Path | None, _option(WRITTEN, "--report", "-r", metavar="FILE", help="A page that explains the clusters: .html.")
 ]
+MapView = Annotated[
+    str | None,
+    _option(WRITTEN, "--view", metavar="VIEW", help="Axes of --plot and --report: A,B (columns), pca or umap."),
+]
 Save = Annotated[Path | None, _option(WRITTEN, "--save", "-s", metavar="FILE", help="The model, for coterie predict.")]
 Json = Annotated[bool, _option(WRITTEN, "--json", help="Print one JSON document and nothing else.")]
 Trim = Annotated[float | None, _option(TUNING, metavar="SHARE", help="trimmed: rows to leave out. Default: 0.05.")]
@@ -46,7 +55,7 @@ Starts = Annotated[
     int | None,
     _option(TUNING, metavar="N", min=1, help="Starts; the best is kept. Default: 10, or 1 for large tables."),
 ]
-MaxIter = Annotated[int, _option(TUNING, metavar="N", min=1, help="Most iterations of a start.")]
+MaxIter = Annotated[int | None, _option(TUNING, metavar="N", min=1, help="Most iterations of a start. Default: 300.")]
 Scheduler = Annotated[
     str | None, _option(BLOCKS, metavar="ADDRESS", help="Run on this Dask cluster, as in tcp://10.0.0.1:8786.")
 ]
@@ -61,7 +70,7 @@ Seed = Annotated[int, _option(TUNING, metavar="N", min=0, help="The same seed gi
 @app.command()
 def cluster(
     file: Table,
-    clusters: K = "2..10",
+    clusters: K = None,
     algorithm: Algorithm = "kmeans",
     columns: Columns = None,
     exclude: Exclude = None,
@@ -72,12 +81,13 @@ def cluster(
     with_data: WithData = False,
     plot: Plot = None,
     report: Report = None,
+    view: MapView = None,
     save: Save = None,
     as_json: Json = False,
     trim: Trim = None,
     gamma: Gamma = None,
     n_init: Starts = None,
-    max_iter: MaxIter = 300,
+    max_iter: MaxIter = None,
     seed: Seed = 0,
     scheduler: Scheduler = None,
     workers: Workers = None,
@@ -97,6 +107,8 @@ def cluster(
     soft       overlapping clusters
     spherical  clusters of directions: texts, embeddings
     medoids    centres are rows of the table
+    incontext  a pretrained network that refines k-means: overlapping clusters, up to 10
+    flow       a pretrained network that finds the number of clusters itself
 
     [bold]Criteria that choose from a range[/]
 
@@ -110,7 +122,7 @@ def cluster(
 
     \b
     coterie cluster points.csv --output labels.csv
-    coterie cluster shop.csv --scale --report report.html
+    coterie cluster shop.csv --scale --report report.html --view age,income
     coterie cluster wine.csv -k 3 --exclude cultivar --scale --plot wine.png
     coterie cluster shop.parquet -k 2..12 -c age,income --scale --save shop.model
     coterie cluster sensors.npy -k 5 --algorithm trimmed --trim 0.1 --json
@@ -119,16 +131,16 @@ def cluster(
     from coterie.cli import console
     from coterie.data.tables import read_table
     from coterie.tabular import Columns as ChosenColumns
-    from coterie.tabular import TableModel, check_algorithm, fit_table, make_estimator, summarise
+    from coterie.tabular import TableModel, check_algorithm, finds_count, fit_table, make_estimator, summarise
 
     started = time.perf_counter()
-    wanted = _numbers(clusters)
+    wanted = _numbers(clusters or DEFAULT_RANGE)
     if columns is not None and exclude is not None:
         raise Refused("--columns and --exclude say the same thing in two ways: give one of them.")
     if scale_by_blocks.wanted(file, scheduler, workers):
         if len(wanted) > 1 or plot is not None or report is not None or with_data:
             raise Refused("Data in blocks take one number of clusters (-k 5), no --plot, --report or --with-data.")
-        settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
+        settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter or 300, "random_state": seed}
         place = scale_by_blocks.Place(scheduler, workers, checkpoint, resume)
         wish = scale_by_blocks.Wish(
             str(file),
@@ -149,10 +161,16 @@ def cluster(
             frame = read_table(file, header=header)
             names = _chosen_columns(frame, columns, exclude)
             chosen = ChosenColumns.of(frame, names, scale=scale)
-        wanted = _possible(wanted, len(frame), by_default=clusters == "2..10")
-        n_init = n_init or (10 if len(frame) <= LARGE else 1)
+        axes = _axes(view, chosen.names, drawn=plot is not None or report is not None)
         settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
-        model = TableModel(make_estimator(algorithm, **settings), chosen)
+        usual = {"n_init": 10 if len(frame) <= LARGE else 1, "max_iter": 300}
+        model = TableModel(make_estimator(algorithm, usual, **settings), chosen)
+        if finds_count(model.estimator):
+            if clusters is not None:
+                raise Refused(f"The algorithm {algorithm!r} finds the number of clusters itself: leave -k out.")
+            wanted = []
+        else:
+            wanted = _possible(wanted, len(frame), by_default=clusters is None)
     with user_errors(ValueError), console.counting("Trying numbers of clusters", len(wanted)) as advance:
         fitted = fit_table(
             model, frame, wanted, criterion=criterion, seed=seed, verbose=sys.stderr.isatty(), on_candidate=advance
@@ -169,10 +187,10 @@ def cluster(
         notes=console.spread_notes(frame, fitted.model) + list(fitted.warnings),
     )
     with user_errors():
-        _write(done, frame, fitted.labels, output, with_data, plot, save)
+        _write(done, frame, fitted.labels, output, with_data, plot, axes, save)
         if report is not None:
             with console.working("Writing the report"):
-                done.files["report"] = str(_report(report, done, frame, list(fitted.warnings)))
+                done.files["report"] = str(_report(report, done, frame, axes, list(fitted.warnings)))
     console.tell(done, as_json)
 
 
@@ -292,8 +310,35 @@ def _check_places(
             check_writable(path)
 
 
+def _axes(view: str | None, names: Sequence[str], *, drawn: bool) -> str | list[str]:
+    """What ``--view`` asks for: a kind of map, or one or two columns."""
+    from importlib.util import find_spec
+
+    if view is None:
+        return "auto"
+    if not drawn:
+        raise Refused("--view is for a picture: add --report report.html or --plot clusters.png")
+    if view in ("pca", "umap"):
+        if view == "umap" and find_spec("umap") is None:
+            raise Refused("--view umap needs UMAP: pip install umap-learn, or take --view pca")
+        return view
+    columns = [view] if view in names else [name if name in names else name.strip() for name in view.split(",")]
+    unknown = [name for name in columns if name not in names]
+    if unknown or len(columns) > 2:
+        what = f"{unknown[0]!r} is not among the clustered columns" if unknown else "a map has one or two columns"
+        raise Refused(f"--view {view}: {what}. Give A,B of {', '.join(names[:20])}; or pca, or umap.")
+    return columns
+
+
 def _write(
-    done: Any, frame: Any, labels: Any, output: Path | None, with_data: bool, plot: Path | None, save: Path | None
+    done: Any,
+    frame: Any,
+    labels: Any,
+    output: Path | None,
+    with_data: bool,
+    plot: Path | None,
+    axes: str | list[str],
+    save: Path | None,
 ) -> None:
     from coterie.data.tables import write_labels
     from coterie.tabular import draw
@@ -301,13 +346,13 @@ def _write(
     if output is not None:
         done.files["labels"] = str(write_labels(output, labels, frame if with_data else None))
     if plot is not None:
-        title = f"{Path(done.file).name}: {done.model.estimator.n_clusters} clusters by {done.algorithm}"
-        done.files["plot"] = str(draw(plot, done.model, frame, labels, title))
+        title = f"{Path(done.file).name}: {len(done.model.estimator.cluster_centers_)} clusters by {done.algorithm}"
+        done.files["plot"] = str(draw(plot, done.model, frame, labels, title, axes))
     if save is not None:
         done.files["model"] = str(done.model.save(save))
 
 
-def _report(path: Path, done: Any, frame: Any, warnings: list[str]) -> Path:
+def _report(path: Path, done: Any, frame: Any, axes: str | list[str], warnings: list[str]) -> Path:
     import shlex
 
     from coterie.reporting import Origin, report
@@ -317,5 +362,8 @@ def _report(path: Path, done: Any, frame: Any, warnings: list[str]) -> Path:
     command = shlex.join(["coterie", *words]) if Path(sys.argv[0]).stem == "coterie" else None
     origin = Origin(Path(done.file).name, columns.names, columns.scale is not None, command, done.seconds)
     matrix = done.model.input(frame)
-    report(done.model.estimator, matrix, path, table=frame, choice=done.choice, origin=origin, notes=warnings)
+    report(
+        done.model.estimator, matrix, path,
+        table=frame, view=axes, choice=done.choice, origin=origin, notes=warnings,
+    )  # fmt: skip
     return path

@@ -35,13 +35,15 @@ def save_clusters(
     centers: np.ndarray | None = None,
     names: Sequence[str] | None = None,
     title: str = "",
+    kind: str | Sequence[Any] = "auto",
 ) -> Path:
     """A picture of the points in their clusters, and the centres.
 
-    One column is drawn as stacked histograms, two as they are, more by their two principal axes. Outliers (label -1)
-    are grey crosses. Of more than 20,000 points a sample is drawn, and the title says so.
+    One column is drawn as stacked histograms, two as they are, more by their two principal axes, or as ``kind`` says:
+    "columns" (the first two), "pca", "umap" or a pair of columns. Outliers (label -1) are grey crosses. Of more than
+    20,000 points a sample is drawn, and the title says so.
     """
-    view = View(X, names)
+    view = View(X, names, kind)
     figure = Figure(figsize=(8.0, 5.6), dpi=DPI, layout="constrained")
     axes = figure.add_subplot()
     if view.dims == 1:

@@ -103,14 +103,9 @@ def _kept_rows(frame: pd.DataFrame, wanted: dict[str, Any]) -> np.ndarray:
 
 
 def _estimator(wanted: dict[str, Any], n_rows: int) -> Any:
-    from coterie import FlowMixture
-
-    if wanted["algorithm"] == "flow":
-        return FlowMixture(random_state=wanted["seed"])
     return make_estimator(
         wanted["algorithm"],
-        n_init=wanted["starts"] or (10 if n_rows <= LARGE else 1),
-        init=wanted["start"],
+        {"n_init": wanted["starts"] or (10 if n_rows <= LARGE else 1), "init": wanted["start"]},
         random_state=wanted["seed"],
         trim=wanted["trim"] if CHOICES[wanted["algorithm"]].trims else None,
     )

@@ -27,9 +27,10 @@ CHOICES = {
     "soft": Choice("SoftKMeans", "Overlapping clusters: every row has a share in each."),
     "spherical": Choice("SphericalKMeans", "Clusters of directions: for texts and embeddings."),
     "medoids": Choice("KMedoids", "Every centre is a row of the table."),
+    "incontext": Choice("InContextClusterer", "A pretrained network that refines k-means where clusters overlap."),
     "flow": Choice("FlowMixture", "A pretrained transformer that finds the number of clusters itself.", counts=False),
 }
-assert set(ALGORITHMS) <= set(CHOICES)
+assert set(ALGORITHMS) == set(CHOICES)
 
 
 @dataclass(frozen=True)
