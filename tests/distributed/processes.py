@@ -22,23 +22,24 @@ SETTINGS = {
 class Cluster:
     """Starts and ends processes; knows nothing of what they compute."""
 
-    def __init__(self, folder: Path, host: str = "127.0.0.1", prefix: tuple[str, ...] = ()):
-        self.folder, self.host, self.prefix = folder, host, prefix
+    def __init__(self, folder: Path, host: str = "127.0.0.1", prefix: tuple[str, ...] = (), protocol: str = "tcp"):
+        self.folder, self.host, self.prefix, self.protocol = folder, host, prefix, protocol
         self.port = _free_port() if host == "127.0.0.1" else 8786
         self.processes: list[subprocess.Popen] = []
         self.scheduler = self.start_scheduler()
 
     @property
     def address(self) -> str:
-        return f"tcp://{self.host}:{self.port}"
+        return f"{self.protocol}://{self.host}:{self.port}"
 
     def start_scheduler(self) -> subprocess.Popen:
-        where = ["--host", self.host, "--port", str(self.port), "--no-dashboard"]
+        where = ["--host", self.host, "--port", str(self.port), "--no-dashboard", "--protocol", self.protocol]
         self.scheduler = self._start("distributed.cli.dask_scheduler", *where, prefix=self.prefix)
         return self.scheduler
 
     def start_worker(self, name: str, host: str | None = None, prefix: tuple[str, ...] | None = None):
-        options = [self.address, "--name", name, "--host", host or self.host, "--nthreads", "1", "--no-nanny"]
+        where = ["--host", host or self.host, "--protocol", self.protocol]
+        options = [self.address, "--name", name, *where, "--nthreads", "1", "--no-nanny"]
         more = ["--no-dashboard", "--memory-limit", "1GB", "--local-directory", str(self.folder)]
         return self._start(
             "distributed.cli.dask_worker", *options, *more, prefix=self.prefix if prefix is None else prefix

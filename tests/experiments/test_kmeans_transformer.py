@@ -8,6 +8,7 @@ import torch
 
 from coterie.attention import Softmax
 from coterie.experiments import kmeans_transformer as experiments
+from coterie.experiments.kmeans_pictures import draw_figure3
 from coterie.kmeans import literal
 from coterie.kmeans.table import TABLE
 
@@ -73,7 +74,7 @@ def test_at_large_gamma_the_cross_attentions_agree_with_lloyd(written):
 
 def test_a_figure_is_drawn_again_from_its_json_alone(written, tmp_path):
     record = json.loads((written[0] / "figure3.json").read_text())
-    experiments.draw_figure3(record, tmp_path / "again.png")
+    draw_figure3(record, tmp_path / "again.png")
     for path in (tmp_path / "again.png", written[0] / "figure3.png", written[0] / "figure4.png"):
         assert path.read_bytes()[:4] == PNG
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from coterie.experiments.incontext_theory import EXPERIMENTS
+from coterie.experiments import incontext_theory
 from coterie.experiments.incontext_theory.pictures import DRAW
 from coterie.experiments.incontext_theory.records import curve, slope
 
@@ -16,21 +16,21 @@ def test_the_slope_of_a_power_is_its_exponent_and_zeros_have_none():
 
 
 def test_the_exponent_in_n_is_the_c_of_the_temperature(tmp_path):
-    record = EXPERIMENTS["expectation_error"](tmp_path, True)
+    record = incontext_theory.expectation_error(tmp_path, True)
     slopes = {one["label"]: one["slope"] for one in record["against_n"]}
     assert abs(slopes["as printed, C = 2, mixture away from 0"]) < 0.1
     corrected = [slopes[f"corrected, C = {c}"] for c in (1, 2, 3)]
     assert corrected[0] < -0.3
     assert corrected[1] - corrected[0] == pytest.approx(-1, abs=0.5)
     assert corrected[2] - corrected[1] == pytest.approx(-1, abs=0.5)
-    record = EXPERIMENTS["hardmax_error"](tmp_path, True)
+    record = incontext_theory.hardmax_error(tmp_path, True)
     for c in (1, 2, 3):
         assert record["layer"][c - 1]["slope"] == pytest.approx(-c, abs=0.05)
         assert record["entries"][c - 1]["slope"] == pytest.approx(1 - c, abs=0.05)
 
 
 def test_a_picture_is_drawn_from_the_record_alone(tmp_path):
-    EXPERIMENTS["hardmax_error"](tmp_path, True)
+    incontext_theory.hardmax_error(tmp_path, True)
     (tmp_path / "hardmax_error.png").unlink()
     DRAW["hardmax_error"](json.loads((tmp_path / "hardmax_error.json").read_text()), tmp_path / "hardmax_error.png")
     assert (tmp_path / "hardmax_error.png").stat().st_size > 10_000
@@ -38,5 +38,5 @@ def test_a_picture_is_drawn_from_the_record_alone(tmp_path):
 
 @pytest.mark.parametrize("name", ["fits", "maximisation_error", "parameter_norms"])
 def test_the_quick_versions_run(tmp_path, name):
-    assert EXPERIMENTS[name](tmp_path, True)["command"].endswith(f"{name} --quick")
+    assert getattr(incontext_theory, name)(tmp_path, True)["command"].endswith(f"{name} --quick")
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.json", f"{name}.png"}

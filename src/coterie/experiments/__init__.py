@@ -1,8 +1,7 @@
 """The documents' tables and figures, by name: ``kmeans/figure3`` is ``kmeans_transformer.figure3``.
 
-A document is one module. Each of its tables and figures is a public function ``tableN`` or ``figureN`` with the
-signature ``(output: Path, quick: bool) -> dict``, which writes JSON and pictures to the folder ``output`` and returns
-the result.
+A subject is one module, and its ``__all__`` names its experiments. Each is a function ``(output: Path, quick: bool) ->
+dict``, which writes JSON and pictures to the folder ``output`` and returns the result.
 """
 
 import difflib
@@ -15,12 +14,14 @@ from types import ModuleType
 
 MODULES = {
     "kmeans": "kmeans_transformer",
+    "learned-lloyd": "learned_lloyd",
     "flow": "measure_flow",
     "incontext": "transformers_vs_em",
+    "theory": "incontext_theory",
     "vae": "vae_em",
 }
+_PARTS = re.compile(r"\d+|\D+").findall
 Experiment = Callable[[Path, bool], dict]
-_ITEM = re.compile(r"(table|figure)(\d+)([a-z]?)")
 
 
 class UnknownExperiment(ValueError):
@@ -60,5 +61,7 @@ def _module(paper: str) -> ModuleType:
 
 
 def _items(module: ModuleType) -> list[str]:
-    found = [match for match in map(_ITEM.fullmatch, vars(module)) if match and callable(getattr(module, match[0]))]
-    return [match[0] for match in sorted(found, key=lambda m: (m[1], int(m[2]), m[3]))]
+    if hasattr(module, "ITEMS"):  # experiments that are not the document's own tables and figures have other names
+        return list(module.ITEMS)
+    """Figure 10 comes after figure 9."""
+    return sorted(module.__all__, key=lambda name: [int(part) if part.isdigit() else part for part in _PARTS(name)])

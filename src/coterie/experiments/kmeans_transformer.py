@@ -23,7 +23,7 @@ from coterie.kmeans import fused, literal, reference
 from coterie.kmeans.table import TABLE, Row
 from coterie.kmeans.weights import Settings, Stream
 
-__all__ = ["draw_figure3", "draw_figure4", "figure3", "figure4", "table1"]
+__all__ = ["figure3", "figure4", "table1"]
 
 N_LAYERS = 10
 SOCKETS = {

@@ -1,13 +1,12 @@
 """Can Lloyd be learned from random weights? One try: the skeleton with random matrices, trained on the objective.
 
-Command: ``python -m coterie.experiments.learned_lloyd [FOLDER]``. The constructed network shows that the weights exist;
+Command: ``coterie reproduce learned-lloyd/from_random_weights``. The constructed network shows that the weights exist;
 this asks whether gradient descent finds them. Same tokens, sockets and residuals as the soft row of Table 1 in its
 Euclidean form, with a softmax in every socket so that gradients flow; five layers with weights of their own; four
 clusters in the plane; the loss of learned Lloyd (log of inertia over that of Lloyd after as many layers).
 """
 
 import json
-import sys
 import time
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from coterie.kmeans.train import Instances
 from coterie.kmeans.weights import Settings, Stream, layer
 from coterie.transformer import Attention, EncoderDecoder, Layer
 
+__all__ = ["from_random_weights"]
 K, D, LAYERS, BATCH = 4, 2, 5, 32
 INSTANCES = Instances(clusters=(K, K), dims=(D, D), kinds=("blobs", "uniform"))
 SOCKETS = ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross")
@@ -86,7 +86,7 @@ def from_random_weights(output: Path, quick: bool = False) -> dict:
         held_out = [torch.Generator().manual_seed(10_000 + i) for i in range(4 if quick else 32)]
         constructed = torch.cat([log_ratio(constructed_network(1e4), g) for g in held_out])
     result = {
-        "command": "python -m coterie.experiments.learned_lloyd" + (" --quick" if quick else ""),
+        "command": "coterie reproduce learned-lloyd/from_random_weights" + (" --quick" if quick else ""),
         "steps": steps,
         "batch": BATCH,
         "curve": curve,
@@ -100,8 +100,3 @@ def from_random_weights(output: Path, quick: bool = False) -> dict:
     with replacing(Path(output) / "from-random-weights.json") as file:
         file.write_text(json.dumps(result, indent=1))
     return result
-
-
-if __name__ == "__main__":
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("results/learned-lloyd")
-    print(json.dumps({k: v for k, v in from_random_weights(folder).items() if k != "curve"}, indent=1))

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coterie.experiments.incontext_theory.records import FOLDER, curve, instances, save
+from coterie.experiments.incontext_theory.records import curve, instances, save
 from coterie.incontext.theory import (
     Settings,
     Size,
@@ -40,7 +40,7 @@ def _compared(name: str, drawn: list[tuple[int, Tensor, Tensor]], tau: int) -> t
     return model, [compare(model, x, start, tau, settings.measure) for _, x, start in drawn]
 
 
-def iterations(output: Path = FOLDER, quick: bool = False) -> dict:
+def iterations(output: Path, quick: bool = False) -> dict:
     """Error of the assignments after tau iterations, tau = 1 to 10: ‖network - one-hot‖₂ and points that differ."""
     began, tau, count = time.perf_counter(), 4 if quick else 10, 3 if quick else 40
     record: dict[str, Any] = {"n": 200, "d": 2, "k": 3, "instances": count, "off": [], "differ": []}
@@ -57,7 +57,7 @@ def iterations(output: Path = FOLDER, quick: bool = False) -> dict:
     return save(record, "iterations", output, quick, began)
 
 
-def assignments(output: Path = FOLDER, quick: bool = False) -> dict:
+def assignments(output: Path, quick: bool = False) -> dict:
     """tau = 5, d = 2, k = 3, N = 200: on how many instances the assignments are Lloyd's, and why not on the others."""
     began, tau, count = time.perf_counter(), 5, 5 if quick else 100
     record: dict[str, Any] = {"n": 200, "d": 2, "k": 3, "tau": tau, "instances": count, "networks": {}}
@@ -86,7 +86,7 @@ def assignments(output: Path = FOLDER, quick: bool = False) -> dict:
     return save(record, "assignments", output, quick, began)
 
 
-def parameter_norms(output: Path = FOLDER, quick: bool = False) -> dict:
+def parameter_norms(output: Path, quick: bool = False) -> dict:
     """‖θ‖ against N and against M, with C = 100 in every temperature."""
     began = time.perf_counter()
     sizes = [2**power for power in range(5, 9 if quick else 14, 1)]

@@ -20,7 +20,6 @@ from coterie.experiments.incontext_theory import pictures
 from coterie.incontext.theory import lloyd
 
 ROUNDING = 1e-12
-FOLDER = Path("results/incontext/theory")
 
 
 def slope(x: Sequence[float], y: Sequence[float], floor: float = ROUNDING) -> float | None:
@@ -36,7 +35,7 @@ def curve(label: str, x: Sequence[float], y: Sequence[float], floor: float = ROU
 
 def save(record: dict[str, Any], name: str, output: Path, quick: bool, began: float) -> dict:
     head = {
-        "command": f"python -m coterie.experiments.incontext_theory {name}" + (" --quick" if quick else ""),
+        "command": f"coterie reproduce theory/{name}" + (" --quick" if quick else ""),
         "seconds": round(time.perf_counter() - began, 1),
         "versions": {"python": platform.python_version(), "torch": torch.__version__, "coterie": coterie.__version__},
     }

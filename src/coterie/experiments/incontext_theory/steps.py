@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coterie.experiments.incontext_theory.records import FOLDER, ROUNDING, curve, geometric, instances, mixture, save
+from coterie.experiments.incontext_theory.records import ROUNDING, curve, geometric, instances, mixture, save
 from coterie.incontext.theory import Rows, Settings, approximation, context, expectation, lloyd, maximisation
 from coterie.incontext.theory.comparison import one_hot, size_of
 from coterie.incontext.theory.construction import costs
@@ -36,7 +36,7 @@ def _corrected(sharpness: float, rows: Rows, n: int) -> list[Block]:
     return expectation.by_softmax(rows, n, sharpness)
 
 
-def expectation_error(output: Path = FOLDER, quick: bool = False) -> dict:
+def expectation_error(output: Path, quick: bool = False) -> dict:
     """Error of the new centres against N (as printed, and corrected with three temperatures) and against M."""
     began, seeds = time.perf_counter(), range(4 if quick else 20)
     sizes = [2**power for power in (range(6, 10) if quick else range(6, 14))]
@@ -94,7 +94,7 @@ def _maximised(x: Tensor, centers: Tensor, settings: Settings) -> tuple[float, f
     return error, off, float((labels.argmax(1) != true.argmin(1)).to(x).mean())
 
 
-def maximisation_error(output: Path = FOLDER, quick: bool = False) -> dict:
+def maximisation_error(output: Path, quick: bool = False) -> dict:
     """Error of distances and of new assignments against M: norms in d = 2, 3 and 5, and squares."""
     began = time.perf_counter()
     units = [16, 32, 64] if quick else [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]
@@ -123,7 +123,7 @@ def maximisation_error(output: Path = FOLDER, quick: bool = False) -> dict:
     return save(record, "maximisation_error", output, quick, began)
 
 
-def hardmax_error(output: Path = FOLDER, quick: bool = False) -> dict:
+def hardmax_error(output: Path, quick: bool = False) -> dict:
     """Softmax with temperature C log N against hardmax: all N entries competing, and in the layer, only k centres."""
     began = time.perf_counter()
     sizes = [2**power for power in (range(5, 9) if quick else range(5, 13))]

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from coterie.experiments.incontext_theory.records import FOLDER, ROUNDING, curve, geometric, save
+from coterie.experiments.incontext_theory.records import ROUNDING, curve, geometric, save
 from coterie.incontext.theory import approximation
 
 
@@ -45,7 +45,7 @@ def _fit_curve(kind: str, units: Sequence[int], f: Callable, v: Tensor, seeds: i
     return curve(kind if d == 1 else f"{kind}, d = {d}", units, errors, floor, mass=masses)
 
 
-def fits(output: Path = FOLDER, quick: bool = False) -> dict:
+def fits(output: Path, quick: bool = False) -> dict:
     """Largest error of sums of M sigmoid units for 1/x, t², ‖v‖ and 1/‖v‖, and the mass Σ|c| that they need."""
     began, drawn, fitted = time.perf_counter(), 2 if quick else 20, 1 if quick else 2
     units = [8, 16, 32, 64] if quick else [8, 16, 32, 64, 128, 256, 512]
