@@ -32,6 +32,7 @@ LEVEL = {
     "training": 3,
     "starts": 3,
     "em": 2,
+    "neighbours": 2,
     "transformer": 2,
     "metrics": 2,
     "data": 2,

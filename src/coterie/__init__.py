@@ -18,6 +18,8 @@ _HOMES = {
     "AttentionClustering": "coterie.estimators",
     "FlowMixture": "coterie.estimators",
     "InContextClusterer": "coterie.estimators",
+    "ZeroShotClusterer": "coterie.estimators",
+    "VAEMixture": "coterie.estimators",
     "load": "coterie.estimators",
     "report": "coterie.reporting",
 }

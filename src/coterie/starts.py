@@ -1,4 +1,4 @@
-"""Where centres begin: greedy k-means++, random rows, the spectral start, an array or a callable.
+"""Where centres begin: greedy k-means++, random rows, the spectral start, a neighbour graph, an array or a callable.
 
 A start is a function of the distinct rows and their total weights: permuting the rows changes nothing, and a
 row of weight 2 is the same as the row twice. Rows are therefore drawn in the order of a 64-bit hash of their
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from coterie import em, threads
+from coterie import em, neighbours, threads
 from coterie.threads import kernel
 
 _BUCKET_BITS = 12
@@ -25,11 +25,11 @@ def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.
     ----------
     X : array or CSR matrix of shape (n, d), float32 or float64, C-contiguous
     n_clusters : int
-    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, d) or callable
+    init : {"k-means++", "random", "spectral", "neighbour graph"}, array of shape (n_clusters, d) or callable
         "k-means++" is greedy: the best of ``2 + int(log(n_clusters))`` candidates a round. "random" draws
         distinct rows by weight. "spectral" clusters the projections on the top ``min(n_clusters, d)``
-        eigenvectors of the second moment and returns the means of the original rows. A callable gets
-        ``(X, n_clusters, random_state)``.
+        eigenvectors of the second moment and returns the means of the original rows. "neighbour graph" returns the
+        means of the clusters of :func:`by_neighbours`. A callable gets ``(X, n_clusters, random_state)``.
     rng : numpy.random.RandomState
     sample_weight : array of shape (n,), optional
         Positive weights.
@@ -425,6 +425,26 @@ def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
     return means.astype(X.dtype)
 
 
+def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1, n_components: int = 50) -> np.ndarray:
+    """Cluster of every row by the graph of nearest neighbours of its first principal coordinates.
+
+    Time is of order n²; equal rows are one node, whatever their number.
+    """
+    require_distinct_rows(X, n_clusters)
+    hashes = hash_rows(X, n_threads)
+    rows, totals = _distinct(hashes, np.ones(X.shape[0]))
+    nodes = X[rows]
+    if X.shape[1] > n_components or sparse.issparse(X):
+        nodes = nodes @ _top_eigenvectors(nodes, totals, min(n_components, X.shape[1]))
+    found = neighbours.partition(np.asarray(nodes), n_clusters, rng, n_threads)
+    return found[np.searchsorted(hashes[rows], hashes)]
+
+
+def _neighbour_graph(X, n_clusters, rng, weights, n_threads):
+    labels = by_neighbours(X, n_clusters, rng, n_threads)
+    return _means(X, labels, weights, n_clusters)[0].astype(X.dtype)
+
+
 def _means(X, labels, weights, n_clusters):
     membership = sparse.csr_matrix((weights, (labels, np.arange(len(labels)))), shape=(n_clusters, len(labels)))
     counts = np.bincount(labels, weights=weights, minlength=n_clusters)
@@ -447,4 +467,9 @@ def _top_eigenvectors(X, weights, n_vectors):
     return eigsh(operator, k=n_vectors, v0=np.ones(d))[1].astype(X.dtype)
 
 
-_STARTS = {"k-means++": _kmeans_plus_plus, "random": _random, "spectral": _spectral}
+_STARTS = {
+    "k-means++": _kmeans_plus_plus,
+    "random": _random,
+    "spectral": _spectral,
+    "neighbour graph": _neighbour_graph,
+}

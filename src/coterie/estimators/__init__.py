@@ -10,6 +10,8 @@ from coterie.estimators.robust_kmeans import RobustKMeans
 from coterie.estimators.soft_kmeans import SoftKMeans
 from coterie.estimators.spherical_kmeans import SphericalKMeans
 from coterie.estimators.trimmed_kmeans import TrimmedKMeans
+from coterie.estimators.vae_mixture import VAEMixture
+from coterie.estimators.zeroshot import ZeroShotClusterer
 
 __all__ = [
     "AttentionClustering",
@@ -21,5 +23,7 @@ __all__ = [
     "SoftKMeans",
     "SphericalKMeans",
     "TrimmedKMeans",
+    "VAEMixture",
+    "ZeroShotClusterer",
     "load",
 ]

@@ -17,7 +17,7 @@ from coterie import starts
 from coterie.distributed import is_dask
 from coterie.em import Iteration
 from coterie.estimators import over_blocks
-from coterie.estimators.border import check_enough_rows, check_rows, check_weights
+from coterie.estimators.border import check_device, check_enough_rows, check_rows, check_weights
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.kmeans.fused import Fused
@@ -143,14 +143,7 @@ class CenterClusterer(
         return None if jobs is None or jobs < 0 else jobs
 
     def _device(self) -> torch.device:
-        name = getattr(self, "device", None) or "cpu"
-        try:
-            torch.empty(0, device=name)
-        except (RuntimeError, AssertionError) as error:
-            raise ValueError(
-                f"device={name!r} is not there ({str(error).splitlines()[0]}): use device='cpu'."
-            ) from error
-        return torch.device(name)
+        return check_device(getattr(self, "device", None))
 
     def _absolute_tol(self, X, weight) -> float:
         """``tol`` is relative to the mean variance of the columns, as in scikit-learn."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import torch
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -47,6 +48,16 @@ def check_enough_rows(n: int, n_clusters: int) -> None:
         raise ValueError(
             f"n_samples={n} should be >= n_clusters={n_clusters}: give more rows or set n_clusters to {n} or less."
         )
+
+
+def check_device(device) -> torch.device:
+    """A torch device that is there; None is the CPU."""
+    name = device or "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device={name!r} is not there ({str(error).splitlines()[0]}): use device='cpu'.") from error
+    return torch.device(name)
 
 
 def _refuse_half_precision(X) -> None:

@@ -71,7 +71,7 @@ class _Listener:
             self.watch.bar.update(
                 self.task,
                 completed=iteration.number,
-                objective=f"objective {expectation.objective:.6g}",
+                objective=_told(expectation),
                 moved="" if moved is None else f"{moved:.1%} moved",
             )
         if self.context is None:
@@ -95,6 +95,11 @@ class _Listener:
         share = None if self.labels is None else float(np.mean(labels != self.labels))
         self.labels = labels.copy()
         return share
+
+
+def _told(expectation) -> str:
+    """What an iteration says of itself, or its objective."""
+    return expectation.summary() if hasattr(expectation, "summary") else f"objective {expectation.objective:.6g}"
 
 
 class _Lines:

@@ -1,0 +1,160 @@
+"""A fit from one or several starts through the one EM loop, with a checkpoint after every iteration."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from coterie import em
+from coterie.files import replacing
+from coterie.generative import processes
+from coterie.generative.mixture import Expectation, Mixture, Settings, State
+from coterie.generative.networks import Densities
+
+OnIteration = Callable[[em.Iteration], Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``n_init`` short runs, of which the one with the best bound is continued to ``max_iter``."""
+
+    max_iter: int
+    n_init: int = 1
+    short_iter: int = 4
+    tol: float = 1e-3  # EM ends when fewer rows than this share move
+
+    @property
+    def n_runs(self) -> int:
+        return 1 if self.n_init == 1 else self.n_init + 1
+
+
+@dataclass(frozen=True)
+class Fit:
+    state: State
+    expectation: Expectation  # of a last E-step, after the last M-step
+    n_iter: int
+    converged: bool
+    bounds: tuple[float, ...]  # of the short runs, or of the only one
+    start_labels: Tensor
+
+
+@dataclass
+class _Contestant:
+    """One run: everything it draws depends on its own seed."""
+
+    mixture: Mixture
+    state: State
+    path: Path | None
+    fingerprint: str
+    converged: bool = False
+
+    def advance(self, max_iter: int, tol: float, on_iteration: OnIteration | None) -> None:
+        def stop(old: State, new: State, expectation: Expectation) -> bool:
+            return new.iteration > 2 and expectation.moved < tol and not expectation.revived
+
+        def after(iteration: em.Iteration) -> bool:
+            self.state = iteration.state
+            self.save(stop(self.state, self.state, iteration.expectation))
+            return bool(on_iteration is not None and on_iteration(iteration))
+
+        if not self.converged:
+            steps = (self.mixture.e_step, self.mixture.m_step)
+            first = self.state.iteration + 1
+            run = em.run(self.state, *steps, max_iter=max_iter, stop=stop, on_iteration=after, first=first)
+            self.state, self.converged = run.state, run.converged
+
+    def judged(self) -> Expectation:
+        """By a last E-step, without reviving anyone."""
+        mixture, settings = self.mixture, self.mixture.settings
+        mixture.settings = replace(settings, revive_until=0, temperature=1.0)
+        expectation = mixture.e_step(self.state)
+        mixture.settings = settings
+        return expectation
+
+    def save(self, converged: bool) -> None:
+        if self.path is None or not processes.is_first():
+            return
+        saved = {
+            "fingerprint": self.fingerprint,
+            "state": self.state.to_dict(),
+            "labels": self.mixture.labels,
+            "converged": converged,
+        }
+        with replacing(self.path) as temporary, open(temporary, "wb") as file:
+            torch.save(saved, file)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def restore(self) -> None:
+        if self.path is None or not self.path.exists():
+            return
+        saved = torch.load(self.path, weights_only=True, map_location=self.mixture.x_ND.device)
+        if saved["fingerprint"] != self.fingerprint:
+            raise ValueError(
+                f"{self.path} belongs to a fit of other rows or parameters: remove it, or give another checkpoint."
+            )
+        self.state.load(saved["state"])
+        self.mixture.labels, self.converged = saved["labels"], saved["converged"]
+
+
+def fit(
+    x_ND: Tensor,
+    start: Callable[[int], Tensor],
+    networks: Callable[[torch.Generator], Densities],
+    settings: Settings,
+    plan: Plan,
+    *,
+    checkpoint: Path | None = None,
+    run: Callable[[int], AbstractContextManager[OnIteration | None]] = lambda number: nullcontext(),
+) -> Fit:
+    """Fit a mixture.
+
+    ``start(number)`` gives short run ``number`` its responsibilities (N, K) and ``networks`` its untrained models;
+    ``run(number)`` is entered with each of the plan's runs and gives its watcher. ``checkpoint`` is a folder: a fit
+    that finds the files of an interrupted one there goes on from them and ends in the same weights, bit for bit; at
+    the end they are removed.
+    """
+    if checkpoint is not None:
+        checkpoint.mkdir(parents=True, exist_ok=True)
+    contestants, bounds = [], []
+    for number in range(plan.n_init):
+        one = _contestant(x_ND, start(number), networks, replace(settings, seed=settings.seed + number), plan)
+        one.path = checkpoint / f"run-{number}.pt" if checkpoint is not None else None
+        one.restore()
+        contestants.append(one)
+    chosen = contestants[0]
+    if plan.n_init > 1:
+        for number, one in enumerate(contestants):
+            with run(number) as on_iteration:
+                one.advance(min(plan.short_iter, plan.max_iter), plan.tol, on_iteration)
+            bounds.append(one.judged().objective)
+        chosen = contestants[max(range(plan.n_init), key=bounds.__getitem__)]
+    with run(plan.n_runs - 1) as on_iteration:
+        chosen.advance(plan.max_iter, plan.tol, on_iteration)
+    expectation = chosen.judged()
+    for one in contestants:
+        if one.path is not None and processes.is_first():
+            one.path.unlink(missing_ok=True)
+    return Fit(
+        chosen.state,
+        expectation,
+        chosen.state.iteration,
+        chosen.converged,
+        tuple(bounds) or (expectation.objective,),
+        chosen.mixture.start_NK.argmax(1),
+    )
+
+
+def _contestant(x_ND: Tensor, start_NK: Tensor, networks, settings: Settings, plan: Plan) -> _Contestant:
+    mixture = Mixture(x_ND, start_NK, settings)
+    models = networks(torch.Generator().manual_seed(settings.seed)).to(x_ND.device)
+    described = repr((asdict(settings), asdict(plan), tuple(x_ND.shape))).encode()
+    content = (x_ND.cpu().numpy(), start_NK.cpu().numpy())
+    fingerprint = hashlib.sha256(b"".join([described, *(array.tobytes() for array in content)])).hexdigest()
+    return _Contestant(mixture, mixture.begin(models), None, fingerprint)

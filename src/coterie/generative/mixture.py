@@ -1,0 +1,261 @@
+"""EM for a mixture of densities that are networks: the two steps that ``em.run`` alternates.
+
+A flexible network learns its rows by heart, and then whatever it was given looks like its own: assignments lock in. So
+rows are dealt into two halves, every cluster has a network for each, and a row is judged by the networks that were
+trained on the *other* half (cross-fitting; ``folds=1`` is the plain algorithm). The mean bound of such a judgement is a
+held-out one, and the honest way to choose among runs.
+
+Shapes: N rows, D columns, K clusters, F folds, G = F * K networks with fold f's at f * K to (f + 1) * K, S samples.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coterie.generative import processes
+from coterie.generative.networks import Densities
+
+_ROWS_PER_BLOCK = 1024
+_DEAD_SHARE = 0.05  # of an equal share: below it a cluster is started again
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the two steps work. Bounds are in nats."""
+
+    n_clusters: int
+    folds: int = 2
+    n_epochs: float = 2.0  # per M-step
+    first_epochs: float = 20.0  # of the first M-step, when the networks know nothing yet
+    least_steps: int = 20  # of an M-step, for small tables
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    n_samples: int = 10
+    temperature: float = 1.0  # of the first E-step after the start; falls to 1 within anneal_iter iterations
+    anneal_iter: int = 0
+    learned_shares: bool = True
+    threshold: float = 1e-3  # a row is not sent to a network whose responsibility for it is smaller
+    screen_gap: float = 20.0  # a cluster that is worse by more with one sample gets no further ones
+    revive_until: int = 0  # last iteration in which a dead cluster is started again
+    bfloat16: bool = False
+    seed: int = 0
+
+
+@dataclass
+class State:
+    """What an iteration hands to the next. The M-step trains the networks where they are."""
+
+    networks: Densities
+    optimizer: torch.optim.Optimizer
+    log_shares_K: Tensor
+    iteration: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "networks": self.networks.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "log_shares": self.log_shares_K,
+            "iteration": self.iteration,
+        }
+
+    def load(self, saved: dict[str, Any]) -> None:
+        self.networks.load_state_dict(saved["networks"])
+        self.optimizer.load_state_dict(saved["optimizer"])
+        self.log_shares_K, self.iteration = saved["log_shares"].to(self.log_shares_K), saved["iteration"]
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Responsibilities and what there is to watch: the mean bound, how undecided rows are, who moved, who died."""
+
+    responsibilities_NK: Tensor
+    labels: np.ndarray
+    objective: float  # mean bound of log p(x), held out if there are two folds; NaN for the start
+    entropy: float  # mean, in nats: log K where nothing is decided
+    moved: float  # share of the rows
+    revived: tuple[int, ...] = ()
+
+    @property
+    def shares_K(self) -> Tensor:
+        return self.responsibilities_NK.mean(0)
+
+    def summary(self) -> str:
+        return f"bound {self.objective:.5g}, entropy {self.entropy:.3f}"
+
+
+class Mixture:
+    """The rows, how they are dealt into folds, and the two steps."""
+
+    def __init__(self, x_ND: Tensor, start_NK: Tensor, settings: Settings):
+        self.x_ND, self.settings = x_ND, settings
+        self.start_NK = start_NK.to(x_ND)
+        self.fold_N = torch.randperm(len(x_ND), generator=self._generator(0, "folds")).to(x_ND.device) % settings.folds
+        self.labels = self.start_NK.argmax(1)  # of the last E-step
+
+    def begin(self, networks: Densities) -> State:
+        optimizer = torch.optim.Adam(networks.parameters(), lr=self.settings.learning_rate)
+        return State(networks, optimizer, self._log_shares(self.start_NK))
+
+    # --- E-step ---------------------------------------------------------------------------------------------
+
+    def e_step(self, state: State) -> Expectation:
+        """The start at first; then softmax over the bounds of the networks that a row did not train."""
+        if state.iteration == 0:
+            return self._expectation(self.start_NK, float("nan"))
+        log_joint_NK = self.log_joint(state)
+        responsibilities_NK = (log_joint_NK / self._temperature(state.iteration)).softmax(1)
+        evidence_N = log_joint_NK.logsumexp(1)
+        revived: tuple[int, ...] = ()
+        if state.iteration < self.settings.revive_until:
+            revived = self._revive(responsibilities_NK, evidence_N)
+        return self._expectation(responsibilities_NK, evidence_N.double().mean().item(), revived)
+
+    @torch.no_grad()
+    def log_joint(self, state: State) -> Tensor:
+        """log share + bound, (N, K), every row by the networks of the other fold."""
+        s = self.settings
+        result_NK = self.x_ND.new_zeros(len(self.x_ND), s.n_clusters)
+        for fold in range(s.folds):
+            judge = (fold + 1) % s.folds * s.n_clusters
+            blocks = torch.nonzero(self.fold_N == fold).flatten().split(_ROWS_PER_BLOCK)
+            for number in processes.own_share(len(blocks)):
+                rows = blocks[number]
+                # the same in every iteration: what moves a row is then the networks, not chance
+                generator = self._generator(number, "noise")
+                size = (s.n_samples, 1, len(rows), state.networks.noise_size)
+                noise_S1BL = torch.randn(size, generator=generator).to(self.x_ND)
+                which = range(judge, judge + s.n_clusters)
+                with self._precision():
+                    bounds_KB = screened_bounds(
+                        state.networks, self.x_ND[rows], noise_S1BL, state.log_shares_K, which, s.screen_gap
+                    )
+                result_NK[rows] = bounds_KB.T
+        return processes.total(result_NK) + state.log_shares_K
+
+    def _temperature(self, iteration: int) -> float:
+        left = max(0.0, 1 - (iteration - 1) / max(1, self.settings.anneal_iter))
+        return self.settings.temperature**left if self.settings.anneal_iter else 1.0
+
+    def _expectation(self, responsibilities_NK: Tensor, objective: float, revived=()) -> Expectation:
+        labels = responsibilities_NK.argmax(1)
+        moved = (labels != self.labels).double().mean().item()
+        self.labels = labels
+        entropy = torch.special.entr(responsibilities_NK).sum(1).double().mean().item()
+        return Expectation(responsibilities_NK, labels.cpu().numpy(), objective, entropy, moved, revived)
+
+    def _revive(self, responsibilities_NK: Tensor, evidence_N: Tensor) -> tuple[int, ...]:
+        """Give clusters that have lost their rows the worst explained ones, half an equal share each."""
+        n_rows, n_clusters = responsibilities_NK.shape
+        shares_K = responsibilities_NK.mean(0)
+        dead = torch.nonzero(shares_K < _DEAD_SHARE / n_clusters).flatten().tolist()
+        size = max(1, n_rows // (2 * n_clusters))
+        worst = evidence_N.topk(min(n_rows, size * len(dead)), largest=False).indices if dead else evidence_N[:0]
+        for number, cluster in enumerate(dead):  # dealt in turn: each gets some of the very worst
+            rows = worst[number :: len(dead)]
+            responsibilities_NK[rows] = 0
+            responsibilities_NK[rows, cluster] = 1
+        return tuple(dead)
+
+    # --- M-step ---------------------------------------------------------------------------------------------
+
+    def m_step(self, state: State, expectation: Expectation) -> State:
+        """Adam on the weighted bound, every network on batches of its own rows."""
+        for cluster in expectation.revived:
+            self._restart(state, cluster)
+        for group in state.optimizer.param_groups:
+            group["lr"] = self.settings.learning_rate
+        generator = self._generator(state.iteration, "steps")
+        for rows_GB, weights_GB in self._batches(expectation.responsibilities_NK, state.iteration, generator):
+            noise = torch.randn(1, *rows_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
+            part = processes.own_slice(rows_GB.shape[1])
+            with self._precision():
+                bound_GB = state.networks.bound(self.x_ND[rows_GB[:, part]], noise[:, :, part])
+            total_G1 = weights_GB.sum(1, keepdim=True).clamp_min(1e-12)
+            loss = -(bound_GB * weights_GB[:, part] / total_G1).sum()
+            state.optimizer.zero_grad()
+            loss.backward()
+            processes.add_gradients(state.networks.parameters())
+            state.optimizer.step()
+        shares_K = self._log_shares(expectation.responsibilities_NK)
+        return State(state.networks, state.optimizer, shares_K, state.iteration + 1)
+
+    def _batches(self, responsibilities_NK: Tensor, iteration: int, generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows (G, B) and their weights. All networks take equally many steps, whatever their number of rows."""
+        s = self.settings
+        pools = [
+            torch.nonzero((self.fold_N == fold) & (responsibilities_NK[:, cluster] >= s.threshold)).flatten()
+            for fold in range(s.folds)
+            for cluster in range(s.n_clusters)
+        ]
+        size = min(s.batch_size, max(map(len, pools)))
+        epochs = s.n_epochs if iteration else s.first_epochs
+        least = s.least_steps * (1 if iteration else round(s.first_epochs / s.n_epochs))
+        n_steps = max(least, math.ceil(epochs * sum(map(len, pools)) / (len(pools) * size)))
+        rows_GT = torch.stack([_cycle(pool, n_steps * size, generator) for pool in pools])
+        cluster_G = torch.arange(s.n_clusters, device=rows_GT.device).repeat(s.folds)
+        weights_GT = responsibilities_NK[rows_GT, cluster_G[:, None]]
+        weights_GT = weights_GT * torch.tensor([len(pool) > 0 for pool in pools], device=rows_GT.device)[:, None]
+        yield from zip(rows_GT.split(size, 1), weights_GT.split(size, 1))
+
+    def _restart(self, state: State, cluster: int) -> None:
+        """New weights for a cluster's networks, and an optimiser that has forgotten the old ones."""
+        which = [fold * self.settings.n_clusters + cluster for fold in range(self.settings.folds)]
+        fresh = state.networks.fresh(len(which), self._generator(state.iteration, f"restart {cluster}"))
+        with torch.no_grad():
+            for weight, new in zip(state.networks.parameters(), fresh.parameters()):
+                weight[which] = new.to(weight)
+                for moment in ("exp_avg", "exp_avg_sq"):
+                    if moment in state.optimizer.state.get(weight, {}):
+                        state.optimizer.state[weight][moment][which] = 0
+
+    def _log_shares(self, responsibilities_NK: Tensor) -> Tensor:
+        if not self.settings.learned_shares:
+            return self.x_ND.new_full((self.settings.n_clusters,), -math.log(self.settings.n_clusters))
+        return responsibilities_NK.double().mean(0).clamp_min(1e-8).log().to(self.x_ND)
+
+    # --- randomness and precision ---------------------------------------------------------------------------
+
+    def _generator(self, iteration: int, use: str) -> torch.Generator:
+        """A function of seed, iteration and use: a resumed run draws what it would have drawn."""
+        entropy = (self.settings.seed, iteration, *use.encode())
+        seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
+        return torch.Generator().manual_seed(seed)
+
+    def _precision(self):
+        if not self.settings.bfloat16:
+            return nullcontext()
+        return torch.autocast(self.x_ND.device.type, dtype=torch.bfloat16)
+
+
+def screened_bounds(
+    networks: Densities, x_BD: Tensor, noise_S1BL: Tensor, log_shares_K: Tensor, which: range, gap: float
+) -> Tensor:
+    """Bounds (K, B) with one sample, and with all of them where more than one cluster is within ``gap`` of the best."""
+    each = [slice(network, network + 1) for network in which]  # one by one: their outputs then fit into the cache
+    bounds_KB = torch.cat([networks.bound(x_BD, noise_S1BL[:1], network) for network in each])
+    n_samples = len(noise_S1BL)
+    if n_samples == 1 or len(which) == 1:
+        return bounds_KB
+    joint_KB = bounds_KB + log_shares_K[:, None]
+    open_KB = joint_KB >= joint_KB.amax(0) - gap
+    open_KB &= open_KB.sum(0) > 1
+    for cluster, network in enumerate(each):
+        rows = torch.nonzero(open_KB[cluster]).flatten()
+        if len(rows):
+            rest_B = networks.bound(x_BD[rows], noise_S1BL[1:, :, rows], network)[0]
+            bounds_KB[cluster, rows] += (rest_B - bounds_KB[cluster, rows]) * (1 - 1 / n_samples)
+    return bounds_KB
+
+
+def _cycle(pool: Tensor, length: int, generator: torch.Generator) -> Tensor:
+    """``length`` entries of the pool, all of them once before any comes again; zeros if it is empty."""
+    if not len(pool):
+        return pool.new_zeros(length)
+    rounds = [torch.randperm(len(pool), generator=generator) for _ in range(-(-length // len(pool)))]
+    return pool[torch.cat(rounds)[:length].to(pool.device)]

@@ -1,0 +1,166 @@
+"""The graph of nearest neighbours, and its partition into a given number of clusters.
+
+Every row is joined to its nearest others; an edge weighs as much as in UMAP's fuzzy graph, so that dense and thin
+regions count alike. Communities that raise the modularity (Louvain's method) are many and pure; they are then merged,
+each time the pair whose union lowers the modularity least, until as many are left as asked for. Clusters may have any
+shape.
+"""
+
+import numpy as np
+from scipy import sparse
+
+from coterie import threads
+from coterie.threads import kernel
+
+N_NEIGHBOURS = 15
+_ROWS_PER_BLOCK = 512
+
+
+def partition(X: np.ndarray, n_clusters: int, rng: np.random.RandomState, n_threads: int = 1) -> np.ndarray:
+    """Cluster of every row, 0 to ``n_clusters - 1``. ``X``: (n, d) dense, at least ``n_clusters`` distinct rows."""
+    if n_clusters == 1:
+        return np.zeros(len(X), dtype=np.int64)
+    graph = fuzzy_graph(*nearest(X, min(N_NEIGHBOURS, len(X) - 1), n_threads))
+    order, resolution = rng.permutation(len(X)), 1.0
+    labels = communities(graph, resolution, order)
+    while labels.max() + 1 < n_clusters:
+        resolution *= 2
+        labels = communities(graph, resolution, order)
+    return merged(graph, labels, n_clusters)
+
+
+def nearest(X: np.ndarray, k: int, n_threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers and distances, (n, k) each, of every row's exact nearest others, the nearest first."""
+    X = np.ascontiguousarray(X - X.mean(axis=0), dtype=np.float32)  # centred: products then lose fewer digits
+    n = len(X)
+    half_sq = 0.5 * np.einsum("nd,nd->n", X, X)
+    indices, scores = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
+    cuts = [(first, min(first + _ROWS_PER_BLOCK, n)) for first in range(0, n, _ROWS_PER_BLOCK)]
+
+    def task(b):
+        first, last = cuts[b]
+        _select_smallest(X[first:last] @ X.T, half_sq, first, indices[first:last], scores[first:last])
+
+    threads.run(task, len(cuts), n_threads)
+    sq = 2 * (scores + half_sq[:, None])
+    return indices, np.sqrt(np.maximum(sq, 0.0))
+
+
+@kernel()
+def _select_smallest(products, half_sq, first, indices, scores):
+    """The k smallest of half_sq[j] - products[i, j] for every row i, itself left out, by insertion."""
+    k = indices.shape[1]
+    for i in range(products.shape[0]):
+        scores[i] = np.inf
+        worst = np.float32(np.inf)
+        for j in range(products.shape[1]):
+            score = half_sq[j] - products[i, j]
+            if score < worst and j != first + i:
+                at = k - 1
+                while at > 0 and scores[i, at - 1] > score:
+                    scores[i, at] = scores[i, at - 1]
+                    indices[i, at] = indices[i, at - 1]
+                    at -= 1
+                scores[i, at] = score
+                indices[i, at] = j
+                worst = scores[i, k - 1]
+
+
+def fuzzy_graph(indices: np.ndarray, distances: np.ndarray) -> sparse.csr_matrix:
+    """Weights exp(-(distance - nearest) / scale), scaled so that every row's sum is log2 k; either direction counts."""
+    n, k = indices.shape
+    excess = (distances - distances[:, :1]).astype(np.float64)
+    low, high = np.zeros((n, 1)), np.full((n, 1), max(float(excess.max()), 1e-12) * 100)
+    for _ in range(64):
+        middle = (low + high) / 2
+        above = np.exp(-excess / middle).sum(axis=1, keepdims=True) > np.log2(k)
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    directed = sparse.csr_matrix(
+        (np.exp(-excess / high).ravel(), indices.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n)
+    )
+    graph = (directed + directed.T - directed.multiply(directed.T)).tocsr()
+    graph.sort_indices()
+    return graph
+
+
+def communities(graph: sparse.csr_matrix, resolution: float, order: np.ndarray) -> np.ndarray:
+    """Louvain's method: move nodes to the neighbouring community that gains most, contract, begin again."""
+    labels, total = np.arange(graph.shape[0]), graph.sum()
+    while True:
+        n = graph.shape[0]
+        strength = np.asarray(graph.sum(axis=1)).ravel()
+        found = np.arange(n)
+        _move(graph.indptr, graph.indices, graph.data, strength * resolution / total, strength, found, order)
+        names, found = np.unique(found, return_inverse=True)
+        labels = found[labels]
+        if len(names) == n:
+            return labels
+        graph = _contracted(graph, found)
+        order = np.arange(len(names))
+
+
+@kernel()
+def _move(indptr, indices, data, penalty, strength, labels, order):
+    """Move every node until none gains; a node is looked at again when a neighbour has left it."""
+    n = len(labels)
+    mass, weight = strength.copy(), np.zeros(n)
+    seen = np.empty(n, np.int64)
+    queue, waiting = order.copy(), np.ones(n, np.bool_)
+    head, length = 0, n
+    while length > 0:
+        i = queue[head]
+        head, length = (head + 1) % n, length - 1
+        waiting[i] = False
+        own, n_seen = labels[i], 0
+        for p in range(indptr[i], indptr[i + 1]):
+            there = labels[indices[p]]
+            if indices[p] != i and data[p] > 0:
+                if weight[there] == 0.0:
+                    seen[n_seen] = there
+                    n_seen += 1
+                weight[there] += data[p]
+        mass[own] -= strength[i]
+        best, gain = own, weight[own] - penalty[i] * mass[own]
+        for s in range(n_seen):
+            candidate = weight[seen[s]] - penalty[i] * mass[seen[s]]
+            if candidate > gain + 1e-10:
+                best, gain = seen[s], candidate
+        for s in range(n_seen):
+            weight[seen[s]] = 0.0
+        mass[best] += strength[i]
+        if best != own:
+            labels[i] = best
+            for p in range(indptr[i], indptr[i + 1]):
+                j = indices[p]
+                if labels[j] != best and not waiting[j]:
+                    queue[(head + length) % n] = j
+                    length += 1
+                    waiting[j] = True
+
+
+def merged(graph: sparse.csr_matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Join the pair whose union has the highest modularity until ``n_clusters`` are left."""
+    between = _contracted(graph, labels).toarray()
+    between /= between.sum()
+    names = np.arange(len(between))
+    alive = np.arange(len(between))
+    while len(alive) > n_clusters:
+        inner = between[np.ix_(alive, alive)]
+        strength = inner.sum(axis=1)
+        gain = inner - np.outer(strength, strength)
+        np.fill_diagonal(gain, -np.inf)
+        first, second = sorted(alive[list(divmod(int(gain.argmax()), len(alive)))])
+        between[first] += between[second]
+        between[:, first] += between[:, second]
+        names[names == second] = first
+        alive = alive[alive != second]
+    return np.unique(names[labels], return_inverse=True)[1]
+
+
+def _contracted(graph: sparse.csr_matrix, labels: np.ndarray) -> sparse.csr_matrix:
+    """The graph whose nodes are the clusters."""
+    n = len(labels)
+    membership = sparse.csr_matrix((np.ones(n), labels, np.arange(n + 1)), shape=(n, labels.max() + 1))
+    small = (membership.T @ graph @ membership).tocsr()
+    small.sort_indices()
+    return small
