@@ -61,7 +61,5 @@ def _module(paper: str) -> ModuleType:
 
 
 def _items(module: ModuleType) -> list[str]:
-    if hasattr(module, "ITEMS"):  # experiments that are not the document's own tables and figures have other names
-        return list(module.ITEMS)
     """Figure 10 comes after figure 9."""
     return sorted(module.__all__, key=lambda name: [int(part) if part.isdigit() else part for part in _PARTS(name)])

@@ -2,6 +2,4 @@
 
 from coterie.experiments.vae_em.images import fashion, mnist
 
-ITEMS = ("mnist", "fashion")
-
-__all__ = ["ITEMS", "fashion", "mnist"]
+__all__ = ["fashion", "mnist"]
