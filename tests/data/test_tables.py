@@ -159,7 +159,7 @@ def test_missing_files_and_folders(tmp_path, put):
         (["agee"], "Did you mean 'Age'?"),
         (["zzz"], "The columns are 'Age', 'name', 'born' and 'weight'."),
         (["Age", "Age"], "named twice"),
-        (["name"], "'name' holds text (for example 'Ann')"),
+        (["name"], "'name' holds text (row 1: 'Ann')"),
         (["born", "Age"], "'born' holds dates"),
         (None, "--exclude name,born"),
         ([], "at least one"),
@@ -280,3 +280,19 @@ def test_the_wine_table_is_here():
     assert wine["cultivar"].value_counts().to_dict() == {"cultivar B": 71, "cultivar A": 59, "cultivar C": 48}
     with pytest.raises(TableError, match="'wine'"):
         sample("beer")
+
+
+def test_the_value_that_makes_a_column_text_is_shown_with_its_row(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n1,2\n3,oops\n5,6\n")
+    with pytest.raises(TableError, match=r"'y' holds text \(row 2: 'oops'\)"):
+        numeric_matrix(read_table(path))
+
+
+def test_bars_separate_cells_and_notes_for_spreadsheets_are_refused(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x|y\n1|2\n3|4\n")
+    assert numeric_matrix(read_table(path))[0].tolist() == [[1, 2], [3, 4]]
+    path.write_text("sep=;\nx;y\n1;2\n")
+    with pytest.raises(TableError, match="delete that line"):
+        read_table(path)

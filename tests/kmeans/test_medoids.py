@@ -54,3 +54,14 @@ def test_inertia_is_within_one_percent_of_fasterpam(tmp_path):
     assert len(result["rows"]) == 10
     assert result["mean_ratio"] <= 1.01
     assert (tmp_path / "README.md").read_text().count("\n| ") >= 11
+
+
+def test_the_scale_of_the_weights_does_not_matter():
+    X = np.random.default_rng(5).normal(size=(80, 2))
+    weight = np.random.default_rng(6).integers(1, 5, 80).astype(float)
+    found = [
+        medoids.anneal(X, scale * weight, np.arange(5), np.random.RandomState(0), max_iter=60)
+        for scale in (1.0, 1e-6, 1e6)
+    ]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.indices, found[0].indices)

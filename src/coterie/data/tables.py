@@ -261,8 +261,12 @@ def _first_line(path: Path, delimiter: str | None) -> tuple[list[str], str]:
         raise TableError(f"{path} holds only blank lines: it needs a line of column names and at least one row.")
     if "\ufffd" in lines[0]:
         raise TableError(f"The first line of {path} is not UTF-8: save it again as UTF-8, or check its ending.")
+    if lines[0].casefold().startswith("sep="):
+        raise TableError(
+            f"The first line of {path} is {lines[0].strip()!r}, a note for spreadsheets: delete that line."
+        )
     if delimiter is None:
-        delimiter = max(",;\t", key=re.sub(r'"[^"]*"', "", lines[0]).count)
+        delimiter = max(",;\t|", key=re.sub(r'"[^"]*"', "", lines[0]).count)
     return next(csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=delimiter)), delimiter
 
 
@@ -328,8 +332,10 @@ def _resolve(columns: Sequence[str], frame: pd.DataFrame) -> list[str]:
 
 def _about_text(frame: pd.DataFrame, text: list[str]) -> str:
     first = frame[text[0]].dropna()
-    what = "dates" if pd.api.types.is_datetime64_any_dtype(frame[text[0]]) else "text"
-    example = f" (for example {str(first.iloc[0])[:30]!r})" if len(first) else ""
+    dates = pd.api.types.is_datetime64_any_dtype(first)
+    strange = first.notna() if dates else pd.to_numeric(first, errors="coerce").isna()
+    what = "dates" if dates else "text"
+    example = f" (row {first.index[strange][0] + 1}: {str(first[strange].iloc[0])[:30]!r})" if strange.any() else ""
     numbers = [str(name) for name in frame.columns if _is_number(frame[name])]
     verb = "holds" if len(text) == 1 else "hold"
     start = f"{_listed(text)} {verb} {what}{example}, and only numbers can be clustered"

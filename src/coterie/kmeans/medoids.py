@@ -75,6 +75,7 @@ class Annealed(Sampler):
 
     Among the points of a cluster of weight W, medoid i costs W ‖x_i - mean‖² more than the mean itself would. Drawing
     with that as the score is Gibbs sampling of the medoids given the assignments, and takes the best as gamma grows.
+    Weights count in units of their mean, so that their scale does not matter.
     """
 
     def __init__(self, X, weight, rng, gammas: np.ndarray):
@@ -87,7 +88,7 @@ class Annealed(Sampler):
         sums = np.zeros_like(state.places)
         np.add.at(sums, assigned.labels, self.weight[:, None] * self.X)
         means = sums / counts[:, None]
-        score = -counts[assigned.labels] * ((self.X - means[assigned.labels]) ** 2).sum(axis=1)
+        score = -counts[assigned.labels] / self.weight.mean() * ((self.X - means[assigned.labels]) ** 2).sum(axis=1)
         score = gamma * score + self.log_weight + self.rng.gumbel(size=len(score))
         order = np.lexsort((-score, assigned.labels))
         return order[np.searchsorted(assigned.labels[order], np.arange(k))]
