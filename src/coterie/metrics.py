@@ -89,3 +89,14 @@ def clustering_scores(found_BN: np.ndarray, labels_BN: np.ndarray) -> dict[str, 
         scores["nmi"].append(normalized_mutual_info_score(labels, found))
         scores["error"].append(1 - table[rows, columns].sum() / len(labels))
     return {name: np.array(values) for name, values in scores.items()}
+
+
+def normalised_accuracy(labels: np.ndarray, found: np.ndarray) -> float:
+    """NCA (Gagolewski, 2022): mean share of each class that its cluster holds, best matching; 0 is chance, 1 perfect."""
+    from sklearn.metrics.cluster import contingency_matrix
+
+    table = contingency_matrix(labels, found)
+    recall = table / table.sum(axis=1, keepdims=True)
+    rows, columns = linear_sum_assignment(-recall)
+    classes, mean = len(table), recall[rows, columns].sum() / len(table)
+    return float(mean) if classes == 1 else float((mean - 1 / classes) / (1 - 1 / classes))

@@ -97,9 +97,8 @@ def settled(p_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
     return labels_N
 
 
-def agreement(p_NN: np.ndarray, labels_N: np.ndarray) -> float:
+def agreement(log_same_NN: np.ndarray, log_apart_NN: np.ndarray, labels_N: np.ndarray) -> float:
     """Mean log probability that the affinities give to labels; a point's own cluster and the rest count alike."""
-    log_same_NN, log_apart_NN = np.log(np.clip(p_NN, 1e-4, 1)), np.log(np.clip(1 - p_NN, 1e-4, 1))
     member_NK = np.eye(labels_N.max() + 1)[labels_N]
     own_N = member_NK @ member_NK.sum(axis=0)
     together_N = ((log_same_NN @ member_NK) * member_NK).sum(axis=1) / own_N
@@ -113,7 +112,8 @@ def choice_features(reading: Reading, candidates: list[np.ndarray]) -> np.ndarra
     The network's own distribution; how well the labels agree with the affinities, and how much better than those for
     one cluster less and one more; the number itself.
     """
-    agree_K = np.array([agreement(reading.same_NN, labels_N) for labels_N in candidates])
+    log_same_NN, log_apart_NN = (np.log(np.maximum(p_NN, 1e-4)) for p_NN in (reading.same_NN, 1 - reading.same_NN))
+    agree_K = np.array([agreement(log_same_NN, log_apart_NN, labels_N) for labels_N in candidates])
     padded = np.concatenate([agree_K[:1], agree_K, agree_K[-1:]])
     log_p_K = np.log(np.maximum(reading.clusters_K[: len(agree_K)], 1e-6))
     better_K = np.clip(agree_K - padded[:-2], -1, 1)

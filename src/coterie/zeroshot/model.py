@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from coterie.zeroshot.description import COORDINATES, PAIR_FEATURES, POINT_FEATURES
 
 RANDOM_FEATURES = 8
+ROWS = 64  # of a set that are worked on together when no gradient is wanted
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,13 @@ class Answer(NamedTuple):
 
 
 def across(weight_PF: Tensor, pairs_BFNN: Tensor) -> Tensor:
-    """The same linear map for every pair, (B, P, N, N)."""
-    B, _, N, _ = pairs_BFNN.shape
-    return torch.bmm(weight_PF.expand(B, -1, -1), pairs_BFNN.flatten(2)).view(B, -1, N, N)
+    """The same linear map for every pair, (B, P, N, N); of N lookers some may be left out."""
+    B, _, R, N = pairs_BFNN.shape
+    return torch.bmm(weight_PF.expand(B, -1, -1), pairs_BFNN.flatten(2)).view(B, -1, R, N)
 
 
 class PairChannels(nn.Module):
-    """Channels of every pair (B, P, N, N) from its description and its two tokens; the tokens open and close them."""
+    """Channels of every pair from its description and its two tokens, which open and close them; then a linear map."""
 
     def __init__(self, width: int, channels: int):
         super().__init__()
@@ -60,10 +61,19 @@ class PairChannels(nn.Module):
         self.looker = nn.Linear(width, channels, bias=False)
         self.other = nn.Linear(width, channels, bias=False)
 
-    def forward(self, pairs_BFNN: Tensor, tokens_BNE: Tensor) -> Tensor:
+    def forward(self, pairs_BFNN: Tensor, tokens_BNE: Tensor, weight_QP: Tensor) -> Tensor:
+        """(B, Q, N, N)."""
         looker_BPN1 = (self.looker(tokens_BNE) + self.pair.bias).mT[..., None]
         other_BP1N = self.other(tokens_BNE).mT[:, :, None]
-        return F.relu(across(self.pair.weight, pairs_BFNN) + looker_BPN1 + other_BP1N)
+        if torch.is_grad_enabled():
+            return across(weight_QP, F.relu(across(self.pair.weight, pairs_BFNN) + looker_BPN1 + other_BP1N))
+        B, _, N, _ = pairs_BFNN.shape
+        mixed_BQNN = pairs_BFNN.new_empty(B, len(weight_QP), N, N)
+        for rows in (slice(first, first + ROWS) for first in range(0, N, ROWS)):  # a few rows stay in the cache
+            channels_BPRN = across(self.pair.weight, pairs_BFNN[:, :, rows])
+            channels_BPRN = channels_BPRN.add_(looker_BPN1[:, :, rows]).add_(other_BP1N).relu_()
+            mixed_BQNN[:, :, rows] = across(weight_QP, channels_BPRN)
+        return mixed_BQNN
 
 
 class Layer(nn.Module):
@@ -91,8 +101,7 @@ class Layer(nn.Module):
         B, N, E = z_BNE.shape
         q, k, v = self.query_key_value(z_BNE).view(B, N, 3, self.n_heads, E // self.n_heads).permute(2, 0, 3, 1, 4)
         sharpness = math.log(N) / math.log(256)
-        score_BHNN = (q * (sharpness / math.sqrt(E // self.n_heads))) @ k.mT + bias_BHNN
-        mixed_BHNE = score_BHNN.softmax(-1) @ v
+        mixed_BHNE = F.scaled_dot_product_attention(q * sharpness, k, v, attn_mask=bias_BHNN)
         return self.output(mixed_BHNE.transpose(1, 2).reshape(B, N, E))
 
 
@@ -108,8 +117,7 @@ class Stretch(nn.Module):
 
     def forward(self, z_BNE: Tensor, pairs_BFNN: Tensor) -> Tensor:
         sharpness = math.log(z_BNE.shape[1]) / math.log(256)
-        channels_BPNN = self.channels(pairs_BFNN, self.norm(z_BNE))
-        bias_BSNN = across(self.steering.weight * sharpness, channels_BPNN)
+        bias_BSNN = self.channels(pairs_BFNN, self.norm(z_BNE), self.steering.weight * sharpness)
         for layer, bias_BHNN in zip(self.layers, bias_BSNN.chunk(len(self.layers), dim=1)):
             z_BNE = layer(z_BNE, bias_BHNN)
         return z_BNE
@@ -142,7 +150,7 @@ class ZeroShotNetwork(nn.Module):
 
     def _same(self, z_BNE: Tensor, pairs_BFNN: Tensor) -> Tensor:
         alike_BNE = self.alike(z_BNE) / z_BNE.shape[-1] ** 0.25
-        seen_B1NN = across(self.same.weight, self.last_channels(pairs_BFNN, z_BNE))
+        seen_B1NN = self.last_channels(pairs_BFNN, z_BNE, self.same.weight)
         seen_B1NN = seen_B1NN + across(self.same_at_once.weight, pairs_BFNN)
         directed_BNN = alike_BNE @ alike_BNE.mT + seen_B1NN[:, 0] + self.same.bias
         return (directed_BNN + directed_BNN.mT) / 2

@@ -47,7 +47,7 @@ class ZeroShotRun(Run):
         return ZeroShotTask(self)
 
     def about(self) -> str:
-        return f"Zero-shot clusterer: which points share a cluster, which are noise, 1 to {self.model.max_clusters} clusters"
+        return "Zero-shot clusterer: which points share a cluster, which are noise, how many clusters"
 
 
 class ZeroShotTask:
