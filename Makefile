@@ -1,10 +1,10 @@
-# `make demo` and `make test` do all of their own set-up on a fresh machine.
+# `make demo`, `make test` and `make docs` do all of their own set-up on a fresh machine.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint check browser screenshots clean install
+.PHONY: demo test lint check docs browser screenshots clean install
 install: $(STAMP)
 
 # torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
@@ -39,7 +39,13 @@ check: $(STAMP) browser
 screenshots: $(STAMP) browser
 	$(BIN)/python -m tests.studio.screenshots
 
+# Nothing is fetched: no foreign inventories, no fonts. The gallery's examples are run.
+docs: $(STAMP)
+	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
+		$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "The documentation is in docs/_build/html/index.html"
+
 test: lint check
 
 clean:
-	rm -rf $(VENV) build dist demo src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist demo docs/_build docs/api docs/gallery docs/results src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

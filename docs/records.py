@@ -1,0 +1,134 @@
+"""What the experiments gave, in the documentation: pages, tables and pictures made of ``results/`` when it is built.
+
+``results/`` is copied beside the pages, so that its own pages belong to the documentation. Three directives show parts
+of it: ``record-table`` (a table from a JSON file, laid out in ``tables.py``), ``record-picture`` (a PNG file with its
+command), and ``shipped-networks`` (the cards of the weights in the package). What has not been run is said to be so.
+"""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from tables import LAYOUTS, markdown, networks
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "results"
+BENCHMARKS = ("zeroshot",)
+SHOWN = {".md", ".png", ".json", ".csv"}
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+
+
+def copy_results(app: Sphinx) -> None:
+    """The tree of ``results/``, with links that lead out of it adapted or taken away."""
+    target = Path(app.srcdir) / "results"
+    shutil.rmtree(target, ignore_errors=True)
+    for source in sorted(RESULTS.rglob("*")):
+        place = source.relative_to(RESULTS)
+        if source.suffix not in SHOWN or place.parts[0] == "quick":
+            continue
+        copy = target / place
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if source.suffix == ".md":
+            copy.write_text(adapted(source.read_text(), source))
+        else:
+            shutil.copyfile(source, copy)
+
+
+def adapted(text: str, source: Path) -> str:
+    """Links to pages of docs/ and to shown files stay; of all others the words remain."""
+
+    def link(found: re.Match) -> str:
+        mark, words, target = found.groups()
+        if re.match(r"[a-z]+:|#", target):
+            return found[0]
+        path = (source.parent / target.partition("#")[0]).resolve()
+        if path.is_relative_to(ROOT / "docs") and path.is_file():
+            up = "../" * len(source.relative_to(RESULTS).parts)
+            return f"{mark}[{words}]({up}{path.relative_to(ROOT / 'docs')})"
+        shown = path.is_file() and path.suffix in SHOWN and path.is_relative_to(RESULTS)
+        return found[0] if shown else "" if mark else words
+
+    title = "" if text.startswith("# ") else f"# {source.stem}\n\n"
+    return title + _LINK.sub(link, text)
+
+
+def links_into_results(app: Sphinx, docname: str, source: list[str]) -> None:
+    """On a page, ``../results/x`` is the file in the repository; here it is its copy."""
+    if not docname.startswith("results/"):
+        source[0] = re.sub(r"\]\(((?:\.\./)*)\.\./results/", r"](\1results/", source[0])
+
+
+class RecordTable(SphinxDirective):
+    """``{record-table} flow/table2``: the table that ``tables.LAYOUTS`` makes of ``results/flow/table2.json``."""
+
+    required_arguments = 1
+    option_spec = {"layout": str}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        path = RESULTS / f"{name}.json"
+        self.env.note_dependency(str(path))
+        if not path.is_file():
+            return _written(self, [_not_yet(name)])
+        record = json.loads(path.read_text())
+        lines = markdown(LAYOUTS[self.options.get("layout", name)](record))
+        return _written(self, [*lines, "", _made(record, name)])
+
+
+class RecordPicture(SphinxDirective):
+    """``{record-picture} flow/figure2``: ``results/flow/figure2.png``; the content is its caption."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        caption = " ".join(self.content)
+        self.env.note_dependency(str(RESULTS / f"{name}.png"))
+        if not (RESULTS / f"{name}.png").is_file():
+            return _written(self, [f"{caption} {_not_yet(name)}"])
+        record = json.loads((RESULTS / f"{name}.json").read_text()) if (RESULTS / f"{name}.json").is_file() else {}
+        up = "../" * self.env.docname.count("/")
+        return _written(self, [f"![{caption}]({up}results/{name}.png)", "", f"*{caption}* {_made(record, name)}"])
+
+
+class ShippedNetworks(SphinxDirective):
+    """The networks that come with the package."""
+
+    def run(self) -> list[nodes.Node]:
+        from coterie import checkpoints
+
+        return _written(self, markdown(networks(checkpoints.available())))
+
+
+def _made(record: dict[str, Any], name: str) -> str:
+    command = record.get("command")
+    seconds = f", {record['seconds']:,.0f} s" if isinstance(record.get("seconds"), int | float) else ""
+    return f"(`{command}`{seconds})" if command else f"(`results/{name}`)"
+
+
+def _not_yet(name: str) -> str:
+    folder = name.partition("/")[0]
+    command = f"bench {folder}" if folder in BENCHMARKS else f"reproduce {name}"
+    return f"Not run to the end yet: `coterie {command}`."
+
+
+def _written(directive: SphinxDirective, lines: list[str]) -> list[nodes.Node]:
+    node = nodes.container()
+    directive.state.nested_parse(StringList(lines, directive.get_source_info()[0]), directive.content_offset, node)
+    return node.children
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("record-table", RecordTable)
+    app.add_directive("record-picture", RecordPicture)
+    app.add_directive("shipped-networks", ShippedNetworks)
+    app.connect("builder-inited", copy_results)
+    app.connect("source-read", links_into_results)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,41 @@
+"""
+Quick start
+===========
+
+Fit, look, save, load: :class:`coterie.KMeans` speaks scikit-learn's language.
+"""
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import make_blobs
+
+from coterie import KMeans, load
+from coterie.plot import PALETTE
+
+X, _ = make_blobs(2_000, centers=5, cluster_std=0.9, random_state=4)
+
+model = KMeans(n_clusters=5, n_init=10, random_state=0).fit(X)
+print(f"inertia {model.inertia_:.1f} after {model.n_iter_} iterations")
+
+# %%
+# Every point has the colour of its cluster; the centres are the white discs.
+
+colors = [PALETTE[label] for label in model.labels_]
+plt.figure(figsize=(7, 5), layout="constrained")
+plt.scatter(*X.T, s=7, c=colors, alpha=0.7, linewidths=0)
+plt.scatter(*model.cluster_centers_.T, s=130, c="white", edgecolors="black", linewidths=1.5, zorder=3)
+plt.title("Five clusters")
+plt.axis("off")
+plt.show()
+
+# %%
+# A model is saved as safetensors: numbers and JSON, nothing that runs when it is read.
+
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "blobs.model"
+    model.save(path)
+    again = load(path)
+
+assert (again.predict(X) == model.labels_).all()
