@@ -14,6 +14,7 @@ from coterie.threads import kernel
 
 N_NEIGHBOURS = 15
 _ROWS_PER_BLOCK = 512
+_LINKED = 0.005  # share of the smaller cluster's weight that must go to the other one
 
 
 def partition(X: np.ndarray, n_clusters: int, rng: np.random.RandomState, n_threads: int = 1) -> np.ndarray:
@@ -139,7 +140,7 @@ def _move(indptr, indices, data, penalty, strength, labels, order):
 
 
 def merged(graph: sparse.csr_matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Join the pair whose union has the highest modularity until ``n_clusters`` are left."""
+    """Join the linked pair whose union has the highest modularity until ``n_clusters`` are left."""
     between = _contracted(graph, labels).toarray()
     between /= between.sum()
     names = np.arange(len(between))
@@ -147,7 +148,9 @@ def merged(graph: sparse.csr_matrix, labels: np.ndarray, n_clusters: int) -> np.
     while len(alive) > n_clusters:
         inner = between[np.ix_(alive, alive)]
         strength = inner.sum(axis=1)
-        gain = inner - np.outer(strength, strength)
+        link = inner / np.minimum.outer(strength, strength)
+        # Without a link the loss is least for the smallest pair, wherever it lies: such pairs come after all others.
+        gain = np.where(link >= _LINKED, inner - np.outer(strength, strength), link - 2)
         np.fill_diagonal(gain, -np.inf)
         first, second = sorted(alive[list(divmod(int(gain.argmax()), len(alive)))])
         between[first] += between[second]

@@ -55,16 +55,16 @@ class VAEMixture(
         bound is the usual score of grey images. For the Gaussian, columns are standardised within ``fit``; a constant
         column stays as it is and decides nothing.
     hidden_size : int or "auto", default="auto"
-        Units of the one hidden layer of encoder and decoder; "auto": twice the columns, within 32 and 128.
+        Units of the one hidden layer of encoder and decoder; "auto": twice the columns, within 64 and 128.
     latent_size : int or "auto", default="auto"
-        "auto": half the columns, within 1 and 8.
+        "auto": as many as there are columns, up to 8.
     init : {"neighbour graph", "k-means", "random", "uniform"} or array, default="neighbour graph"
         Where the responsibilities begin. "neighbour graph" joins each row to its 15 nearest and merges the graph's
         communities (its time grows with the square of the rows); "random" deals rows out; "uniform" leaves all
         to chance in the networks. An array of shape (n_samples, n_clusters) holds the responsibilities themselves.
     n_init : int, default=1
         So many starts run for four iterations; the one with the best held-out bound goes on.
-    max_iter : int, default=10
+    max_iter : int, default=6
         EM iterations at most. One is 2 passes over the rows (20 the first time) and a judgement of every row, with 10
         samples where clusters compete. EM ends before that when fewer than 1 row in 1000 changes its cluster.
     checkpoint : path or None, default=None
@@ -100,8 +100,8 @@ class VAEMixture(
     Notes
     -----
     Started by ``torchrun`` with a process group (gloo on CPUs), the processes share the work of one fit; each must
-    hold the same rows and an integer ``random_state``. Predictions are made in float64 with fixed samples, so that
-    those of a row do not depend on the rows beside it.
+    hold the same rows and an integer ``random_state``. Predictions use fixed samples, and all but the labels are made
+    in float64, so that those of a row do not depend on the rows beside it.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class VAEMixture(
         latent_size="auto",
         init="neighbour graph",
         n_init=1,
-        max_iter=10,
+        max_iter=6,
         checkpoint=None,
         device=None,
         dtype="float32",
@@ -180,6 +180,7 @@ class VAEMixture(
         config = VAEConfig(X.shape[1], self.hidden_size_, self.latent_size_, self.likelihood_)
         settings = Settings(
             self.n_clusters,
+            least_steps=min(200, max(2, len(X) // 10)),  # a small table needs more passes than a large one
             revive_until=self.max_iter // 2,
             bfloat16=self.dtype == "bfloat16",
             seed=int(random_state.randint(2**31 - 1)),
@@ -205,8 +206,8 @@ class VAEMixture(
         if self.likelihood == "auto":
             self.likelihood_ = "bernoulli" if inside else "gaussian"
         n_features = X.shape[1]
-        self.hidden_size_ = min(128, max(32, 2 * n_features)) if self.hidden_size == "auto" else self.hidden_size
-        self.latent_size_ = min(8, max(1, n_features // 2)) if self.latent_size == "auto" else self.latent_size
+        self.hidden_size_ = min(128, max(64, 2 * n_features)) if self.hidden_size == "auto" else self.hidden_size
+        self.latent_size_ = min(8, n_features) if self.latent_size == "auto" else self.latent_size
         self.offset_, self.scale_ = np.zeros(n_features), np.ones(n_features)
         if self.likelihood_ == "gaussian":
             self.offset_, scale = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
@@ -243,7 +244,7 @@ class VAEMixture(
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         self.start_labels_ = found.start_labels.cpu().numpy().astype(np.int32)
         self._n_features_out = self.latent_size_
-        self.labels_ = self._log_joint(rows.astype(np.float64)).argmax(1).astype(np.int32)
+        self.labels_ = self._labels(rows)
 
     def _attributes_during_fit(self, iteration) -> dict:
         """What a callback needs to rebuild the estimator as it stands after an iteration."""
@@ -257,22 +258,22 @@ class VAEMixture(
 
     # --- predicting -----------------------------------------------------------------------------------------
 
-    def _networks(self) -> VAEs:
-        """Two a cluster, first those of one half of the rows, then those of the other; in float64."""
+    def _networks(self, dtype: torch.dtype = torch.float64) -> VAEs:
+        """Two a cluster, first those of one half of the rows, then those of the other."""
         config = VAEConfig(self.n_features_in_, self.hidden_size_, self.latent_size_, self.likelihood_)
-        networks = VAEs(2 * len(self.weights_), config, torch.Generator().manual_seed(0)).double()
-        vector_to_parameters(torch.as_tensor(self.network_weights_, dtype=torch.float64), networks.parameters())
+        networks = VAEs(2 * len(self.weights_), config, torch.Generator().manual_seed(0)).to(dtype)
+        vector_to_parameters(torch.as_tensor(self.network_weights_, dtype=dtype), networks.parameters())
         return networks.requires_grad_(False).to(check_device(self.device))
 
-    def _log_joint(self, rows) -> np.ndarray:
+    def _log_joint(self, rows, dtype: torch.dtype = torch.float64) -> np.ndarray:
         """log share + bound, (n, n_clusters). The mean bound of a cluster's two VAEs bounds the log of their mean."""
-        networks, k = self._networks(), len(self.weights_)
+        networks, k = self._networks(dtype), len(self.weights_)
         device = networks.log_var_GD.device
-        log_shares_K = torch.as_tensor(np.log(self.weights_), device=device)
+        log_shares_K = torch.as_tensor(np.log(self.weights_), dtype=dtype, device=device)
         noise = torch.randn(Settings.n_samples, 1, 1, self.latent_size_, generator=torch.Generator().manual_seed(0))
         result = np.empty((len(rows), k))
         for first in range(0, len(rows), _ROWS_PER_BLOCK):
-            block = torch.as_tensor(rows[first : first + _ROWS_PER_BLOCK], dtype=torch.float64, device=device)
+            block = torch.as_tensor(rows[first : first + _ROWS_PER_BLOCK], dtype=dtype, device=device)
             noise_S1BL = noise.to(block).expand(-1, -1, len(block), -1)
             bounds_KB = sum(
                 screened_bounds(networks, block, noise_S1BL, log_shares_K, range(start, start + k), Settings.screen_gap)
@@ -285,9 +286,12 @@ class VAEMixture(
         check_is_fitted(self)
         return self._on_domain(check_rows(self, X, reset=False))
 
+    def _labels(self, rows) -> np.ndarray:
+        return self._log_joint(rows, torch.float32).argmax(1).astype(np.int32)
+
     def predict(self, X):
         """Most likely cluster of every row, int32."""
-        return self._log_joint(self._checked_new(X)).argmax(1).astype(np.int32)
+        return self._labels(self._checked_new(X))
 
     def predict_proba(self, X):
         """Responsibility of every cluster, shape (n_samples, n_clusters)."""
@@ -318,7 +322,7 @@ class VAEMixture(
 
     def _in_own_cluster(self, rows, function) -> np.ndarray:
         """``function(networks, x_BD, network)``, (1, B, *), of every row with the first VAE of its cluster."""
-        labels = self._log_joint(rows).argmax(1)
+        labels = self._labels(rows)
         networks, result = self._networks(), None
         for cluster in np.unique(labels):
             own = np.flatnonzero(labels == cluster)

@@ -33,9 +33,9 @@ class Settings:
     folds: int = 2
     n_epochs: float = 2.0  # per M-step
     first_epochs: float = 20.0  # of the first M-step, when the networks know nothing yet
-    least_steps: int = 20  # of an M-step, for small tables
+    least_steps: int = 1  # of an M-step, for small tables
     batch_size: int = 64
-    learning_rate: float = 2e-3
+    learning_rate: float = 4e-3
     n_samples: int = 10
     temperature: float = 1.0  # of the first E-step after the start; falls to 1 within anneal_iter iterations
     anneal_iter: int = 0

@@ -42,7 +42,7 @@ def _table(name: str, output: Path, quick: bool) -> dict[str, Any]:
         for seed in seeds[:1] if quick else seeds:
             if (init, seed) in done:
                 continue
-            run, mixture = _run(X, truth, init, seed, max_iter=2 if quick else 10)
+            run, mixture = _run(X, truth, init, seed, max_iter=2 if quick else 6)
             best = max((other["bound"] for other in record["runs"]), default=-np.inf)
             if run["bound"] > best:  # by the bound, never by labels
                 pictures.draw_sheet(mixture, output / f"{name}_samples.png")
