@@ -39,8 +39,9 @@ check: $(STAMP) browser
 screenshots: $(STAMP) browser
 	$(BIN)/python -m tests.studio.screenshots
 
-# Nothing is fetched: no foreign inventories, no fonts. The gallery's examples are run.
+# Nothing is fetched: no foreign inventories, no fonts. Built anew each time, so that every example runs and every warning shows.
 docs: $(STAMP)
+	rm -rf docs/_build docs/api docs/gallery docs/results
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
 		$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"

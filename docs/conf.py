@@ -40,7 +40,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "order.Reading",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,

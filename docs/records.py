@@ -1,8 +1,8 @@
 """What the experiments gave, in the documentation: pages, tables and pictures made of ``results/`` when it is built.
 
-``results/`` is copied beside the pages, so that its own pages belong to the documentation. Three directives show parts
-of it: ``record-table`` (a table from a JSON file, laid out in ``tables.py``), ``record-picture`` (a PNG file with its
-command), and ``shipped-networks`` (the cards of the weights in the package). What has not been run is said to be so.
+``results/`` is copied beside the pages, so that its own pages belong to the documentation. Two directives show parts of
+it: ``record`` (picture and table of an experiment, the table laid out in ``tables.py``) and ``shipped-networks`` (the
+cards of the weights in the package). What has not been run is said to be so.
 """
 
 import json
@@ -54,7 +54,7 @@ def adapted(text: str, source: Path) -> str:
         shown = path.is_file() and path.suffix in SHOWN and path.is_relative_to(RESULTS)
         return found[0] if shown else "" if mark else words
 
-    title = "" if text.startswith("# ") else f"# {source.stem}\n\n"
+    title = "" if text.startswith("# ") else f"# {source.parent.name}: {source.stem}\n\n"
     return title + _LINK.sub(link, text)
 
 
@@ -64,38 +64,32 @@ def links_into_results(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = re.sub(r"\]\(((?:\.\./)*)\.\./results/", r"](\1results/", source[0])
 
 
-class RecordTable(SphinxDirective):
-    """``{record-table} flow/table2``: the table that ``tables.LAYOUTS`` makes of ``results/flow/table2.json``."""
+class Record(SphinxDirective):
+    """``{record} flow/table2``: the picture ``results/flow/table2.png`` and a table of its JSON, whichever there is.
+
+    The content is the caption; ``layout`` names one of ``tables.LAYOUTS``, if it is not that of the record's own name.
+    """
 
     required_arguments = 1
     option_spec = {"layout": str}  # noqa: RUF012
-
-    def run(self) -> list[nodes.Node]:
-        name = self.arguments[0]
-        path = RESULTS / f"{name}.json"
-        self.env.note_dependency(str(path))
-        if not path.is_file():
-            return _written(self, [_not_yet(name)])
-        record = json.loads(path.read_text())
-        lines = markdown(LAYOUTS[self.options.get("layout", name)](record))
-        return _written(self, [*lines, "", _made(record, name)])
-
-
-class RecordPicture(SphinxDirective):
-    """``{record-picture} flow/figure2``: ``results/flow/figure2.png``; the content is its caption."""
-
-    required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
+        picture, path = RESULTS / f"{name}.png", RESULTS / f"{name}.json"
+        for file in (picture, path):
+            self.env.note_dependency(str(file))
         caption = " ".join(self.content)
-        self.env.note_dependency(str(RESULTS / f"{name}.png"))
-        if not (RESULTS / f"{name}.png").is_file():
-            return _written(self, [f"{caption} {_not_yet(name)}"])
-        record = json.loads((RESULTS / f"{name}.json").read_text()) if (RESULTS / f"{name}.json").is_file() else {}
-        up = "../" * self.env.docname.count("/")
-        return _written(self, [f"![{caption}]({up}results/{name}.png)", "", f"*{caption}* {_made(record, name)}"])
+        record = json.loads(path.read_text()) if path.is_file() else {}
+        layout = LAYOUTS.get(self.options.get("layout", name))
+        lines = []
+        if picture.is_file():
+            up = "../" * self.env.docname.count("/")
+            lines += [f"![{caption}]({up}results/{name}.png)", ""]
+        if record and layout is not None:
+            lines += [*markdown(layout(record)), ""]
+        told = f"*{caption}* " if caption else ""
+        return _written(self, [*lines, told + (_made(record, name) if lines else _not_yet(name))])
 
 
 class ShippedNetworks(SphinxDirective):
@@ -122,12 +116,13 @@ def _not_yet(name: str) -> str:
 def _written(directive: SphinxDirective, lines: list[str]) -> list[nodes.Node]:
     node = nodes.container()
     directive.state.nested_parse(StringList(lines, directive.get_source_info()[0]), directive.content_offset, node)
+    for table in node.findall(nodes.table):
+        table["classes"].append("numbers")
     return node.children
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    app.add_directive("record-table", RecordTable)
-    app.add_directive("record-picture", RecordPicture)
+    app.add_directive("record", Record)
     app.add_directive("shipped-networks", ShippedNetworks)
     app.connect("builder-inited", copy_results)
     app.connect("source-read", links_into_results)

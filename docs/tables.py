@@ -89,7 +89,7 @@ def incontext_rows(record: Record) -> Table:
     """Mean adjusted Rand index along every axis of a figure; in bold the best that does not know the centres."""
     points = [(panel["axis"], point) for panel in record["rows"].values() for point in panel["points"]]
     present = [key for key in RIVALS if any("ari" in point.get(key, {}) for _, point in points)]
-    rows = []
+    rows, before = [], None
     for axis, point in points:
         scores = {key: point.get(key, {}).get("ari") for key in present}
         best = max(score for key, score in scores.items() if score is not None and key != "bayes")
@@ -97,7 +97,8 @@ def incontext_rows(record: Record) -> Table:
             "-" if score is None else f"**{score:.4f}**" if score == best and key != "bayes" else f"{score:.4f}"
             for key, score in scores.items()
         ]
-        rows.append([axis, f"{point['value']:g}", *cells])
+        rows.append(["" if axis == before else axis, f"{point['value']:g}", *cells])
+        before = axis
     return ["axis", "value", *(RIVALS[key] for key in present)], rows
 
 

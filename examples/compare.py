@@ -45,6 +45,7 @@ estimators = {
     "KMedoids": lambda k: coterie.KMedoids(k, random_state=0),
     "InContextClusterer": lambda k: coterie.InContextClusterer(k, random_state=0),
     "FlowMixture": lambda k: coterie.FlowMixture(random_state=0),
+    "ZeroShotClusterer": lambda k: coterie.ZeroShotClusterer(),
 }
 
 
@@ -56,13 +57,13 @@ def ordered(labels, X):
 
 
 # %%
-# The last columns are pretrained networks; :class:`coterie.FlowMixture` is not told the number of clusters. A first fit
-# of each, not shown, loads and compiles what it needs.
+# The last three are pretrained networks; :class:`coterie.FlowMixture` and :class:`coterie.ZeroShotClusterer` are not
+# told the number of clusters. A first fit of each, not shown, loads and compiles what it needs.
 
 for make in estimators.values():
     make(3).fit(blobs[::10])
 
-figure, axes = plt.subplots(len(data), len(estimators), figsize=(14, 15), layout="constrained")
+figure, axes = plt.subplots(len(data), len(estimators), figsize=(15, 14.4), layout="constrained")
 for row, (kind, (X, k)) in zip(axes, data.items()):
     X = StandardScaler().fit_transform(X)
     reach = 1.1 * np.percentile(np.abs(X), 99.7)

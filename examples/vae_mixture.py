@@ -15,13 +15,14 @@ from coterie import VAEMixture
 digits = load_digits(n_class=5)
 X = digits.data / 16
 
-mixture = VAEMixture(n_clusters=5, max_iter=10, random_state=0).fit(X)
+mixture = VAEMixture(n_clusters=6, max_iter=8, random_state=0).fit(X)
 print(f"{len(X)} images, {mixture.n_iter_} iterations, shares {np.round(mixture.weights_, 2)}")
 
 # %%
-# Each row is a cluster: on the left three of its images, on the right eleven that it made.
+# Each row is a cluster: on the left three of its images, on the right eleven that it made. Five digits, six clusters:
+# the ones come in two hands, with a foot and without.
 
-figure, axes = plt.subplots(5, 15, figsize=(12, 4.4), layout="constrained")
+figure, axes = plt.subplots(6, 15, figsize=(12, 5), layout="constrained")
 for cluster, row in enumerate(axes):
     real = X[mixture.labels_ == cluster][:3]
     drawn, _ = mixture.sample(11, cluster=cluster, noise=False)

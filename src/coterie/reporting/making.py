@@ -30,7 +30,7 @@ class Report:
         return Path(path)
 
     def _repr_html_(self) -> str:
-        inside = html.escape(self.html, quote=True)
+        inside = html.escape(self.html, quote=True).replace("\n", "&#10;")  # one line, which no page can indent
         return f'<iframe srcdoc="{inside}" style="width:100%;height:800px;border:0" title="coterie report"></iframe>'
 
     def __repr__(self) -> str:

@@ -124,6 +124,8 @@ class Stretch(nn.Module):
 
 
 class ZeroShotNetwork(nn.Module):
+    """Points, described by themselves and in pairs, to an :class:`Answer`; the order of the points does not matter."""
+
     def __init__(self, config: ZeroShotConfig):
         super().__init__()
         self.config = config
