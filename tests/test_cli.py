@@ -163,6 +163,17 @@ def test_labels_can_stand_beside_the_data(points):
     assert list(written["name"]) == list(points["name"])
 
 
+def test_without_a_number_the_zero_shot_network_clusters_and_finds_it(points):
+    result = succeed("cluster points.csv -x name --output l.csv --plot c.png --save m.model")
+    assert "3 clusters by zeroshot" in result.stdout
+    labels = read_table("l.csv")["cluster"].to_numpy()
+    assert sorted(np.bincount(labels[:90])) == [30, 30, 30]
+    predicted = json.loads(succeed("predict m.model points.csv --json").stdout)
+    assert [one["rows"] for one in predicted["clusters"]] == np.bincount(labels).tolist()
+    assert json.loads(succeed("cluster points.csv -x name -a zeroshot -k 2 --json").stdout)["n_clusters"] == 2
+    assert "by kmeans" in succeed("cluster points.csv -x name --criterion gap").stdout
+
+
 def test_pretrained_networks_cluster_a_table_too(points):
     for algorithm, wanted in (("flow", ""), ("incontext", "-k 2..4")):
         words = f"cluster points.csv -x name --scale -a {algorithm} {wanted} -s m.model -o l.npy --json"
@@ -209,6 +220,7 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 3 -a trimed", "Did you mean 'trimmed'?"),
         ("points.csv -x name -k 3 -a dbscan", "kmeans, soft, spherical, trimmed, robust, medoids, incontext, flow"),
         ("points.csv -x name -k 3 -a flow", "leave -k out"),
+        ("points.csv -x name -k 2..4 -a zeroshot", "leave -k out"),
         ("points.csv -x name -a flow --max-iter 5", "'flow' has no setting 'max-iter'"),
         ("points.csv -x name -k 11 -a incontext", "at most 10 clusters"),
         ("points.csv -x name -k 3 --view pca", "--report report.html"),

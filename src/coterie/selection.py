@@ -45,6 +45,11 @@ class Choice:
         return len(self.candidates) > 1 and self.k == self.candidates[-1].k
 
 
+def scales_itself(estimator: Any) -> bool:
+    """Whether the estimator brings the columns to one scale inside."""
+    return hasattr(estimator, "encoding_")
+
+
 def choose_k(
     estimator: Any,
     X: Any,

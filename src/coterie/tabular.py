@@ -26,6 +26,7 @@ ALGORITHMS = {
     "medoids": "KMedoids",
     "incontext": "InContextClusterer",
     "flow": "FlowMixture",
+    "zeroshot": "ZeroShotClusterer",
 }
 
 

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from coterie.data.tables import numeric_matrix
-from coterie.selection import Choice, on_sphere
+from coterie.selection import Choice, on_sphere, scales_itself
 from coterie.tabular import ClusterSummary, TableModel
 
 SHOWN_COLUMNS = 6
@@ -58,7 +58,12 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
 def spread_notes(frame: Any, model: TableModel) -> list[str]:
     """A word of warning where one unscaled column outweighs all others."""
     names = list(model.columns.names)
-    if model.columns.scale is not None or len(names) < 2 or on_sphere(model.estimator):
+    if (
+        model.columns.scale is not None
+        or len(names) < 2
+        or on_sphere(model.estimator)
+        or scales_itself(model.estimator)
+    ):
         return []
     matrix, _ = numeric_matrix(frame, names)
     deviation = matrix.std(axis=0, dtype=np.float64)

@@ -22,13 +22,18 @@ WRITTEN, TUNING, BLOCKS = "What to write", "Fine tuning", "Parquet files that do
 Table = Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .npy table, one row a point.")]
 K = Annotated[
     str | None,
-    _option(None, "--clusters", "-k", metavar="K", help="A number, as in 5, or a range, as in 2..12. Default: 2..10."),
+    _option(None, "--clusters", "-k", metavar="K", help="A number, as in 5, or a range, as in 2..12."),
 ]
-Algorithm = Annotated[str, _option(None, "--algorithm", "-a", metavar="NAME", help="One of the names above.")]
+Algorithm = Annotated[
+    str | None, _option(None, "--algorithm", "-a", metavar="NAME", help="One of the names above.", show_default=False)
+]
 Columns = Annotated[str | None, _option(None, "--columns", "-c", metavar="A,B", help="Columns to use. Default: all.")]
 Exclude = Annotated[str | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns to leave out.")]
 Scale = Annotated[bool, _option(None, "--scale", help="Bring every column to mean 0 and deviation 1.")]
-Criterion = Annotated[str, _option(None, metavar="NAME", help="Chooses from a range, by one of the names above.")]
+Criterion = Annotated[
+    str | None,
+    _option(None, metavar="NAME", help="Chooses from a range, by one of the names above. Default: silhouette."),
+]
 Header = Annotated[
     bool | None, _option(None, "--header/--no-header", help="Whether line 1 names the columns.", show_default=False)
 ]
@@ -71,11 +76,11 @@ Seed = Annotated[int, _option(TUNING, metavar="N", min=0, help="The same seed gi
 def cluster(
     file: Table,
     clusters: K = None,
-    algorithm: Algorithm = "kmeans",
+    algorithm: Algorithm = None,
     columns: Columns = None,
     exclude: Exclude = None,
     scale: Scale = False,
-    criterion: Criterion = "silhouette",
+    criterion: Criterion = None,
     header: Header = None,
     output: Labels = None,
     with_data: WithData = False,
@@ -96,12 +101,14 @@ def cluster(
 ) -> None:
     """Find clusters in a table.
 
-    Without -k the number of clusters is chosen from 2 to 10. Scale the columns (--scale) when their units differ.
+    Without -k a pretrained network (zeroshot) finds clusters of any shape and their number, and scales the columns
+    itself. With -k the algorithm is kmeans: scale the columns (--scale) when their units differ.
 
     [bold]Algorithms[/]
 
     \b
-    kmeans     compact clusters; start with this one
+    zeroshot   a pretrained network: clusters of any shape; the default without -k
+    kmeans     compact clusters; the default with -k
     trimmed    leaves out the farthest rows; outliers get the label -1
     robust     keeps all rows, but far ones count little
     soft       overlapping clusters
@@ -135,6 +142,9 @@ def cluster(
 
     started = time.perf_counter()
     wanted = _numbers(clusters or DEFAULT_RANGE)
+    if algorithm is None:
+        asked = (clusters, criterion, trim, gamma, n_init, max_iter, scheduler, workers)
+        algorithm = "zeroshot" if all(one is None for one in asked) else "kmeans"
     if columns is not None and exclude is not None:
         raise Refused("--columns and --exclude say the same thing in two ways: give one of them.")
     if scale_by_blocks.wanted(file, scheduler, workers):
@@ -160,20 +170,27 @@ def cluster(
         with console.working(f"Reading {file.name}"):
             frame = read_table(file, header=header)
             names = _chosen_columns(frame, columns, exclude)
-            chosen = ChosenColumns.of(frame, names, scale=scale)
+            # zeroshot scales inside: picture and report then show what it saw
+            chosen = ChosenColumns.of(frame, names, scale=scale or algorithm == "zeroshot")
         axes = _axes(view, chosen.names, drawn=plot is not None or report is not None)
         settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
         usual = {"n_init": 10 if len(frame) <= LARGE else 1, "max_iter": 300}
         model = TableModel(make_estimator(algorithm, usual, **settings), chosen)
         if finds_count(model.estimator):
-            if clusters is not None:
+            if clusters is not None and (len(wanted) > 1 or "n_clusters" not in model.estimator.get_params()):
                 raise Refused(f"The algorithm {algorithm!r} finds the number of clusters itself: leave -k out.")
-            wanted = []
+            wanted = [] if clusters is None else _possible(wanted, len(frame), by_default=False)
         else:
             wanted = _possible(wanted, len(frame), by_default=clusters is None)
     with user_errors(ValueError), console.counting("Trying numbers of clusters", len(wanted)) as advance:
         fitted = fit_table(
-            model, frame, wanted, criterion=criterion, seed=seed, verbose=sys.stderr.isatty(), on_candidate=advance
+            model,
+            frame,
+            wanted,
+            criterion=criterion or "silhouette",
+            seed=seed,
+            verbose=sys.stderr.isatty(),
+            on_candidate=advance,
         )
     done = console.Clustering(
         file=str(file),

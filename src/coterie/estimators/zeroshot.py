@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -15,11 +15,10 @@ from coterie.estimators.persistence import SaveMixin
 
 MAX_CONTEXT = 1_024
 MAX_CLUSTERS = 100
-MAX_ROWS = 100_000
-ROWS_PER_BLOCK = 65_536
+MAX_ROWS = 1_000_000
 
 
-class ZeroShotClusterer(ClusterMixin, SaveMixin, BaseEstimator):
+class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SaveMixin, BaseEstimator):
     """A pretrained network that clusters any table: no number of clusters, no scaling, no encoding, no tuning.
 
     The network reads up to 1,024 rows at once and says for every two of them how likely they share a cluster, for
@@ -29,7 +28,7 @@ class ZeroShotClusterer(ClusterMixin, SaveMixin, BaseEstimator):
     It was trained on synthetic sets alone: mixtures, curves, shells, tiles and nested shapes in 1 to 64 columns.
     Numbers are scaled, categories (text columns of a DataFrame) encoded and missing values filled inside.
 
-    Limits: 100,000 rows in ``fit`` (``predict`` takes any number), 100 clusters if their number is given, 16 if it is
+    Limits: 1,000,000 rows in ``fit`` (``predict`` takes any number), 100 clusters if their number is given, 16 if it is
     not. Clusters with only a few of the 1,024 rows read are missed.
 
     Parameters
@@ -123,7 +122,7 @@ class ZeroShotClusterer(ClusterMixin, SaveMixin, BaseEstimator):
         network = _network(self.weights)
         reading = read_contexts(network, contexts, looks, rng)
         found = partition(reading, self.n_clusters, network.config.choice)
-        self.n_clusters_ = found.n_clusters
+        self.n_clusters_ = self._n_features_out = found.n_clusters
         self.n_clusters_proba_ = found.clusters_proba
         self.context_ = contexts[0]
         self.context_proba_ = found.proba_NK
@@ -192,6 +191,10 @@ class ZeroShotClusterer(ClusterMixin, SaveMixin, BaseEstimator):
     def predict_proba(self, X):
         """Probability of every cluster, shape (n_samples, n_clusters_)."""
         return self._proba(self._new_points(X))
+
+    def transform(self, X):
+        """The same probabilities as features for a next step of a pipeline."""
+        return self.predict_proba(X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,0 +1,136 @@
+"""Pictures of ``coterie bench zeroshot``: mean scores, calibration of the number of clusters, failures, the prior."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from sklearn.decomposition import PCA
+
+from coterie.benchmarks._zeroshot_sets import LabelledSet
+from coterie.estimators import ZeroShotClusterer
+
+COLOURS = {
+    "coterie": "#d55e00",
+    "k-means": "#009e73",
+    "GMM": "#0072b2",
+    "HDBSCAN": "#cc79a7",
+    "Genie": "#e69f00",
+    "GMM + BIC": "#0072b2",
+    "k-means + silhouette": "#009e73",
+}
+GREY = "#b4b9c1"
+GROUP_NAMES = {"wut": "wut", "fcps": "fcps", "real": "real tables", "draws": "fresh draws"}
+WORST = 6
+
+
+def draw_all(result: dict[str, Any], sets: list[LabelledSet], output: Path) -> None:
+    scores(result, output / "scores.png")
+    calibration(result["rows"], output / "calibration.png")
+    failures(result["rows"], sets, output / "failures.png")
+
+
+def _save(figure: Figure, path: Path) -> None:
+    FigureCanvasAgg(figure)
+    figure.savefig(path, dpi=100)
+
+
+def scores(result: dict[str, Any], path: Path) -> None:
+    """Mean ARI of every method on every group of sets."""
+    figure = Figure(figsize=(11, 3.8), layout="constrained")
+    titles = {"given": "number of clusters given", "unknown": "number of clusters not given"}
+    for axis, (question, title) in zip(figure.subplots(1, 2, sharey=True), titles.items()):
+        groups = {name: group for name, group in result["summary"][question].items() if group}
+        methods = list(next(iter(groups.values())))
+        width = 0.8 / len(methods)
+        for number, method in enumerate(methods):
+            places = np.arange(len(groups)) + (number - (len(methods) - 1) / 2) * width
+            heights = [group[method]["ari"] for group in groups.values()]
+            axis.bar(places, heights, width * 0.92, color=COLOURS[method], label=method)
+            for place, height in zip(places, heights):
+                axis.text(place, height + 0.01, f"{height:.2f}".lstrip("0"), ha="center", fontsize=7)
+        axis.set_xticks(np.arange(len(groups)), [GROUP_NAMES[name] for name in groups])
+        axis.set_title(title, fontsize=10)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.set_ylim(0, 1.18)
+        axis.legend(fontsize=8, ncols=3, loc="upper center", frameon=False)
+    figure.axes[0].set_ylabel("mean ARI")
+    _save(figure, path)
+
+
+def calibration(rows: list[dict[str, Any]], path: Path) -> None:
+    """How often a number of clusters is right, beside the probability it was given: every number of every draw."""
+    draws = [row for row in rows if row["group"] == "draws"]
+    p = np.array([row["k_proba"] for row in draws])
+    right = np.eye(p.shape[1])[[row["k"] - 1 for row in draws]]
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    left, second = figure.subplots(1, 2)
+    edges = np.array([0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0001])
+    for low, high in pairwise(edges):
+        inside = (p >= low) & (p < high)
+        if inside.sum() >= 5:
+            share = right[inside].mean()
+            error = np.sqrt(max(share * (1 - share), 0.01) / inside.sum())
+            left.errorbar(p[inside].mean(), share, error, fmt="o", color=COLOURS["coterie"], capsize=2, ms=5)
+    left.plot([0, 1], [0, 1], color=GREY, lw=1)
+    left.set_xlabel("probability given to a number of clusters")
+    left.set_ylabel("share of draws with that number")
+    left.set_title(f"{len(draws)} fresh draws; bars are standard errors", fontsize=10)
+    off = p.argmax(axis=1) + 1 - np.array([row["k"] for row in draws])
+    places = np.arange(-6, 7)
+    counts = [(np.clip(off, -6, 6) == place).mean() for place in places]
+    second.bar(places, counts, color=COLOURS["coterie"], width=0.85)
+    second.set_xlabel("most likely number less the true one (6: or more)")
+    second.set_ylabel("share of draws")
+    second.set_title("error in the number of clusters", fontsize=10)
+    for axis in (left, second):
+        axis.spines[["top", "right"]].set_visible(False)
+    _save(figure, path)
+
+
+def failures(rows: list[dict[str, Any]], sets: list[LabelledSet], path: Path) -> None:
+    """Where it is worst with the number given: the truth above, ours below."""
+    tables = [(row, one) for row, one in zip(rows, sets) if row["group"] != "draws"]
+    tables = sorted(tables, key=lambda pair: pair[0]["given"]["coterie"]["ari"])[:WORST]
+    figure = Figure(figsize=(2.6 * len(tables), 5.6), layout="constrained")
+    axes = figure.subplots(2, len(tables), squeeze=False)
+    for column, (row, one) in enumerate(tables):
+        found = ZeroShotClusterer(one.n_clusters).fit(one.X).labels_
+        scatter(axes[0, column], one.X, np.where(one.labels > 0, one.labels - 1, -1))
+        scatter(axes[1, column], one.X, found)
+        axes[0, column].set_title(f"{row['group']} {row['name']}\nthe truth", fontsize=9)
+        axes[1, column].set_title(f"ours: ARI {row['given']['coterie']['ari']:.2f}", fontsize=9)
+    _save(figure, path)
+
+
+def prior(path: Path, count: int = 64, seed: int = 1_000) -> Path:
+    """Draws of the prior, in two of their columns or, of more, on their first principal axes."""
+    from coterie.zeroshot.prior import Prior
+
+    side = int(np.sqrt(count))
+    figure = Figure(figsize=(2 * side, 2 * side), layout="constrained")
+    for number, axis in enumerate(figure.subplots(side, side).flat):
+        problem = Prior().draw(np.random.default_rng(seed + number), 400)
+        scatter(axis, problem.points_ND, problem.labels_N)
+        dims = problem.points_ND.shape[1]
+        axis.set_title(f"{problem.kind}, K = {problem.n_clusters}, d = {dims}", fontsize=8)
+    _save(figure, path)
+    return path
+
+
+def scatter(axis: Axes, X: np.ndarray, labels: np.ndarray) -> None:
+    """Points in the colours of their labels; -1 is grey."""
+    shown = np.random.default_rng(0).permutation(len(X))[:2_000]
+    X, labels = X[shown], labels[shown]
+    if X.shape[1] == 1:
+        X = np.column_stack([X[:, 0], np.random.default_rng(0).uniform(size=len(X))])
+    elif X.shape[1] > 2:
+        X = PCA(2).fit_transform(X)
+    colours = np.array([*colormaps["tab20"].colors[::2], *colormaps["tab20"].colors[1::2]])  # type: ignore[attr-defined]
+    axis.scatter(X[:, 0], X[:, 1], s=3, lw=0, c=[GREY if one < 0 else colours[one % 20] for one in labels])
+    axis.set_xticks([])
+    axis.set_yticks([])
