@@ -92,7 +92,7 @@ def clustering_scores(found_BN: np.ndarray, labels_BN: np.ndarray) -> dict[str, 
 
 
 def normalised_accuracy(labels: np.ndarray, found: np.ndarray) -> float:
-    """NCA (Gagolewski, 2022): mean share of each class that its cluster holds, best matching; 0 is chance, 1 perfect."""
+    """NCA (Gagolewski, 2022): mean share of each class that its matched cluster holds; 0 is chance, 1 perfect."""
     from sklearn.metrics.cluster import contingency_matrix
 
     table = contingency_matrix(labels, found)
