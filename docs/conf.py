@@ -23,7 +23,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "records",
 ]
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/sg_execution_times.rst"]
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py"]
 templates_path = ["_templates"]
 nitpicky = False
 
@@ -43,6 +43,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "order.Reading",
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "remove_config_comments": True,
     "matplotlib_animations": False,
@@ -69,7 +70,7 @@ def ours_only(app, what, name, obj, skip, options):
 
 def plain_underscores(app, what, name, obj, options, lines):
     """``labels_`` in a docstring is a name, not the label of a link. This runs after numpydoc."""
-    lines[:] = [re.sub(r"(?<![\w`*_])(\w+_)(?![\w`*_])", r"``\1``", line) for line in lines]
+    lines[:] = [re.sub(r"(?<![\w`*_])([a-z]\w*_)(?![\w`*_{])", r"``\1``", line) for line in lines]
 
 
 def setup(app):
