@@ -17,12 +17,14 @@ _ROWS_PER_BLOCK = 512
 _LINKED = 0.005  # share of the smaller cluster's weight that must go to the other one
 
 
-def partition(X: np.ndarray, n_clusters: int, rng: np.random.RandomState, n_threads: int = 1) -> np.ndarray:
-    """Cluster of every row, 0 to ``n_clusters - 1``. ``X``: (n, d) dense, at least ``n_clusters`` distinct rows."""
-    if n_clusters == 1:
-        return np.zeros(len(X), dtype=np.int64)
-    graph = fuzzy_graph(*nearest(X, min(N_NEIGHBOURS, len(X) - 1), n_threads))
-    order, resolution = rng.permutation(len(X)), 1.0
+def graph_of(X: np.ndarray, n_threads: int = 1) -> sparse.csr_matrix:
+    """The fuzzy graph of the rows of ``X``, (n, d) dense. Time grows with n²."""
+    return fuzzy_graph(*nearest(X, min(N_NEIGHBOURS, len(X) - 1), n_threads))
+
+
+def partition(graph: sparse.csr_matrix, n_clusters: int, rng: np.random.RandomState) -> np.ndarray:
+    """Cluster of every node, 0 to ``n_clusters - 1``; there must be at least so many nodes."""
+    order, resolution = rng.permutation(graph.shape[0]), 1.0
     labels = communities(graph, resolution, order)
     while labels.max() + 1 < n_clusters:
         resolution *= 2

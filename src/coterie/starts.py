@@ -425,19 +425,23 @@ def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
     return means.astype(X.dtype)
 
 
-def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1, n_components: int = 50) -> np.ndarray:
-    """Cluster of every row by the graph of nearest neighbours of its first principal coordinates.
-
-    Time is of order n²; equal rows are one node, whatever their number.
-    """
+def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1) -> np.ndarray:
+    """Cluster of every row by the graph of nearest neighbours of its first principal coordinates."""
     require_distinct_rows(X, n_clusters)
+    if n_clusters == 1:
+        return np.zeros(X.shape[0], dtype=np.int64)
+    graph, node_of_row = neighbour_graph(X, n_threads)
+    return neighbours.partition(graph, n_clusters, rng)[node_of_row]
+
+
+def neighbour_graph(X, n_threads: int = 1, n_components: int = 50) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """The graph of the distinct rows, and every row's node in it. Time grows with the square of the rows."""
     hashes = hash_rows(X, n_threads)
     rows, totals = _distinct(hashes, np.ones(X.shape[0]))
     nodes = X[rows]
     if X.shape[1] > n_components or sparse.issparse(X):
         nodes = nodes @ _top_eigenvectors(nodes, totals, min(n_components, X.shape[1]))
-    found = neighbours.partition(np.asarray(nodes), n_clusters, rng, n_threads)
-    return found[np.searchsorted(hashes[rows], hashes)]
+    return neighbours.graph_of(np.asarray(nodes), n_threads), np.searchsorted(hashes[rows], hashes)
 
 
 def _neighbour_graph(X, n_clusters, rng, weights, n_threads):

@@ -180,7 +180,7 @@ class VAEMixture(
         config = VAEConfig(X.shape[1], self.hidden_size_, self.latent_size_, self.likelihood_)
         settings = Settings(
             self.n_clusters,
-            least_steps=min(200, max(2, len(X) // 10)),  # a small table needs more passes than a large one
+            least_steps=min(200, max(2, len(X) // 4)),  # a small table needs more passes than a large one
             revive_until=self.max_iter // 2,
             bfloat16=self.dtype == "bfloat16",
             seed=int(random_state.randint(2**31 - 1)),
@@ -275,11 +275,12 @@ class VAEMixture(
         for first in range(0, len(rows), _ROWS_PER_BLOCK):
             block = torch.as_tensor(rows[first : first + _ROWS_PER_BLOCK], dtype=dtype, device=device)
             noise_S1BL = noise.to(block).expand(-1, -1, len(block), -1)
-            bounds_KB = sum(
-                screened_bounds(networks, block, noise_S1BL, log_shares_K, range(start, start + k), Settings.screen_gap)
-                for start in (0, k)
+            first_KB, second_KB = (
+                screened_bounds(networks, block, noise_S1BL, log_shares_K, which, Settings.screen_gap)
+                for which in (range(k), range(k, 2 * k))
             )
-            result[first : first + len(block)] = (bounds_KB.T / 2 + log_shares_K).cpu().numpy()
+            bound_BK = (first_KB + second_KB).T / 2
+            result[first : first + len(block)] = (bound_BK + log_shares_K).cpu().numpy()
         return result - np.log(self.scale_).sum()
 
     def _checked_new(self, X) -> np.ndarray:
@@ -310,7 +311,8 @@ class VAEMixture(
         """Latent means of every row in its own cluster's VAE, shape (n_samples, latent_size_)."""
         rows = self._checked_new(X)
         dtype = X.dtype if getattr(X, "dtype", None) in (np.float32, np.float64) else np.float64
-        return self._in_own_cluster(rows, lambda networks, x, own: networks.encode(x, own)[0]).astype(dtype)
+        means = self._in_own_cluster(rows, self.latent_size_, lambda networks, x, own: networks.encode(x, own)[0])
+        return means.astype(dtype)
 
     def reconstruct(self, X):
         """Every row as its own cluster's VAE gives it back from the latent means."""
@@ -318,18 +320,16 @@ class VAEMixture(
         def through(networks, x, own):
             return networks.likelihood.mean(networks.decode(networks.encode(x, own)[0], own))
 
-        return self._in_own_cluster(self._checked_new(X), through) * self.scale_ + self.offset_
+        return self._in_own_cluster(self._checked_new(X), self.n_features_in_, through) * self.scale_ + self.offset_
 
-    def _in_own_cluster(self, rows, function) -> np.ndarray:
-        """``function(networks, x_BD, network)``, (1, B, *), of every row with the first VAE of its cluster."""
+    def _in_own_cluster(self, rows, width: int, function) -> np.ndarray:
+        """``function(networks, x_BD, network)``, (1, B, width), of every row with the first VAE of its cluster."""
         labels = self._labels(rows)
-        networks, result = self._networks(), None
+        networks, result = self._networks(), np.empty((len(rows), width))
         for cluster in np.unique(labels):
             own = np.flatnonzero(labels == cluster)
             x_BD = torch.as_tensor(rows[own], device=networks.log_var_GD.device)
-            values = function(networks, x_BD, slice(cluster, cluster + 1))[0].cpu().numpy()
-            result = np.empty((len(rows), values.shape[1])) if result is None else result
-            result[own] = values
+            result[own] = function(networks, x_BD, slice(cluster, cluster + 1))[0].cpu().numpy()
         return result
 
     def sample(self, n_samples=1, cluster=None, *, noise=True):

@@ -1,6 +1,7 @@
 """A fit from one or several starts through the one EM loop, with a checkpoint after every iteration."""
 
 import hashlib
+import math
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -53,6 +54,7 @@ class _Contestant:
     path: Path | None
     fingerprint: str
     converged: bool = False
+    bound: float = math.nan  # at the end of a short run
 
     def advance(self, max_iter: int, tol: float, on_iteration: OnIteration | None) -> None:
         def stop(old: State, new: State, expectation: Expectation) -> bool:
@@ -60,7 +62,8 @@ class _Contestant:
 
         def after(iteration: em.Iteration) -> bool:
             self.state = iteration.state
-            self.save(stop(self.state, self.state, iteration.expectation))
+            self.converged = stop(self.state, self.state, iteration.expectation)
+            self.save()
             return bool(on_iteration is not None and on_iteration(iteration))
 
         if not self.converged:
@@ -68,6 +71,13 @@ class _Contestant:
             first = self.state.iteration + 1
             run = em.run(self.state, *steps, max_iter=max_iter, stop=stop, on_iteration=after, first=first)
             self.state, self.converged = run.state, run.converged
+
+    def compete(self, max_iter: int, tol: float, on_iteration: OnIteration | None) -> None:
+        """A short run and its bound, unless the checkpoint has it."""
+        if math.isnan(self.bound):
+            self.advance(max_iter, tol, on_iteration)
+            self.bound = self.judged().objective
+            self.save()
 
     def judged(self) -> Expectation:
         """By a last E-step, without reviving anyone."""
@@ -77,14 +87,15 @@ class _Contestant:
         mixture.settings = settings
         return expectation
 
-    def save(self, converged: bool) -> None:
+    def save(self) -> None:
         if self.path is None or not processes.is_first():
             return
         saved = {
             "fingerprint": self.fingerprint,
             "state": self.state.to_dict(),
             "labels": self.mixture.labels,
-            "converged": converged,
+            "converged": self.converged,
+            "bound": self.bound,
         }
         with replacing(self.path) as temporary, open(temporary, "wb") as file:
             torch.save(saved, file)
@@ -100,7 +111,7 @@ class _Contestant:
                 f"{self.path} belongs to a fit of other rows or parameters: remove it, or give another checkpoint."
             )
         self.state.load(saved["state"])
-        self.mixture.labels, self.converged = saved["labels"], saved["converged"]
+        self.mixture.labels, self.converged, self.bound = saved["labels"], saved["converged"], saved["bound"]
 
 
 def fit(
@@ -122,7 +133,7 @@ def fit(
     """
     if checkpoint is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
-    contestants, bounds = [], []
+    contestants: list[_Contestant] = []
     for number in range(plan.n_init):
         one = _contestant(x_ND, start(number), networks, replace(settings, seed=settings.seed + number), plan)
         one.path = checkpoint / f"run-{number}.pt" if checkpoint is not None else None
@@ -132,9 +143,8 @@ def fit(
     if plan.n_init > 1:
         for number, one in enumerate(contestants):
             with run(number) as on_iteration:
-                one.advance(min(plan.short_iter, plan.max_iter), plan.tol, on_iteration)
-            bounds.append(one.judged().objective)
-        chosen = contestants[max(range(plan.n_init), key=bounds.__getitem__)]
+                one.compete(min(plan.short_iter, plan.max_iter), plan.tol, on_iteration)
+        chosen = max(contestants, key=lambda one: one.bound)
     with run(plan.n_runs - 1) as on_iteration:
         chosen.advance(plan.max_iter, plan.tol, on_iteration)
     expectation = chosen.judged()
@@ -146,7 +156,7 @@ def fit(
         expectation,
         chosen.state.iteration,
         chosen.converged,
-        tuple(bounds) or (expectation.objective,),
+        tuple(one.bound for one in contestants) if plan.n_init > 1 else (expectation.objective,),
         chosen.mixture.start_NK.argmax(1),
     )
 

@@ -49,7 +49,7 @@ class VAEs(nn.Module):
         self.noise_size = config.latent_size
         D, H, L = config.n_features, config.hidden_size, config.latent_size
         for name, n_in, n_out in (("enter", D, H), ("encode", H, 2 * L), ("widen", L, H), ("leave", H, D)):
-            weight, bias = _linear_weights(n_networks, n_in, n_out, generator)
+            weight, bias = linear_weights(n_networks, n_in, n_out, generator)
             self.register_parameter(f"{name}_weight", weight)
             self.register_parameter(f"{name}_bias", bias)
         self.log_var_GD = nn.Parameter(torch.zeros(n_networks, D), requires_grad=config.likelihood == "gaussian")
@@ -103,7 +103,7 @@ def kl_from_standard_normal(mean_GBL: Tensor, log_var_GBL: Tensor) -> Tensor:
     return 0.5 * (log_var_GBL.exp() + mean_GBL.square() - 1 - log_var_GBL).sum(-1)
 
 
-def _linear_weights(n_networks: int, n_in: int, n_out: int, generator: torch.Generator):
+def linear_weights(n_networks: int, n_in: int, n_out: int, generator: torch.Generator):
     """As torch.nn.Linear starts: uniform within one over the root of the inputs."""
     width = 1 / math.sqrt(n_in)
     weight = (2 * torch.rand(n_networks, n_in, n_out, generator=generator) - 1) * width

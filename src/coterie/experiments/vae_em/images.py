@@ -2,12 +2,13 @@
 
 import json
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coterie import VAEMixture
+from coterie import VAEMixture, neighbours, starts
 from coterie.data import images
 from coterie.experiments.vae_em import pictures
 from coterie.experiments.vae_em.record import head, peak_gigabytes, scores, write
@@ -15,6 +16,7 @@ from coterie.experiments.vae_em.record import head, peak_gigabytes, scores, writ
 # Document 004: mean, spread and best accuracy over its own seeds.
 DOCUMENT = {"mnist": {"mean": 0.884, "std": 0.052, "best": 0.946}, "fashion": {"mean": 0.591, "std": 0.029}}
 SEEDS = {"neighbour graph": range(5), "random": range(1)}
+MAX_ITER = {"neighbour graph": 4, "random": 12}
 
 
 def mnist(output: Path, quick: bool = False) -> dict[str, Any]:
@@ -38,11 +40,12 @@ def _table(name: str, output: Path, quick: bool) -> dict[str, Any]:
     if path.exists() and not quick:
         record["runs"] = json.loads(path.read_text())["runs"]
     done = {(run["init"], run["seed"]) for run in record["runs"]}
+    graph = _Graph(X)
     for init, seeds in SEEDS.items():
         for seed in seeds[:1] if quick else seeds:
             if (init, seed) in done:
                 continue
-            run, mixture = _run(X, truth, init, seed, max_iter=2 if quick else 6)
+            run, mixture = _run(X, truth, init, seed, graph, max_iter=2 if quick else MAX_ITER[init])
             best = max((other["bound"] for other in record["runs"]), default=-np.inf)
             if run["bound"] > best:  # by the bound, never by labels
                 pictures.draw_sheet(mixture, output / f"{name}_samples.png")
@@ -53,9 +56,29 @@ def _table(name: str, output: Path, quick: bool) -> dict[str, Any]:
     return record
 
 
-def _run(X, truth, init: str, seed: int, max_iter: int) -> tuple[dict[str, Any], VAEMixture]:
+class _Graph:
+    """The neighbour graph, made once: only its partition depends on the seed."""
+
+    def __init__(self, X):
+        self.X = X
+        self.cpu_seconds = 0.0
+
+    @cached_property
+    def _made(self):
+        began = time.process_time()
+        made = starts.neighbour_graph(self.X)
+        self.cpu_seconds = time.process_time() - began
+        return made
+
+    def start(self, seed: int) -> np.ndarray:
+        graph, node_of_row = self._made
+        return np.eye(10)[neighbours.partition(graph, 10, np.random.RandomState(seed))[node_of_row]]
+
+
+def _run(X, truth, init: str, seed: int, graph: _Graph, max_iter: int) -> tuple[dict[str, Any], VAEMixture]:
+    start = graph.start(seed) if init == "neighbour graph" else init
     wall, cpu = time.perf_counter(), time.process_time()
-    mixture = VAEMixture(10, init=init, max_iter=max_iter, random_state=seed, verbose=2).fit(X)
+    mixture = VAEMixture(10, init=start, max_iter=max_iter, random_state=seed, verbose=2).fit(X)
     run = {
         "init": init,
         "seed": seed,
@@ -63,6 +86,7 @@ def _run(X, truth, init: str, seed: int, max_iter: int) -> tuple[dict[str, Any],
         "end": scores(mixture.labels_, truth),
         "bound": round(mixture.bound_, 3),
         "n_iter": mixture.n_iter_,
+        "graph_cpu_seconds": round(graph.cpu_seconds, 1),
         "seconds": round(time.perf_counter() - wall, 1),
         "cpu_seconds": round(time.process_time() - cpu, 1),
         "peak_gigabytes": peak_gigabytes(),

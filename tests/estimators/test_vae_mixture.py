@@ -1,0 +1,189 @@
+"""VAEMixture: clusters, samples, files, interruptions and bad input."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics.cluster import contingency_matrix
+
+from coterie import VAEMixture, load
+from coterie.data.moons import five_moons
+from coterie.generative import mixture as em_steps
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return make_blobs(150, centers=3, n_features=4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(blobs):
+    return VAEMixture(3, max_iter=3, random_state=0).fit(blobs[0])
+
+
+def accuracy(truth, labels):
+    table = contingency_matrix(truth, labels)
+    return table[linear_sum_assignment(-table)].sum() / len(truth)
+
+
+def test_digits_are_found():
+    images, truth = load_digits(n_class=4, return_X_y=True)
+    mixture = VAEMixture(4, max_iter=2, random_state=0).fit(images / 16)
+    assert mixture.likelihood_ == "bernoulli"
+    assert accuracy(truth, mixture.labels_) > 0.95
+
+
+def test_half_moons_are_separated_and_their_samples_lie_on_them():
+    X, truth = five_moons(0, n_samples=1000)
+    mixture = VAEMixture(5, random_state=0).fit(X)
+    assert mixture.likelihood_ == "gaussian"
+    assert adjusted_rand_score(truth, mixture.labels_) > 0.95
+    rows, labels = mixture.sample(200)
+    nearest = np.linalg.norm(rows[:, None] - X[None], axis=2)
+    assert np.median(nearest.min(1)) < 0.1
+    assert np.mean(mixture.labels_[nearest.argmin(1)] == labels) > 0.9
+
+
+def test_labels_are_predictions_and_the_likeliest_of_the_probabilities(blobs, fitted):
+    X, truth = blobs
+    assert adjusted_rand_score(truth, fitted.labels_) == 1
+    np.testing.assert_array_equal(fitted.labels_, fitted.predict(X))
+    proba = fitted.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(1), 1)
+    np.testing.assert_array_equal(proba.argmax(1), fitted.labels_)
+
+
+def test_rows_far_away_are_less_likely_and_scores_are_those_of_the_original_scale(blobs, fitted):
+    X, _ = blobs
+    assert fitted.score_samples(X).mean() > fitted.score_samples(X + 20).mean() + 10
+    scaled = VAEMixture(3, max_iter=3, random_state=0).fit(X * 10)
+    np.testing.assert_allclose(scaled.score(X * 10), fitted.score(X) - 4 * np.log(10), atol=1e-2)
+
+
+def test_reconstructions_and_latent_means_have_their_shapes_and_are_near(blobs, fitted):
+    X, _ = blobs
+    assert fitted.transform(X).shape == (150, fitted.latent_size_)
+    error = ((fitted.reconstruct(X) - X) ** 2).mean()
+    assert error < X.var(axis=0).mean() / 3
+
+
+def test_samples_are_of_the_cluster_asked_for(fitted):
+    rows, labels = fitted.sample(50, cluster=1)
+    assert set(labels.tolist()) == {1}
+    assert np.mean(fitted.predict(rows) == 1) > 0.9
+    assert fitted.sample(3, noise=False)[0].shape == (3, 4)
+    with pytest.raises(ValueError, match="from 0 to 2"):
+        fitted.sample(1, cluster=3)
+
+
+def test_a_file_gives_the_same_predictions_to_the_last_bit(tmp_path, blobs, fitted):
+    fitted.save(tmp_path / "vae.model")
+    again = load(tmp_path / "vae.model")
+    X = blobs[0]
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    np.testing.assert_array_equal(again.score_samples(X), fitted.score_samples(X))
+    np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
+
+
+def test_a_fit_that_was_killed_goes_on_from_its_checkpoint(tmp_path, blobs, fitted, monkeypatch):
+    steps, original = [], em_steps.Mixture.m_step
+
+    def dies(self, state, expectation):
+        steps.append(state.iteration)
+        if len(steps) == 2:
+            raise KeyboardInterrupt
+        return original(self, state, expectation)
+
+    monkeypatch.setattr(em_steps.Mixture, "m_step", dies)
+    mixture = VAEMixture(3, max_iter=3, random_state=0, checkpoint=tmp_path / "state")
+    with pytest.raises(KeyboardInterrupt):
+        mixture.fit(blobs[0])
+    mixture.fit(blobs[0])
+    assert steps == [0, 1, 1, 2]
+    np.testing.assert_array_equal(mixture.network_weights_, fitted.network_weights_)
+    np.testing.assert_array_equal(mixture.labels_, fitted.labels_)
+
+
+@pytest.mark.parametrize("init", ["k-means", "random", "uniform", "responsibilities"])
+def test_every_start_runs(blobs, init):
+    X, truth = blobs
+    start = np.eye(3)[truth] if init == "responsibilities" else init
+    mixture = VAEMixture(3, init=start, max_iter=2, random_state=0).fit(X)
+    assert len(mixture.start_labels_) == 150
+    assert np.isfinite(mixture.bound_)
+    if init in ("k-means", "responsibilities"):
+        assert adjusted_rand_score(truth, mixture.start_labels_) == 1
+
+
+def test_of_several_starts_the_one_with_the_best_bound_is_kept(blobs):
+    mixture = VAEMixture(3, init="random", n_init=2, max_iter=5, random_state=0).fit(blobs[0])
+    assert mixture.bounds_.shape == (2,)
+    assert mixture.n_iter_ == 5
+
+
+def test_progress_tells_bound_entropy_and_time(capsys, blobs):
+    VAEMixture(3, max_iter=3, random_state=0, verbose=2).fit(blobs[0])
+    told = capsys.readouterr().err
+    assert "iteration 3 of 3" in told
+    assert all(word in told for word in ("bound", "entropy", "left"))
+
+
+def test_bfloat16_finds_the_same_clusters(blobs):
+    X, truth = blobs
+    mixture = VAEMixture(3, max_iter=2, dtype="bfloat16", random_state=0).fit(X)
+    assert adjusted_rand_score(truth, mixture.labels_) > 0.95
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "continuous_bernoulli"])
+def test_values_outside_the_likelihoods_range_are_refused(likelihood):
+    X = np.random.RandomState(0).rand(30, 3)
+    with pytest.raises(ValueError, match=r"explains values in \[0, 1\].*divide by 255"):
+        VAEMixture(2, likelihood=likelihood).fit(X * 255)
+    mixture = VAEMixture(2, likelihood=likelihood, max_iter=1, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="explains values in"):
+        mixture.predict(X - 1)
+
+
+def test_fewer_rows_than_clusters_are_refused():
+    with pytest.raises(ValueError, match="n_samples=3 should be >= n_clusters=8"):
+        VAEMixture().fit(np.eye(3))
+
+
+def test_nan_is_refused_with_its_place():
+    X = np.ones((20, 3))
+    X[4, 1] = np.nan
+    with pytest.raises(ValueError, match="row 4, column 1"):
+        VAEMixture(2).fit(X)
+
+
+@pytest.mark.parametrize("name", ["latent_size", "hidden_size", "n_clusters", "max_iter", "n_init"])
+def test_sizes_of_zero_are_refused(name):
+    with pytest.raises(ValueError, match=f"The '{name}' parameter"):
+        VAEMixture(**{name: 0}).fit(np.random.RandomState(0).randn(20, 2))
+
+
+def test_a_constant_column_changes_nothing_and_stays_finite(blobs, fitted):
+    X = np.c_[blobs[0], np.full(150, 7.0)]
+    mixture = VAEMixture(3, max_iter=3, random_state=0).fit(X)
+    assert adjusted_rand_score(fitted.labels_, mixture.labels_) == 1
+    assert np.isfinite(mixture.score_samples(X)).all()
+    np.testing.assert_allclose(mixture.sample(5, noise=False)[0][:, 4], 7, atol=0.2)
+
+
+def test_responsibilities_of_the_wrong_shape_are_refused(blobs):
+    with pytest.raises(ValueError, match=r"shape \(n_samples, n_clusters\) = \(150, 3\)"):
+        VAEMixture(3, init=np.ones((150, 2))).fit(blobs[0])
+
+
+def test_a_device_that_is_not_there_is_refused(blobs):
+    with pytest.raises(ValueError, match="use device='cpu'"):
+        VAEMixture(3, device="cuda:7").fit(blobs[0])
+
+
+def test_sizes_suit_the_data():
+    for n_features, hidden, latent in ((1, 64, 1), (2, 64, 2), (64, 128, 8), (784, 128, 8)):
+        mixture = VAEMixture()
+        mixture._choose_sizes(np.random.RandomState(0).randn(5, n_features))
+        assert (mixture.hidden_size_, mixture.latent_size_) == (hidden, latent)

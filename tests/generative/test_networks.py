@@ -1,0 +1,109 @@
+"""The batched VAEs and flows against single ones, and their bounds against exact likelihoods."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coterie.generative.flows import FlowConfig, Flows
+from coterie.generative.networks import VAEConfig, VAEs
+
+
+def vaes(n_networks=3, n_features=5, latent_size=2, likelihood="gaussian", seed=0) -> VAEs:
+    config = VAEConfig(n_features, 8, latent_size, likelihood)
+    return VAEs(n_networks, config, torch.Generator().manual_seed(seed)).double().requires_grad_(False)
+
+
+def flows(n_networks=3, n_features=5, seed=0, spread=0.3) -> Flows:
+    found = Flows(n_networks, FlowConfig(n_features, 8, 4), torch.Generator().manual_seed(seed)).double()
+    generator = torch.Generator().manual_seed(seed + 1)
+    for weight in found.parameters():  # untrained couplings are the identity
+        weight.data += spread * torch.randn(weight.shape, generator=generator, dtype=torch.float64)
+    return found.requires_grad_(False)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 6), st.integers(1, 3), st.sampled_from(["gaussian", "bernoulli"]))
+def test_a_network_of_many_is_the_network_alone(n_networks, n_rows, n_samples, likelihood):
+    many = vaes(n_networks, likelihood=likelihood)
+    x_BD = torch.rand(n_rows, 5, dtype=torch.float64)
+    noise = torch.randn(n_samples, n_networks, n_rows, 2, dtype=torch.float64)
+    together = many.bound(x_BD, noise)
+    own_rows = many.bound(x_BD.expand(n_networks, -1, -1), noise)
+    alone = torch.cat([many.bound(x_BD, noise[:, g : g + 1], slice(g, g + 1)) for g in range(n_networks)])
+    torch.testing.assert_close(together, own_rows)
+    torch.testing.assert_close(together, alone)
+
+
+def test_the_elbo_by_hand():
+    one = vaes(1, 3, 1, "bernoulli")
+    x, noise = torch.tensor([[0.0, 1.0, 1.0]], dtype=torch.float64), torch.tensor([[[[0.7]]]], dtype=torch.float64)
+    hidden = (x @ one.enter_weight[0] + one.enter_bias[0]).clamp_min(0)
+    mean, log_var = (hidden @ one.encode_weight[0] + one.encode_bias[0])[0]
+    z = mean + 0.7 * torch.exp(log_var / 2)
+    p = torch.sigmoid(
+        (z * one.widen_weight[0] + one.widen_bias[0]).clamp_min(0) @ one.leave_weight[0] + one.leave_bias[0]
+    )
+    fit = torch.log(1 - p[0, 0]) + torch.log(p[0, 1]) + torch.log(p[0, 2])
+    kl = 0.5 * (log_var.exp() + mean**2 - 1 - log_var)
+    torch.testing.assert_close(one.bound(x, noise)[0, 0], fit - kl)
+
+
+def test_more_samples_raise_the_importance_weighted_bound_towards_the_likelihood():
+    """log p(x) by numerical integration over the one latent dimension."""
+    one = vaes(1, 4, 1, seed=3)
+    x_BD = torch.randn(20, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    z = torch.linspace(-8, 8, 4001, dtype=torch.float64)
+    output = one.decode(z[None, :, None])
+    log_like = one.likelihood.log_prob(x_BD[:, None], output, one.log_var_GD[:, None])
+    log_joint = log_like - 0.5 * z**2 - 0.5 * math.log(2 * math.pi)
+    exact_B = torch.logsumexp(log_joint, 1) + math.log(16 / 4000)
+    noise = torch.randn(3000, 1, 20, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    elbo = one.bound(x_BD, noise)[0]
+    many = one.importance_bound(x_BD, noise)[0]
+    few = torch.stack([one.importance_bound(x_BD, part)[0] for part in noise.split(5)]).mean(0)
+    assert (elbo <= exact_B + 1e-2).all()
+    assert elbo.mean() < few.mean() < exact_B.mean() + 1e-3
+    torch.testing.assert_close(many, exact_B, atol=0.05, rtol=0)
+
+
+def test_one_sample_of_the_importance_bound_is_an_unbiased_elbo():
+    one = vaes(1, 4, 2)
+    x_BD = torch.randn(3, 4, dtype=torch.float64)
+    noise = torch.randn(20_000, 1, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    each = torch.stack([one.importance_bound(x_BD, noise[s : s + 1])[0] for s in range(2000)])
+    torch.testing.assert_close(each.mean(0), one.bound(x_BD, noise)[0], atol=0.15, rtol=0)
+
+
+@pytest.mark.parametrize("n_features", [2, 3, 6])
+def test_a_flow_can_be_inverted(n_features):
+    many = flows(n_features=n_features)
+    x_GBD = torch.randn(3, 7, n_features, dtype=torch.float64)
+    z_GBD, _ = many(x_GBD)
+    torch.testing.assert_close(many.inverse(z_GBD), x_GBD)
+
+
+def test_a_flows_jacobian_is_that_of_autograd():
+    many = flows(2, 4)
+    x = torch.randn(1, 4, dtype=torch.float64)
+    for g in range(2):
+        which = slice(g, g + 1)
+        jacobian = torch.autograd.functional.jacobian(lambda v: many(v[None], which)[0][0, 0], x[0])  # noqa: B023
+        torch.testing.assert_close(many(x, which)[1][0, 0], torch.linalg.slogdet(jacobian)[1])
+
+
+def test_a_flow_is_a_density():
+    grid = torch.linspace(-9, 9, 601, dtype=torch.float64)
+    x = torch.cartesian_prod(grid, grid)
+    log_p = flows(1, 2, seed=5, spread=0.1).bound(x, torch.empty(1, 0))[0]
+    assert float(log_p.exp().sum() * (18 / 600) ** 2) == pytest.approx(1, abs=0.005)
+
+
+def test_a_flow_alone_is_the_flow_among_many():
+    many, x_BD = flows(), torch.from_numpy(np.random.RandomState(0).randn(6, 5))
+    together = many.bound(x_BD, torch.empty(1, 0))
+    alone = torch.cat([many.bound(x_BD, torch.empty(1, 0), slice(g, g + 1)) for g in range(3)])
+    torch.testing.assert_close(together, alone)

@@ -1,0 +1,66 @@
+"""Two processes of torch's own launcher fit as one does."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from coterie.generative.fitting import Plan, fit
+from coterie.generative.mixture import Settings
+from tests.generative.test_mixture import blobs, make, one_hot
+
+SCRIPT = """
+import sys
+import torch
+import torch.distributed as dist
+from tests.generative.test_processes import result
+
+dist.init_process_group("gloo")
+found = result()
+if dist.get_rank() == 0:
+    torch.save(found, sys.argv[1])
+dist.destroy_process_group()
+"""
+
+
+def result():
+    x_ND, truth = blobs(120)
+    networks = make(6)
+    found = fit(
+        x_ND,
+        lambda number: one_hot(truth),
+        lambda generator: networks,
+        Settings(3, least_steps=3, batch_size=15, seed=1),
+        Plan(2, tol=0.0),
+    )
+    gradients = [weight.grad.clone() for weight in networks.parameters() if weight.grad is not None]
+    return {
+        "gradients": gradients,  # of the last step: summed over the processes
+        "weights": [weight.detach().clone() for weight in networks.parameters()],
+        "responsibilities": found.expectation.responsibilities_NK,
+    }
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_gradient_of_one(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*launcher, str(tmp_path / "two.pt")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    one, two = result(), torch.load(tmp_path / "two.pt", weights_only=True)
+    for name in ("gradients", "weights"):
+        for mine, theirs in zip(one[name], two[name]):
+            torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(one["responsibilities"], two["responsibilities"], rtol=1e-3, atol=1e-4)

@@ -1,0 +1,83 @@
+"""The graph of nearest neighbours and its partition."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_circles
+from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import NearestNeighbors
+
+from coterie import neighbours, starts
+
+
+@settings(max_examples=25, deadline=None)
+@given(arrays(np.float32, st.tuples(st.integers(3, 40), st.integers(1, 5)), elements=st.floats(-50, 50, width=32)))
+def test_nearest_distances_are_those_of_scikit_learn(X):
+    k = min(4, len(X) - 1)
+    indices, distances = neighbours.nearest(X, k)
+    expected = NearestNeighbors(n_neighbors=k).fit(X).kneighbors()[0]
+    np.testing.assert_allclose(distances, expected, atol=0.05, rtol=1e-3)
+    assert (indices != np.arange(len(X))[:, None]).all()
+
+
+def test_more_threads_find_the_same_neighbours():
+    X = np.random.RandomState(0).randn(1500, 6)
+    for one, two in zip(neighbours.nearest(X, 5, 1), neighbours.nearest(X, 5, 3)):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_the_graph_is_symmetric_and_every_rows_own_weights_sum_to_log2_k():
+    X = np.random.RandomState(0).randn(200, 3)
+    indices, distances = neighbours.nearest(X, 8)
+    graph = neighbours.fuzzy_graph(indices, distances)
+    assert abs(graph - graph.T).max() < 1e-12
+    assert graph.max() <= 1 + 1e-12
+    assert (np.asarray(graph.sum(axis=1)).ravel() >= np.log2(8) - 1e-6).all()
+
+
+def test_communities_of_two_cliques_with_a_bridge_are_the_cliques():
+    clique = np.ones((5, 5)) - np.eye(5)
+    dense = np.block([[clique, np.zeros((5, 5))], [np.zeros((5, 5)), clique]])
+    dense[4, 5] = dense[5, 4] = 1
+    labels = neighbours.communities(sparse.csr_matrix(dense), 1.0, np.arange(10))
+    assert (labels == labels[0]).tolist() == [True] * 5 + [False] * 5
+
+
+def test_merging_takes_linked_pairs_before_small_ones_far_away():
+    """A chain a-b of two large nodes with a thin link, and two small nodes c, d without any: a and b are one."""
+    dense = np.diag([100.0, 100.0, 1.0, 1.0])
+    dense[0, 1] = dense[1, 0] = 2.0
+    merged = neighbours.merged(sparse.csr_matrix(dense), np.arange(4), 3)
+    assert merged[0] == merged[1]
+    assert len(set(merged.tolist())) == 3
+
+
+@pytest.mark.parametrize("n_clusters", [2, 5, 9])
+def test_a_partition_has_as_many_clusters_as_asked_for(n_clusters):
+    X = np.random.RandomState(1).randn(60, 2)
+    labels = neighbours.partition(neighbours.graph_of(X), n_clusters, np.random.RandomState(0))
+    assert sorted(set(labels.tolist())) == list(range(n_clusters))
+
+
+def test_circles_within_circles_are_found():
+    X, truth = make_circles(800, noise=0.04, factor=0.5, random_state=0)
+    assert adjusted_rand_score(truth, neighbours.partition(neighbours.graph_of(X), 2, np.random.RandomState(0))) == 1
+
+
+def test_as_a_start_it_gives_the_means_of_its_clusters_whatever_the_order_of_the_rows():
+    X, _ = make_blobs(300, centers=4, n_features=60, random_state=0)
+    order = np.random.RandomState(0).permutation(300)
+    one = starts.choose(X, 4, "neighbour graph", np.random.RandomState(0))
+    two = starts.choose(X[order], 4, "neighbour graph", np.random.RandomState(0))
+    np.testing.assert_allclose(one, two)
+    labels = starts.by_neighbours(X, 4, np.random.RandomState(0))
+    np.testing.assert_allclose(one, [X[labels == k].mean(axis=0) for k in range(4)])
+
+
+def test_equal_rows_are_one_node_and_share_their_cluster():
+    X = np.repeat(np.random.RandomState(0).randn(20, 2), 30, axis=0)
+    labels = starts.by_neighbours(X, 3, np.random.RandomState(0)).reshape(20, 30)
+    assert (labels == labels[:, :1]).all()
