@@ -3,7 +3,7 @@ import torch
 from coterie.data.mixtures import MixturePrior, sample_mixtures
 from coterie.flow.atoms import Atoms
 from coterie.flow.inference import posterior_tokens
-from coterie.flow.posterior import barycentre, posterior_samples
+from coterie.flow.posterior import _components, barycentre, posterior_samples
 from coterie.metrics import squared_w2
 
 
@@ -18,11 +18,20 @@ def test_draws_stay_with_clusters_that_lie_far_apart():
     generator = torch.Generator().manual_seed(1)
     points = (places[labels] + torch.randn(180, 2, generator=generator))[None]
     start = Atoms(places[None] + 1.0, torch.full((1, 3), 1 / 3))
-    draws = posterior_samples(points, start, torch.ones(1), torch.full((1,), 90.0), generator)
+    draws = posterior_samples(points, start, torch.ones(1), torch.full((1,), 90.0), generator, 400)
     for atoms in draws:
         distance = torch.cdist(places, atoms.centers_BKD[0][atoms.weights_BK[0] > 0.05])
         assert distance.min(0).values.max() < 2
         assert distance.min(1).values.max() < 1
+
+
+def test_the_number_of_components_follows_its_conditional_law():
+    # two clusters in use, three points: p(2, 3, 4) is in proportion to 1/24, 1/30, 1/40
+    count = torch.tensor([2.0, 1.0, 0.0, 0.0]).expand(4000, -1)
+    drawn = _components(count, 3, torch.Generator().manual_seed(4))
+    assert drawn[:, :2].all()
+    shares = torch.bincount(drawn.sum(1), minlength=5)[2:] / 4000
+    torch.testing.assert_close(shares, torch.tensor([5 / 12, 4 / 12, 3 / 12]), atol=0.03, rtol=0)
 
 
 def test_barycentre_of_one_draw_is_that_draw():
@@ -35,7 +44,9 @@ def test_averaging_beats_the_mean_draw_where_clusters_overlap():
     data = draw(4.0, batch=10)
     generator = torch.Generator().manual_seed(2)
     signal = data.var_B * 10 ** (data.snr_db_B / 10)
-    draws = posterior_samples(data.points_BND, Atoms(data.centers_BKD, data.weights_BK), data.var_B, signal, generator)
+    draws = posterior_samples(
+        data.points_BND, Atoms(data.centers_BKD, data.weights_BK), data.var_B, signal, generator, 600
+    )
     single = torch.stack(
         [squared_w2(a.centers_BKD, data.centers_BKD, data.empirical_weights_BK, a.weights_BK) for a in draws]
     ).mean()
