@@ -2,7 +2,7 @@
 
 ``results/`` is copied beside the pages, so that its own pages belong to the documentation. Two directives show parts of
 it: ``record`` (picture and table of an experiment, the table laid out in ``tables.py``) and ``shipped-networks`` (the
-cards of the weights in the package). What has not been run is said to be so.
+cards of the weights in the package). What has not been run is said to be so. ``command-help`` shows the help of a command.
 """
 
 import json
@@ -101,6 +101,22 @@ class ShippedNetworks(SphinxDirective):
         return _written(self, markdown(networks(checkpoints.available())))
 
 
+class CommandHelp(SphinxDirective):
+    """``{command-help} cluster``: what ``coterie cluster --help`` prints."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        from typer.testing import CliRunner
+
+        from coterie.cli import app
+
+        environment = {"COLUMNS": "96", "TERM": "dumb", "NO_COLOR": "1"}
+        told = CliRunner().invoke(app, [self.arguments[0], "--help"], env=environment, prog_name="coterie").output
+        text = "\n".join(line.rstrip() for line in told.strip("\n").splitlines())
+        return [nodes.literal_block(text, text, language="text")]
+
+
 def _made(record: dict[str, Any], name: str) -> str:
     command = record.get("command")
     seconds = f", {record['seconds']:,.0f} s" if isinstance(record.get("seconds"), int | float) else ""
@@ -124,6 +140,7 @@ def _written(directive: SphinxDirective, lines: list[str]) -> list[nodes.Node]:
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("record", Record)
     app.add_directive("shipped-networks", ShippedNetworks)
+    app.add_directive("command-help", CommandHelp)
     app.connect("builder-inited", copy_results)
     app.connect("source-read", links_into_results)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

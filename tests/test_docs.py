@@ -10,6 +10,7 @@ import pytest
 
 import coterie
 from coterie import plot
+from coterie.cli import app
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -94,6 +95,11 @@ def test_every_record_that_is_there_becomes_a_table(built_with):
         assert {len(row) for row in rows} == {len(head)}, name
         shown += 1
     assert shown >= 5
+
+
+def test_every_command_is_described():
+    known = {command.name or command.callback.__name__ for command in app.registered_commands}
+    assert {block.strip() for block in _blocks("command-help")} == known
 
 
 def test_flow_tables_put_ours_beside_the_documents(built_with):
