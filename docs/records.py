@@ -2,7 +2,7 @@
 
 ``results/`` is copied beside the pages, so that its own pages belong to the documentation. Two directives show parts of
 it: ``record`` (picture and table of an experiment, the table laid out in ``tables.py``) and ``shipped-networks`` (the
-cards of the weights in the package). What has not been run is said to be so. ``command-help`` shows the help of a command.
+cards of the weights in the package). What has not been run is said to be so. ``command-help`` shows a command's help.
 """
 
 import json
@@ -89,7 +89,10 @@ class Record(SphinxDirective):
         if record and layout is not None:
             lines += [*markdown(layout(record)), ""]
         told = f"*{caption}* " if caption else ""
-        return _written(self, [*lines, told + (_made(record, name) if lines else _not_yet(name))])
+        shown = _written(self, [*lines, told + (_made(record, name) if lines else _not_yet(name))])
+        for table in (found for node in shown for found in node.findall(nodes.table)):
+            table["classes"].append("numbers")
+        return shown
 
 
 class ShippedNetworks(SphinxDirective):
@@ -132,8 +135,6 @@ def _not_yet(name: str) -> str:
 def _written(directive: SphinxDirective, lines: list[str]) -> list[nodes.Node]:
     node = nodes.container()
     directive.state.nested_parse(StringList(lines, directive.get_source_info()[0]), directive.content_offset, node)
-    for table in node.findall(nodes.table):
-        table["classes"].append("numbers")
     return node.children
 
 

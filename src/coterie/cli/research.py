@@ -108,7 +108,7 @@ def _check_name(kind: str, name: str, known: list[str]) -> None:
 
 @app.command()
 def train(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which network: kmeans, flow or incontext.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which network: kmeans, flow, incontext or zeroshot.")],
     config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run, as a JSON file.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the log and the state.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the state in that folder.")] = False,
