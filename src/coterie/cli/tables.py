@@ -17,6 +17,7 @@ def _option(panel: str | None, *names: str, **settings: Any) -> Any:
 
 
 LARGE = 100_000  # rows
+MOST_ROWS_READ = 1_000_000  # by zeroshot
 DEFAULT_RANGE = "2..10"
 WRITTEN, TUNING, BLOCKS = "What to write", "Fine tuning", "Parquet files that do not fit in memory"
 Table = Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .npy table, one row a point.")]
@@ -142,9 +143,9 @@ def cluster(
 
     started = time.perf_counter()
     wanted = _numbers(clusters or DEFAULT_RANGE)
-    if algorithm is None:
-        asked = (clusters, criterion, trim, gamma, n_init, max_iter, scheduler, workers)
-        algorithm = "zeroshot" if all(one is None for one in asked) else "kmeans"
+    asked = (algorithm, clusters, criterion, trim, gamma, n_init, max_iter, scheduler, workers)
+    automatic = all(one is None for one in asked)
+    algorithm = "zeroshot" if automatic else algorithm or "kmeans"
     if columns is not None and exclude is not None:
         raise Refused("--columns and --exclude say the same thing in two ways: give one of them.")
     if scale_by_blocks.wanted(file, scheduler, workers):
@@ -169,6 +170,8 @@ def cluster(
         check_algorithm(algorithm)
         with console.working(f"Reading {file.name}"):
             frame = read_table(file, header=header)
+            if automatic and len(frame) > MOST_ROWS_READ:
+                algorithm = "kmeans"
             names = _chosen_columns(frame, columns, exclude)
             # zeroshot scales inside: picture and report then show what it saw
             chosen = ChosenColumns.of(frame, names, scale=scale or algorithm == "zeroshot")

@@ -22,8 +22,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     """A pretrained network that clusters any table: no number of clusters, no scaling, no encoding, no tuning.
 
     The network reads up to 1,024 rows at once and says for every two of them how likely they share a cluster, for
-    every row how likely it is noise, and how likely 1, 2, ... 16 clusters are. Average linkage on those affinities
-    gives the labels. Every further row takes the labels of the rows beside it that were read.
+    every row how likely it is noise, and how likely 1, 2, ... 16 clusters are. A hierarchy of those affinities, cut
+    where they speak for, gives the labels. Every further row takes the labels of the rows beside it that were read.
 
     It was trained on synthetic sets alone: mixtures, curves, shells, tiles and nested shapes in 1 to 64 columns.
     Numbers are scaled, categories (text columns of a DataFrame) encoded and missing values filled inside.
@@ -157,7 +157,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             validate_data(self, X, reset=reset, skip_check_array=True)
             columns = columns_of(X)
         else:
-            columns = columns_of(validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"))
+            columns = columns_of(validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False))
         if not columns:
             raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")
         for number, values in enumerate(columns):

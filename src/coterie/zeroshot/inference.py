@@ -24,7 +24,8 @@ class Reading(NamedTuple):
 
 def look(network: nn.Module, seen: list[Description], rng: np.random.Generator) -> Answer:
     """One look at sets of equal size, with fresh random features and signs of the coordinates."""
-    points_BNT, coordinates_BNC, pairs_BFNN = (torch.from_numpy(np.stack(part)) for part in zip(*seen))
+    together = (part[0][None] if len(part) == 1 else np.stack(part) for part in zip(*seen))
+    points_BNT, coordinates_BNC, pairs_BFNN = map(torch.from_numpy, together)
     B, N, C = coordinates_BNC.shape
     flips = torch.from_numpy(rng.choice(np.array([-1, 1], dtype=np.float32), size=(B, 1, C)))
     random_BNR = torch.from_numpy(rng.normal(size=(B, N, RANDOM_FEATURES)).astype(np.float32))

@@ -1,0 +1,137 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+
+import coterie
+from coterie import ZeroShotClusterer
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return make_blobs(150, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(blobs):
+    return ZeroShotClusterer().fit(blobs[0])
+
+
+def test_clusters_of_any_shape_and_their_number_are_found(blobs, fitted):
+    sets = {
+        "moons": make_moons(300, noise=0.05, random_state=0),
+        "circles": make_circles(300, noise=0.04, factor=0.5, random_state=0),
+    }
+    for X, labels in sets.values():
+        assert adjusted_rand_score(labels, ZeroShotClusterer().fit_predict(X)) > 0.95
+    assert adjusted_rand_score(blobs[1], fitted.labels_) == 1
+    assert fitted.n_clusters_ == 3
+    assert fitted.n_clusters_proba_.sum() == pytest.approx(1)
+    assert fitted.n_clusters_proba_.argmax() == 2
+    np.testing.assert_allclose(sorted(fitted.cluster_centers_.sum(axis=1)), [0, 9, 9], atol=0.5)
+
+
+def test_one_gaussian_is_one_cluster():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    assert ZeroShotClusterer().fit(X).n_clusters_ == 1
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_a_given_number_of_clusters_is_kept(blobs, k):
+    model = ZeroShotClusterer(k).fit(blobs[0])
+    assert np.unique(model.labels_).tolist() == list(range(k))
+    assert model.n_clusters_ == k
+
+
+def test_rows_that_were_read_are_predicted_as_they_were_fitted(blobs, fitted):
+    proba = fitted.predict_proba(blobs[0])
+    assert np.array_equal(fitted.predict(blobs[0]), fitted.labels_)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+def test_a_prediction_does_not_depend_on_the_other_rows_asked(blobs, fitted):
+    new = blobs[0][:40] + 0.3
+    alone = np.concatenate([fitted.predict_proba(row[None]) for row in new])
+    np.testing.assert_allclose(alone, fitted.predict_proba(new), atol=1e-12)
+
+
+def test_units_of_the_columns_do_not_matter(blobs, fitted):
+    other = ZeroShotClusterer().fit(blobs[0] * [1e-3, 1e4] + [5, -7])
+    assert adjusted_rand_score(other.labels_, fitted.labels_) == 1
+
+
+def test_the_same_seed_gives_the_same_clusters(blobs, fitted):
+    again = ZeroShotClusterer().fit(blobs[0])
+    np.testing.assert_array_equal(again.context_proba_, fitted.context_proba_)
+
+
+def test_a_large_table_is_labelled_beside_samples_of_it():
+    X, labels = make_blobs(5_000, centers=[[0, 0], [12, 0], [0, 12], [12, 12]], random_state=0)
+    model = ZeroShotClusterer(max_context=200).fit(X)
+    assert model.context_.shape == (200, 2)
+    assert len(model.labels_) == 5_000
+    assert adjusted_rand_score(labels, model.labels_) > 0.99
+
+
+def test_text_categories_dates_and_gaps_are_taken_as_they_come():
+    rng = np.random.default_rng(0)
+    half = np.repeat([0, 1], 60)
+    frame = pd.DataFrame(
+        {
+            "amount": rng.normal(size=120) + 6 * half,
+            "kind": np.where(half, "shop", "home"),
+            "since": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.normal(size=120) + 400 * half, unit="D"),
+            "level": pd.Categorical(np.where(half, "b", "a")),
+            "empty": np.nan,
+            "flag": half == 1,
+        }
+    )
+    frame.loc[frame.index % 7 == 0, "amount"] = np.nan
+    frame.loc[frame.index % 11 == 0, "kind"] = None
+    model = ZeroShotClusterer().fit(frame)
+    assert model.n_clusters_ == 2
+    assert adjusted_rand_score(half, model.labels_) == 1
+    assert np.isfinite(model.cluster_centers_[:, [0, 2]]).all()
+    assert np.isnan(model.cluster_centers_[:, 1]).all()
+    unseen = frame.iloc[:4].assign(kind="elsewhere")
+    assert np.array_equal(model.predict(unseen), model.labels_[:4])
+
+
+def test_far_rows_are_noise_and_still_labelled():
+    rng = np.random.default_rng(1)
+    X = np.concatenate([rng.normal(size=(150, 2)) * 0.3 + [[4, 0]], rng.normal(size=(150, 2)) * 0.3 - [[4, 0]]])
+    X = np.concatenate([X, rng.uniform(-9, 9, size=(30, 2))])
+    model = ZeroShotClusterer(2).fit(X)
+    assert model.noise_[-30:].mean() > 0.5
+    assert model.noise_[:-30].mean() < 0.1
+    assert set(model.labels_) == {0, 1}
+
+
+def test_a_saved_model_predicts_the_same(tmp_path, blobs, fitted):
+    fitted.save(tmp_path / "blobs.model")
+    again = coterie.load(tmp_path / "blobs.model")
+    np.testing.assert_array_equal(again.predict_proba(blobs[0]), fitted.predict_proba(blobs[0]))
+    assert again.n_clusters_ == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "X", "remedy"),
+    [
+        ({"n_clusters": 101}, np.zeros((200, 1)), "use coterie.KMeans"),
+        ({"n_clusters": 5}, np.zeros((3, 1)), "set n_clusters to 3 or less"),
+        ({}, np.zeros((1_000_001, 1)), "fit a random sample"),
+        ({}, np.array([[1.0], [np.inf]]), "set them to NaN"),
+    ],
+    ids=["clusters", "rows", "table", "infinity"],
+)
+def test_what_is_beyond_the_limits_is_refused_with_the_remedy(settings, X, remedy):
+    with pytest.raises(ValueError, match=remedy):
+        ZeroShotClusterer(**settings).fit(X)
+
+
+@pytest.mark.parametrize("X", [np.zeros((7, 2)), np.array([[0.0], [1.0]]), np.full((4, 1), np.nan)])
+def test_degenerate_tables_have_labels(X):
+    model = ZeroShotClusterer().fit(X)
+    assert model.labels_.shape == (len(X),)
+    assert model.labels_.max() < model.n_clusters_
