@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test lint check docs browser screenshots clean install
+.PHONY: demo test lint check docs pictures browser screenshots clean install
 install: $(STAMP)
 
 # torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
@@ -45,6 +45,10 @@ docs: $(STAMP)
 	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
 		$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
+
+pictures: docs
+	$(BIN)/python docs/pictures.py
+	$(BIN)/coterie cluster src/coterie/data/samples/wine.csv --exclude cultivar --plot docs/images/wine.png
 
 test: lint check
 

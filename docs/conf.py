@@ -49,7 +49,7 @@ sphinx_gallery_conf = {
     "matplotlib_animations": False,
     "abort_on_example_error": True,
 }
-suppress_warnings = ["config.cache"]  # sphinx-gallery's settings cannot be pickled
+suppress_warnings = ["myst.header"]  # a record may leave out a level of headings
 warnings.filterwarnings("ignore", message=".*is non-interactive.*")  # plt.show() in examples
 
 html_theme = "furo"

@@ -110,6 +110,25 @@ def test_flow_tables_put_ours_beside_the_documents(built_with):
     assert rows == [["16 layers", "0.0012 ± 0.0002", "0.0016"], ["64 layers", "not trained", "0.0013"]]
 
 
+def test_tables_of_seeds_end_with_the_means_of_both(built_with):
+    scores = {"accuracy": 0.9, "ari": 0.8, "nmi": 0.85}
+    run = {"init": "random", "seed": 0, "start": scores, "end": scores, "bound": -99.5, "seconds": 600}
+    summary = {"random": {"mean": 0.9, "std": 0.0}}
+    record = {"document": {"mean": 0.884, "std": 0.052, "best": 0.946}, "runs": [run], "summary": summary}
+    head, rows = built_with("tables").vae_seeds(record)
+    assert {len(row) for row in rows} == {len(head)}
+    assert rows[0] == ["random", "0", "90.0%", "90.0%", "0.800", "0.850", "-99.50", "10"]
+    assert [row[3] for row in rows[1:]] == ["**90.0% ± 0.0%**", "88.4% ± 5.2%, best 94.6%"]
+
+
+def test_zero_shot_tables_leave_out_batteries_that_were_not_run(built_with):
+    found = {"ari": 0.9, "nca": 0.85, "exact": 0.5, "within_one": 1.0}
+    record = {"summary": {question: {"wut": {"coterie": found}, "draws": {}} for question in ("given", "unknown")}}
+    layouts = built_with("tables").LAYOUTS
+    assert layouts["zeroshot/given"](record) == (["method", "WUT"], [["coterie", "0.900 (0.850)"]])
+    assert layouts["zeroshot/count"](record) == (["method", "WUT"], [["coterie", "50%, 100%"]])
+
+
 def test_small_numbers_are_written_with_powers_of_ten(built_with):
     small = built_with("tables").small
     values = (0, 0.00141, 3.14e-14, -9e-8, None)
