@@ -5,7 +5,13 @@ import pytest
 import torch
 from scipy.optimize import linear_sum_assignment, linprog
 
-from coterie.metrics import clustering_scores, own_center_error, permutation_free_cross_entropy, squared_w2
+from coterie.metrics import (
+    clustering_scores,
+    normalised_accuracy,
+    own_center_error,
+    permutation_free_cross_entropy,
+    squared_w2,
+)
 
 
 def test_distance_of_equal_weights_is_the_best_assignment():
@@ -85,3 +91,11 @@ def test_clustering_scores_forget_names_and_count_errors():
     assert same["error"][0] == 0
     assert clustering_scores(np.array([[1, 1, 0, 0, 0, 0]]), labels)["error"][0] == pytest.approx(1 / 6)
     assert clustering_scores(np.zeros((1, 6), dtype=int), labels)["error"][0] == pytest.approx(1 / 2)
+
+
+def test_normalised_accuracy_by_hand():
+    labels = np.array([0, 0, 0, 0, 1, 1])
+    assert normalised_accuracy(labels, labels + 5) == 1
+    assert normalised_accuracy(labels, np.zeros(6, dtype=int)) == pytest.approx(0)
+    # three of four and both of two are in the cluster of their class: mean 7/8, of which 1/2 is chance
+    assert normalised_accuracy(labels, np.array([0, 0, 0, 1, 1, 1])) == pytest.approx(0.75)

@@ -98,7 +98,7 @@ def _values(series: Any) -> np.ndarray:
     kind = getattr(series.dtype, "kind", "O")
     missing = series.isna().to_numpy()
     if kind in "mM":  # moments and durations, as seconds
-        return np.where(missing, np.nan, series.to_numpy().astype("int64") / 1e9)
+        return np.where(missing, np.nan, series.dt.as_unit("ns").array.asi8 / 1e9)
     if kind in "iufb" or str(series.dtype) == "boolean":
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     values = np.array([None if gone else value for value, gone in zip(series.tolist(), missing)], dtype=object)

@@ -1,0 +1,85 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from coterie import checkpoints
+from coterie.zeroshot.model import Answer
+from coterie.zeroshot.prior import NOISE
+from coterie.zeroshot.train import ZeroShotRun, ZeroShotTask, losses
+
+CONFIG = {
+    "model": {"width": 16, "n_heads": 2, "n_stretches": 1, "stretch": 1, "pair_channels": 4},
+    "prior": {"clusters": [1, 4], "dims": [1, 3]},
+    "training": {"steps": 12, "learning_rate": 5e-3, "matrix_learning_rate": 0.01, "warmup_steps": 2, "log_every": 4},
+    "stages": [{"until": 6, "n_points": [24, 30], "pairs": 2000}, {"until": 12, "n_points": [40, 48], "pairs": 5000}],
+}
+
+
+def answer(same, noise=None, clusters=None):
+    same = torch.as_tensor(same)[None]
+    n = same.shape[1]
+    noise = torch.zeros(1, n) if noise is None else torch.as_tensor(noise)[None]
+    return Answer(same, noise, torch.zeros(1, 16) if clusters is None else clusters)
+
+
+def test_without_knowledge_a_pair_costs_log_two():
+    pair, counted, noise = losses(answer(np.zeros((4, 4))), torch.tensor([[0, 0, 1, 1]]))
+    assert pair.item() == pytest.approx(math.log(2))
+    assert counted.item() == pytest.approx(math.log(16))
+    assert noise.item() == pytest.approx(math.log(2))
+
+
+def test_a_points_own_cluster_and_the_rest_count_alike():
+    labels = torch.tensor([[0, 0, 0, 0, 0, 0, 0, 1]])
+    same = np.where(labels[0][:, None] == labels[0], 50.0, -50.0)
+    wrong = same.copy()
+    wrong[0, 7] = wrong[7, 0] = 50.0  # the only pair of point 0 with the rest; one of seven of point 7
+    pair, _, _ = losses(answer(wrong), labels)
+    assert losses(answer(same), labels)[0].item() == pytest.approx(0, abs=1e-6)
+    assert pair.item() == pytest.approx(50 * (1 + 1 / 7) / 16)
+
+
+def test_noise_has_no_pairs():
+    labels = torch.tensor([[0, 1, NOISE]])
+    same = torch.tensor([[9.0, -9.0, 5.0], [-9.0, 9.0, -5.0], [5.0, -5.0, 0.0]])
+    other = same.clone()
+    other[2, :2] = other[:2, 2] = 0.0
+    assert losses(answer(same), labels)[0] == losses(answer(other), labels)[0]
+    assert losses(answer(same, noise=[-9.0, -9.0, 9.0]), labels)[2].item() < 1e-3
+
+
+def test_the_number_of_clusters_starts_at_one():
+    clusters = torch.full((1, 16), -50.0)
+    clusters[0, 1] = 50.0
+    assert losses(answer(np.zeros((3, 3)), clusters=clusters), torch.tensor([[0, 1, 1]]))[1].item() < 1e-6
+
+
+def test_stages_set_how_many_points_a_step_has():
+    task = ZeroShotTask(ZeroShotRun.from_dict(CONFIG))
+    seen = []
+
+    def network(points, coordinates, random, pairs):
+        seen.append((points.shape[:2], pairs.shape))
+        return task.model(points, coordinates, random, pairs)
+
+    for step in (0, 11):
+        task.loss(network, step, torch.Generator().manual_seed(0))
+    for ((batch, n), shape), (low, high), pairs in zip(seen, ((24, 30), (40, 48)), (2000, 5000)):
+        assert low <= n <= high
+        assert batch == pairs // n**2
+        assert shape[2:] == (n, n)
+
+
+def test_a_run_is_trained_and_shipped(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(CONFIG))
+    run = ZeroShotRun.from_json(path)
+    trained = run.train(tmp_path / "run")
+    run.ship(tmp_path / "run", "tiny", {"ari": 0.1}, shelf=tmp_path)
+    loaded = checkpoints.load("tiny", tmp_path)
+    assert loaded.config == run.model
+    for name, weight in trained.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], weight)
