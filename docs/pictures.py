@@ -13,7 +13,7 @@ def main() -> None:
         drawn = Image.open(HERE / f"gallery/images/sphx_glr_{example}_001.png").convert("RGB")
         small = drawn.resize((width, round(drawn.height * width / drawn.width)), Image.Resampling.LANCZOS)
         path = HERE / f"images/{example.replace('_', '-')}.png"
-        small.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+        small.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
         print(path)
 
 
