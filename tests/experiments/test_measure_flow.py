@@ -21,8 +21,7 @@ def test_every_table_of_the_document_has_a_function():
 
 
 def test_kmeans_column_agrees_with_the_documents_within_noise():
-    batches = scoring.instances(10.0, 1000, 100)
-    ours = scoring.summary(scoring.score(scoring.kmeans, batches))
+    ours = scoring.summary(scoring.score_all({"kmeans": scoring.KMEANS}, 10.0, 1000, 100)["kmeans"])
     assert abs(ours["log"] - document.TABLES[3]["kmeans"]["moderate"]) < 4 * ours["log_se"]
 
 
@@ -33,3 +32,20 @@ def test_paired_differences_have_the_sign_of_the_better():
     assert found["log"] == pytest.approx(np.log(0.5))
     assert found["mean"] < -3 * found["mean_se"]
     assert found["share_better"] == 1
+
+
+def test_scores_that_were_kept_are_not_computed_again(tmp_path):
+    path, scored = tmp_path / "scores.npz", []
+
+    def score(data):
+        scored.append(len(data))
+        return data.snr_db_B
+
+    def run(count):
+        columns = {"fast": scoring.Column("a", score), "slow": scoring.Column("b", score, slow=True), "none": None}
+        return scoring.score_all(columns, 7.0, 30, count, scoring.Kept(path), slow=20)
+
+    assert {name: len(w2) for name, w2 in run(25).items()} == {"fast": 25, "slow": 20}
+    assert scored == [20, 20, 20]
+    assert np.allclose(run(25)["fast"], 7.0)
+    assert scored == [20, 20, 20]

@@ -39,7 +39,7 @@ def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(scoring.SEED)
     start = torch.randn(100 if quick else 400, 3, generator=generator, dtype=torch.float64)
     sphere = integrate(start, beta=4.0, time=0.5, n_steps=50 if quick else 400)
-    first = scoring.instances(10.0, n_points, 1)[0]
+    first = next(scoring.instances(10.0, n_points, 1))
     record = {
         "instances": count,
         "n_points": n_points,
@@ -73,7 +73,7 @@ def figure2(output: Path, quick: bool = False) -> dict[str, Any]:
     for trained, told in (("high", 15.0), ("low", 5.0)):
         own = high if trained == "high" else low
         for level in ("high", "low"):
-            data = scoring.instances(document.LEVELS[level], n_points, 1)[0]
+            data = next(scoring.instances(document.LEVELS[level], n_points, 1))
             snr_db = data.snr_db_B if own is not None else torch.full_like(data.snr_db_B, told)
             tokens = flow_tokens(own or _main(), data.points_BND, snr_db)
             panels.append(
@@ -93,14 +93,14 @@ def figure2(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def figure4(output: Path, quick: bool = False) -> dict[str, Any]:
     """The flow and k-means over the SNR."""
-    return _curves(4, {"kmeans": scoring.kmeans, "flow": scoring.tokens(tables.MAIN)}, output, quick)
+    return _curves(4, {"kmeans": scoring.KMEANS, "flow": scoring.tokens(tables.MAIN)}, output, quick)
 
 
 def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
     """One data set of each level."""
     sets = {}
     for level, snr_db in document.LEVELS.items():
-        data = scoring.instances(snr_db, 200 if quick else 1000, 1)[0]
+        data = next(scoring.instances(snr_db, 200 if quick else 1000, 1))
         sets[level] = {
             "snr_db": snr_db,
             "points": data.points_BND[0].numpy().round(4).tolist(),
@@ -168,9 +168,9 @@ def _curves(number: int, columns: tables.Columns, output: Path, quick: bool) -> 
     count, n_points = (5, 200) if quick else (100, 1000)
     levels = (3.0, 9.0, 15.0) if quick else tuple(np.arange(3.0, 15.1, 1.5).tolist())
     curves: dict[str, list[dict[str, float]]] = {name: [] for name, column in columns.items() if column is not None}
+    kept = tables.kept_scores(output, quick)
     for snr_db in levels:
-        batches = scoring.instances(snr_db, n_points, count)
-        for name, w2 in scoring.score_all(columns, batches).items():
+        for name, w2 in scoring.score_all(columns, snr_db, n_points, count, kept).items():
             curves[name].append(scoring.summary(w2))
     record: dict[str, Any] = {
         "n_points": n_points,

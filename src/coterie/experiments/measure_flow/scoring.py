@@ -1,7 +1,10 @@
 """Data sets of the document's evaluation (E.1) and the columns of its tables: squared W2 of every instance."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,14 +13,54 @@ from torch import Tensor
 
 from coterie import checkpoints
 from coterie.data.mixtures import MixturePrior, Mixtures, sample_mixtures
+from coterie.files import replacing
 from coterie.flow.atoms import Atoms
 from coterie.flow.inference import estimated_snr, flow_tokens, path_atoms, posterior_tokens, token_atoms
 from coterie.flow.model import MeasureFlow, Regime
 from coterie.metrics import squared_w2
 
-Column = Callable[[Mixtures], Tensor]
 SEED = 20_250
 BATCH = 20
+
+
+@dataclass(frozen=True)
+class Column:
+    """A way to estimate: the squared W2 of each data set of a batch. ``slow`` ones see fewer instances."""
+
+    what: str
+    score: Callable[[Mixtures], Tensor]
+    network: str | None = None
+    slow: bool = False
+
+    def key(self, snr_db: float, n_points: int) -> str:
+        """Names what is scored: other weights, other key."""
+        weights = "" if self.network is None else f"{self.network}:{checkpoints.card(self.network)['sha256'][:12]}"
+        return f"{self.what}|{weights}|{snr_db:g} dB|{n_points}"
+
+
+Columns = Mapping[str, Column | None]
+
+
+class Kept:
+    """Scores of earlier runs, in a file: tables and figures share them, and a run that was stopped goes on."""
+
+    def __init__(self, path: Path | None = None):
+        self.path = path
+        self.values: dict[str, np.ndarray] = {}
+        if path is not None and path.exists():
+            with np.load(path) as stored:
+                self.values = dict(stored)
+
+    def get(self, key: str) -> np.ndarray:
+        return self.values.get(key, np.empty(0))
+
+    def add(self, key: str, w2: np.ndarray) -> None:
+        self.values[key] = np.concatenate([self.get(key), w2])
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path) as temporary, open(temporary, "wb") as file:
+                arrays: dict[str, Any] = {name: value.astype(np.float32) for name, value in self.values.items()}
+                np.savez_compressed(file, **arrays)
 
 
 def shipped(name: str) -> bool:
@@ -29,34 +72,33 @@ def network(name: str) -> MeasureFlow | None:
     return checkpoints.load(name) if shipped(name) else None
 
 
-def instances(snr_db: float, n_points: int, count: int, seed: int = SEED) -> list[Mixtures]:
-    """``count`` data sets with 3 to 7 clusters at one SNR, in batches; the same for every column."""
+def instances(snr_db: float, n_points: int, count: int, seed: int = SEED) -> Iterator[Mixtures]:
+    """At least ``count`` data sets with 3 to 7 clusters at one SNR, in batches; the same for every column."""
     prior = MixturePrior(clusters=(3, 7), clusters_law="poisson", clusters_mean=5.0, snr_db=(snr_db, snr_db))
     generator = torch.Generator().manual_seed(seed)
-    sizes = [min(BATCH, count - first) for first in range(0, count, BATCH)]
-    return [sample_mixtures(prior, size, n_points, generator) for size in sizes]
-
-
-def score(column: Column, batches: list[Mixtures]) -> np.ndarray:
-    """Squared W2 of every instance."""
-    return torch.cat([column(batch) for batch in batches]).double().numpy()
+    for _ in range(0, count, BATCH):
+        yield sample_mixtures(prior, min(BATCH, count), n_points, generator)
 
 
 def score_all(
-    columns: Mapping[str, Column | None], batches: list[Mixtures], slow: int | None = None
+    columns: Columns, snr_db: float, n_points: int, count: int, kept: Kept | None = None, slow: int | None = None
 ) -> dict[str, np.ndarray]:
     """Scores of all columns that there are, batch by batch, so that columns share a network's tokens.
 
-    Columns with an estimated SNR stop after ``slow`` instances.
+    Slow columns stop after ``slow`` instances.
     """
-    w2: dict[str, list[Tensor]] = {name: [] for name, column in columns.items() if column is not None}
-    for number, batch in enumerate(batches):
-        late = slow is not None and number * BATCH >= slow
-        for name in w2:
-            column = columns[name]
-            if column is not None and not (late and name.endswith("snr_estimated")):
-                w2[name].append(column(batch))
-    return {name: torch.cat(parts).double().numpy() for name, parts in w2.items()}
+    kept = Kept() if kept is None else kept
+    present = {name: column for name, column in columns.items() if column is not None}
+    wanted = {name: min(count, slow or count) if column.slow else count for name, column in present.items()}
+    keys = {name: column.key(snr_db, n_points) for name, column in present.items()}
+    for number, batch in enumerate(instances(snr_db, n_points, count)):
+        for name, column in present.items():
+            if len(kept.get(keys[name])) <= number * BATCH < wanted[name]:
+                kept.add(keys[name], column.score(batch).double().numpy())
+    return {name: kept.get(key)[: wanted[name]] for name, key in keys.items()}
+
+
+KMEANS = Column("kmeans", lambda data: kmeans(data))
 
 
 def kmeans(data: Mixtures) -> Tensor:
@@ -92,42 +134,50 @@ def _estimated(name: str, data: Mixtures) -> tuple[Tensor, Tensor]:
 
 def tokens(name: str, n_layers: int | None = None, regime: Regime | None = None) -> Column | None:
     """The measure of the network's tokens; None if that network is not shipped."""
-    if not shipped(name):
-        return None
-    return lambda data: squared_w2(_flow(name, data, n_layers, regime), data.centers_BKD, data.empirical_weights_BK)
+
+    def score(data: Mixtures) -> Tensor:
+        return squared_w2(_flow(name, data, n_layers, regime), data.centers_BKD, data.empirical_weights_BK)
+
+    return _column(f"tokens {n_layers or ''} {regime or ''}", score, name)
 
 
 def kmeans_of_tokens(name: str, n_layers: int | None = None) -> Column | None:
     """k-means of the tokens instead of the points (E.5)."""
-    if not shipped(name):
-        return None
-    return lambda data: _atoms_error(kmeans_atoms(_flow(name, data, n_layers), data), data)
+
+    def score(data: Mixtures) -> Tensor:
+        return _atoms_error(kmeans_atoms(_flow(name, data, n_layers), data), data)
+
+    return _column(f"k-means of tokens {n_layers or ''}", score, name)
 
 
 def refined(name: str, *, snr_known: bool = True) -> Column | None:
     """Tokens merged to atoms and refined by EM; no number of clusters is given. The SNR is, or is estimated."""
-    if not shipped(name):
-        return None
 
-    def column(data: Mixtures) -> Tensor:
-        snr_db_B, estimate = (data.snr_db_B, _flow(name, data)) if snr_known else _estimated(name, data)
+    def score(data: Mixtures) -> Tensor:
+        snr_db_B, estimate = _told(name, data, snr_known)
         return _atoms_error(token_atoms(data.points_BND, estimate, snr_db_B), data)
 
-    return column
+    return _column("EM" if snr_known else "EM, SNR estimated", score, name, slow=not snr_known)
 
 
 def averaged(name: str, *, snr_known: bool = True) -> Column | None:
     """The posterior's average from the flow's atoms; no number of clusters is given. The SNR is, or is estimated."""
-    if not shipped(name):
-        return None
 
-    def column(data: Mixtures) -> Tensor:
-        snr_db_B, estimate = (data.snr_db_B, _flow(name, data)) if snr_known else _estimated(name, data)
+    def score(data: Mixtures) -> Tensor:
+        snr_db_B, estimate = _told(name, data, snr_known)
         generator = torch.Generator().manual_seed(SEED)
         estimate = posterior_tokens(data.points_BND, estimate, snr_db_B, generator)
         return squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK)
 
-    return column
+    return _column("posterior" if snr_known else "posterior, SNR estimated", score, name, slow=True)
+
+
+def _column(what: str, score: Callable[[Mixtures], Tensor], network: str, slow: bool = False) -> Column | None:
+    return Column(what, score, network, slow) if shipped(network) else None
+
+
+def _told(name: str, data: Mixtures, snr_known: bool) -> tuple[Tensor, Tensor]:
+    return (data.snr_db_B, _flow(name, data)) if snr_known else _estimated(name, data)
 
 
 def _atoms_error(atoms: Atoms, data: Mixtures) -> Tensor:

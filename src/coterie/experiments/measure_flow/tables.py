@@ -13,8 +13,9 @@ MAIN = "flow-d2"
 UNIFORM, NO_FLOW, UNIT, DISTINCT = "flow-d2-uniform", "flow-d2-no-flow", "flow-d2-unit", "flow-d2-distinct"
 DEEPER = {32: "flow-d2-32", 64: "flow-d2-64"}
 INSTANCES = 1000
-SLOW_INSTANCES = 200  # of the columns that run the network once for every SNR of a path
+SLOW_INSTANCES = 200  # of the columns that sample the posterior, or run the network for every SNR of a path
 SIZES = (100, 500, 1000, 2000)
+SCORES = "scores.npz"
 Columns = dict[str, scoring.Column | None]
 
 
@@ -75,7 +76,7 @@ def table11(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def regimes() -> Columns:
     return {
-        "kmeans": scoring.kmeans,
+        "kmeans": scoring.KMEANS,
         "uniform_uniform": scoring.tokens(MAIN),
         "uniform_unit": scoring.tokens(MAIN, regime="unit"),
         "unit_uniform": scoring.tokens(UNIT, regime="uniform"),
@@ -85,7 +86,7 @@ def regimes() -> Columns:
 
 def depths() -> Columns:
     return {
-        "kmeans": scoring.kmeans,
+        "kmeans": scoring.KMEANS,
         "layers_16": scoring.tokens(MAIN),
         "layers_32": scoring.tokens(DEEPER[32]),
         "layers_64": scoring.tokens(DEEPER[64]),
@@ -99,7 +100,7 @@ def depths() -> Columns:
 
 def sharing() -> Columns:
     return {
-        "kmeans": scoring.kmeans,
+        "kmeans": scoring.KMEANS,
         "identical": scoring.tokens(MAIN),
         "unit": scoring.tokens(UNIT),
         "distinct": scoring.tokens(DISTINCT),
@@ -108,7 +109,7 @@ def sharing() -> Columns:
 
 def rounded() -> Columns:
     return {
-        "kmeans": scoring.kmeans,
+        "kmeans": scoring.KMEANS,
         "layers_16": scoring.kmeans_of_tokens(MAIN),
         "layers_32": scoring.kmeans_of_tokens(DEEPER[32]),
         "layers_64": scoring.kmeans_of_tokens(DEEPER[64]),
@@ -120,10 +121,10 @@ def orderings(output: Path, quick: bool = False) -> dict[str, Any]:
     """The document's orderings at one training budget: uniform, no flow and unit, paired over the same instances."""
     count, n_points = (4, 150) if quick else (INSTANCES, 1000)
     columns = {name: scoring.tokens(name) for name in (UNIFORM, NO_FLOW, UNIT, DISTINCT)}
+    kept = kept_scores(output, quick)
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": "log", "levels": {}}
     for level, snr_db in document.LEVELS.items():
-        batches = scoring.instances(snr_db, n_points, count)
-        w2 = scoring.score_all(columns, batches)
+        w2 = scoring.score_all(columns, snr_db, n_points, count, kept)
         row: dict[str, Any] = {name: {"document": None} for name in columns}
         for name, values in w2.items():
             row[name] |= scoring.summary(values)
@@ -134,14 +135,18 @@ def orderings(output: Path, quick: bool = False) -> dict[str, Any]:
     return record
 
 
+def kept_scores(output: Path, quick: bool) -> scoring.Kept:
+    return scoring.Kept(None if quick else output / SCORES)
+
+
 def _table(
     number: int, measure: str, columns: Columns, output: Path, quick: bool, beat: str | None = None
 ) -> dict[str, Any]:
     count, n_points = (4, 150) if quick else (INSTANCES, 1000)
+    kept = kept_scores(output, quick)
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": measure, "levels": {}}
     for level, snr_db in document.LEVELS.items():
-        batches = scoring.instances(snr_db, n_points, count)
-        w2 = scoring.score_all(columns, batches, SLOW_INSTANCES)
+        w2 = scoring.score_all(columns, snr_db, n_points, count, kept, SLOW_INSTANCES)
         record["levels"][level] = _row(w2, {n: v[level] for n, v in document.TABLES[number].items()}, columns)
         for name in ("refined", "averaged"):
             if beat is not None and name in w2:
@@ -152,13 +157,12 @@ def _table(
 def _sizes(number: int, measure: str, output: Path, quick: bool) -> dict[str, Any]:
     count, sizes = (4, (100, 200)) if quick else (INSTANCES, SIZES)
     record: dict[str, Any] = {"sizes": list(sizes), "instances": count, "measure": measure, "levels": {}}
-    flow = scoring.tokens(MAIN)
+    flow, kept = scoring.tokens(MAIN), kept_scores(output, quick)
     for level, snr_db in document.LEVELS.items():
         row: dict[str, Any] = {}
         for n_points in sizes:
-            batches = scoring.instances(snr_db, n_points, count)
-            names = {f"flow_{n_points}": flow, f"kmeans_{n_points}": scoring.kmeans}
-            w2 = scoring.score_all(names, batches)
+            names = {f"flow_{n_points}": flow, f"kmeans_{n_points}": scoring.KMEANS}
+            w2 = scoring.score_all(names, snr_db, n_points, count, kept)
             theirs = {n: v[level] for n, v in document.TABLES[number].items() if n in names}
             row |= _row(w2, theirs, names, against=f"kmeans_{n_points}")
         record["levels"][level] = row

@@ -53,3 +53,31 @@ def draw_seeds(record: dict[str, Any], name: str, path: Path) -> None:
     axes.set_ylabel("accuracy")
     axes.set_title(f"{name}, {record['n_samples']:,} images: start (hollow) and end (full)")
     save(figure, path)
+
+
+def draw_moons(X, labels, samples, sample_labels, path: Path) -> None:
+    """The rows by cluster beside as many samples."""
+    figure, panels = plt.subplots(1, 2, figsize=(8, 4), sharex=True, sharey=True)
+    for axes, rows, own, title in ((panels[0], X, labels, "rows"), (panels[1], samples, sample_labels, "samples")):
+        for k, colour in enumerate(COLOURS):
+            axes.plot(*rows[own == k].T, ".", markersize=2, color=colour)
+        axes.set_title(title)
+        axes.set_aspect("equal")
+    figure.suptitle("Five half-moons and the five VAEs that explain them")
+    save(figure, path)
+
+
+def draw_ablations(record: dict[str, Any], path: Path) -> None:
+    """One panel for each question: accuracy of every answer, a point for each seed."""
+    groups = record["groups"]
+    figure, panels = plt.subplots(1, len(groups), figsize=(2.6 * len(groups), 3.4), sharey=True, layout="constrained")
+    for axes, (name, rows) in zip(panels, groups.items()):
+        for x, row in enumerate(rows):
+            axes.plot([x] * len(row["accuracy"]), row["accuracy"], "o", color=COLOURS[0], alpha=0.7)
+            axes.plot(x, np.mean(row["start_accuracy"]), "_", color="0.4", markersize=16)
+        axes.set_xticks(range(len(rows)), [row["value"] for row in rows], rotation=35, ha="right", fontsize=8)
+        axes.set_xlim(-0.6, len(rows) - 0.4)
+        axes.set_title(name, fontsize=10)
+    panels[0].set_ylabel("accuracy (bar: start)")
+    figure.suptitle(f"MNIST, {record['n_samples']:,} images", fontsize=11)
+    save(figure, path)

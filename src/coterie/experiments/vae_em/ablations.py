@@ -1,0 +1,102 @@
+"""What each part of the algorithm does: small runs on MNIST that differ from the defaults in one thing."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+
+from coterie import starts
+from coterie.data import images
+from coterie.experiments.vae_em import pictures
+from coterie.experiments.vae_em.record import head, scores, write
+from coterie.generative.fitting import Plan, fit
+from coterie.generative.flows import FlowConfig, Flows
+from coterie.generative.mixture import Settings
+from coterie.generative.networks import VAEConfig, VAEs
+
+K = 10
+BASE = {"start": "neighbour graph", "max_iter": 6, "settings": {}, "model": "vae"}
+# question: (answer, what differs from BASE)
+QUESTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "samples": [(str(n), {"settings": {"n_samples": n, "screen_gap": 1e9}}) for n in (1, 5, 10)]
+    + [("10, screened", {})],
+    "start": [(name, {"start": name}) for name in ("neighbour graph", "k-means", "random", "uniform")],
+    "temperature, from k-means": [
+        (f"{t:g}", {"start": "k-means", "settings": {"temperature": t, "anneal_iter": 4}}) for t in (1.0, 8.0, 64.0)
+    ],
+    "epochs per M-step": [(str(n), {"settings": {"n_epochs": n}}) for n in (1, 2, 5)],
+    "judges, from k-means": [
+        ("other half", {"start": "k-means"}),
+        ("own (as in the document)", {"start": "k-means", "settings": {"folds": 1}}),
+    ],
+    "model": [
+        ("VAE", {}),
+        ("VAE, 256 / 20", {"sizes": (256, 20)}),
+        ("VAE, continuous", {"likelihood": "continuous_bernoulli"}),
+        ("flow, PCA-20", {"model": "flow"}),
+    ],
+}
+
+
+def ablations(output: Path, quick: bool = False) -> dict[str, Any]:
+    """Samples, starts, temperature, epochs, cross-fitting; and the exact likelihood of normalising flows."""
+    n, seeds = (600, range(1)) if quick else (5000, range(2))
+    X, truth = images.load("mnist")
+    X, truth = X[:n] / np.float32(255), truth[:n]
+    record: dict[str, Any] = {**head("ablations", quick), "n_samples": n, "seeds": len(seeds), "groups": {}}
+    for question, answers in QUESTIONS.items():
+        rows = []
+        for value, changes in answers:
+            runs = [_run(X, truth, {**BASE, **changes}, seed, quick) for seed in seeds]
+            rows.append({"value": value, **{key: [run[key] for run in runs] for key in runs[0]}})
+        record["groups"][question] = rows
+        write(record, output / "ablations.json")
+    pictures.draw_ablations(record, output / "ablations.png")
+    return record
+
+
+def _run(X, truth, options: dict[str, Any], seed: int, quick: bool) -> dict[str, Any]:
+    start = torch.as_tensor(_start(X, options["start"], np.random.RandomState(seed)))
+    if options["model"] == "flow":
+        X = PCA(20, whiten=True, random_state=seed).fit_transform(X)
+    chosen = {"least_steps": 100, "seed": seed, **options["settings"]}
+    settings = Settings(K, **chosen)
+    cpu = time.process_time()
+    found = fit(
+        torch.as_tensor(X, dtype=torch.float32),
+        lambda number: start,
+        lambda generator: _networks(options, X.shape[1], settings.folds * K, generator),
+        settings,
+        Plan(2 if quick else options["max_iter"], tol=0.0),
+    )
+    return {
+        "start_accuracy": scores(found.start_labels.numpy(), truth)["accuracy"],
+        "accuracy": scores(found.expectation.labels, truth)["accuracy"],
+        "bound": round(found.expectation.objective, 3),
+        "entropy": round(found.expectation.entropy, 4),
+        "cpu_seconds": round(time.process_time() - cpu, 1),
+    }
+
+
+def _networks(options: dict[str, Any], n_features: int, n_networks: int, generator: torch.Generator):
+    if options["model"] == "flow":
+        return Flows(n_networks, FlowConfig(n_features, 64), generator)
+    hidden, latent = options.get("sizes", (128, 8))
+    config = VAEConfig(n_features, hidden, latent, options.get("likelihood", "bernoulli"))
+    return VAEs(n_networks, config, generator)
+
+
+def _start(X, name: str, random_state) -> np.ndarray:
+    if name == "uniform":
+        return np.full((len(X), K), 1 / K, dtype=np.float32)
+    if name == "random":
+        labels = random_state.permutation(len(X)) % K
+    elif name == "k-means":
+        labels = KMeans(K, n_init=3, random_state=random_state).fit_predict(X)
+    else:
+        labels = starts.by_neighbours(X, K, random_state)
+    return np.eye(K, dtype=np.float32)[labels]
