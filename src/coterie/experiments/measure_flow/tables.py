@@ -7,6 +7,7 @@ import numpy as np
 
 from coterie.experiments.measure_flow import document, pictures, scoring
 from coterie.experiments.measure_flow.record import write
+from coterie.flow.posterior import SWEEPS
 
 MAIN = "flow-d2"
 # Trained at one budget, for the orderings; 32 and 64 layers are networks of their own.
@@ -26,12 +27,12 @@ def table1(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def table2(output: Path, quick: bool = False) -> dict[str, Any]:
     """Depth, no flow and k-means; below them the flow refined to atoms, with the SNR given and estimated."""
-    return _table(2, "mean", depths(), output, quick, beat="layers_64")
+    return _table(2, "mean", depths(quick), output, quick, beat="layers_64")
 
 
 def table3(output: Path, quick: bool = False) -> dict[str, Any]:
     """Table 2 in logarithms."""
-    return _table(3, "log", depths(), output, quick, beat="layers_64")
+    return _table(3, "log", depths(quick), output, quick, beat="layers_64")
 
 
 def table4(output: Path, quick: bool = False) -> dict[str, Any]:
@@ -84,7 +85,8 @@ def regimes() -> Columns:
     }
 
 
-def depths() -> Columns:
+def depths(quick: bool = False) -> Columns:
+    n_sweeps = 60 if quick else SWEEPS
     return {
         "kmeans": scoring.KMEANS,
         "layers_16": scoring.tokens(MAIN),
@@ -92,9 +94,9 @@ def depths() -> Columns:
         "layers_64": scoring.tokens(DEEPER[64]),
         "no_flow": scoring.tokens(NO_FLOW),
         "refined": scoring.refined(MAIN),
-        "averaged": scoring.averaged(MAIN),
+        "averaged": scoring.averaged(MAIN, n_sweeps=n_sweeps),
         "refined_snr_estimated": scoring.refined(MAIN, snr_known=False),
-        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False),
+        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, n_sweeps=n_sweeps),
     }
 
 
