@@ -27,6 +27,7 @@ ALGORITHMS = {
     "incontext": "InContextClusterer",
     "flow": "FlowMixture",
     "zeroshot": "ZeroShotClusterer",
+    "vae": "VAEMixture",
 }
 
 

@@ -27,15 +27,16 @@ def accuracy(truth, labels):
     return table[linear_sum_assignment(-table)].sum() / len(truth)
 
 
+@pytest.mark.slow
 def test_digits_are_found():
-    images, truth = load_digits(n_class=4, return_X_y=True)
-    mixture = VAEMixture(4, max_iter=2, random_state=0).fit(images / 16)
+    images, truth = load_digits(return_X_y=True)
+    mixture = VAEMixture(10, max_iter=2, random_state=0).fit(images / 16)
     assert mixture.likelihood_ == "bernoulli"
-    assert accuracy(truth, mixture.labels_) > 0.95
+    assert accuracy(truth, mixture.labels_) > 0.88
 
 
 def test_half_moons_are_separated_and_their_samples_lie_on_them():
-    X, truth = five_moons(0, n_samples=1000)
+    X, truth = five_moons(0)
     mixture = VAEMixture(5, random_state=0).fit(X)
     assert mixture.likelihood_ == "gaussian"
     assert adjusted_rand_score(truth, mixture.labels_) > 0.95

@@ -117,6 +117,7 @@ def cluster(
     medoids    centres are rows of the table
     incontext  a pretrained network that refines k-means: overlapping clusters, up to 10
     flow       a pretrained network that finds the number of clusters itself
+    vae        clusters of any shape, an autoencoder for each; new rows can be drawn from the saved model
 
     [bold]Criteria that choose from a range[/]
 

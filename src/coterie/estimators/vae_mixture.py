@@ -81,6 +81,8 @@ class VAEMixture(
     Attributes
     ----------
     labels_ : int32 array of shape (n_samples,)
+    cluster_centers_ : array of shape (n_clusters, n_features)
+        Means of the clusters' rows; of all rows for a cluster without any.
     weights_ : array of shape (n_clusters,)
         The clusters' shares.
     bound_ : float
@@ -245,6 +247,9 @@ class VAEMixture(
         self.start_labels_ = found.start_labels.cpu().numpy().astype(np.int32)
         self._n_features_out = self.latent_size_
         self.labels_ = self._labels(rows)
+        members = [rows[self.labels_ == cluster] for cluster in range(self.n_clusters)]
+        means = np.array([(own if len(own) else rows).mean(axis=0, dtype=np.float64) for own in members])
+        self.cluster_centers_ = means * self.scale_ + self.offset_
 
     def _attributes_during_fit(self, iteration) -> dict:
         """What a callback needs to rebuild the estimator as it stands after an iteration."""

@@ -99,7 +99,7 @@ class Mixture:
         self.labels = self.start_NK.argmax(1)  # of the last E-step
 
     def begin(self, networks: Densities) -> State:
-        optimizer = torch.optim.Adam(networks.parameters(), lr=self.settings.learning_rate)
+        optimizer = torch.optim.Adam(networks.parameters(), lr=self.settings.learning_rate, fused=True)
         return State(networks, optimizer, self._log_shares(self.start_NK))
 
     # --- E-step ---------------------------------------------------------------------------------------------
