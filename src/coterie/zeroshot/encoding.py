@@ -91,7 +91,9 @@ def columns_of(X: Any) -> list[np.ndarray]:
     """A DataFrame's or array's columns as float arrays or, where they are not numbers, object arrays without NaN."""
     if not hasattr(X, "columns"):
         return list(np.asarray(X, dtype=np.float64).T)
-    return [_values(X[name]) if hasattr(X, "dtypes") else np.asarray(X[name]) for name in X.columns]
+    if hasattr(X, "to_pandas"):  # polars and Arrow
+        X = X.to_pandas()
+    return [_values(X.iloc[:, place]) for place in range(X.shape[1])]
 
 
 def _values(series: Any) -> np.ndarray:

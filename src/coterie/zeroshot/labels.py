@@ -17,7 +17,6 @@ from coterie.threads import kernel
 from coterie.zeroshot.inference import Reading
 
 ROUNDS = 3  # of joining the cluster of highest mean affinity
-CHOICE_FEATURES = 5
 
 
 class Partition(NamedTuple):

@@ -7,14 +7,19 @@ number of clusters, are learned beside.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from coterie import checkpoints
 from coterie.runs import Run
+from coterie.training import STATE_FILE, load_average
+from coterie.zeroshot.choice import fit_choice
 from coterie.zeroshot.description import describe
 from coterie.zeroshot.inference import look
 from coterie.zeroshot.model import Answer, ZeroShotConfig, ZeroShotNetwork
@@ -39,6 +44,7 @@ class ZeroShotRun(Run):
     prior: Prior = field(default_factory=Prior)
     clusters_weight: float = 0.2
     noise_weight: float = 0.1
+    choice_problems: int = 1_000  # fresh draws that say how to weigh the signs of the number of clusters
 
     kind = "zeroshot"
     drawn = "clustering problems of five arrangements and sixteen shapes, fresh every step"
@@ -48,6 +54,14 @@ class ZeroShotRun(Run):
 
     def about(self) -> str:
         return "Zero-shot clusterer: which points share a cluster, which are noise, how many clusters"
+
+    def ship(self, directory: Path, name: str, scores: dict[str, Any], shelf: Path = checkpoints.SHELF) -> Path:
+        """As for every run, after the choice of the number of clusters has been fitted to the trained network."""
+        network = self.task().model
+        load_average(Path(directory) / STATE_FILE, network)
+        choice = fit_choice(network.eval(), self.prior, self.choice_problems)
+        fitted = replace(self, model=replace(self.model, choice=choice))
+        return super(ZeroShotRun, fitted).ship(directory, name, scores, shelf)
 
 
 class ZeroShotTask:
