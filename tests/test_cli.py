@@ -14,7 +14,7 @@ import coterie
 from coterie import experiments
 from coterie.cli import app
 from coterie.data.tables import SAMPLES, read_table, sample
-from coterie.tabular import Columns, TableModel
+from coterie.tabular import Columns, TableModel, make_estimator
 
 WINE = SAMPLES / "wine.csv"
 
@@ -184,6 +184,14 @@ def test_pretrained_networks_cluster_a_table_too(points):
         assert len(again["clusters"]) == document["n_clusters"]
         np.testing.assert_array_equal(np.load("again.npy"), np.load("l.npy"))
     assert "3 clusters by incontext" in succeed("cluster points.csv -x name --scale -a incontext -k 3").stdout
+
+
+def test_what_is_usual_for_k_means_is_not_for_networks():
+    usual = {"n_init": 10, "max_iter": 300, "init": "k-means++"}
+    assert make_estimator("kmeans", usual, n_init=3).get_params().items() >= {"n_init": 3, "max_iter": 300}.items()
+    for algorithm in ("vae", "incontext", "flow", "zeroshot"):
+        plain = type(make_estimator(algorithm))()
+        assert make_estimator(algorithm, usual).get_params() == plain.get_params()
 
 
 def test_a_picture_is_drawn_on_the_axes_that_are_asked_for():

@@ -49,10 +49,11 @@ def check_algorithm(algorithm: str) -> None:
 def make_estimator(algorithm: str, usual: Mapping[str, Any] | None = None, **settings: Any) -> Any:
     """The estimator of a short name. Settings that are None are left at their defaults.
 
-    A setting that the algorithm does not have is refused; one in ``usual`` is given to those that have it, unless it is
-    given already.
+    A setting that the algorithm does not have is refused. ``usual`` are settings of the k-means family, for its
+    members that have them; what other algorithms call by the same name has its own default.
     """
     import coterie
+    from coterie.estimators.base import CenterClusterer
 
     check_algorithm(algorithm)
     kind = getattr(coterie, ALGORITHMS[algorithm])
@@ -63,7 +64,9 @@ def make_estimator(algorithm: str, usual: Mapping[str, Any] | None = None, **set
         raise SettingError(
             f"The algorithm {algorithm!r} has no setting {unknown[0].replace('_', '-')!r}: leave it out."
         )
-    return kind(**{name: value for name, value in (usual or {}).items() if name in known} | given)
+    if issubclass(kind, CenterClusterer):
+        given = {name: value for name, value in (usual or {}).items() if name in known} | given
+    return kind(**given)
 
 
 def finds_count(estimator: Any) -> bool:

@@ -30,8 +30,8 @@ class Recorder:
         """Part of the protocol; only finished iterations count."""
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
-        if context.task_name != "iteration" or fitted_estimator is None:
-            return False
+        if context.task_name != "iteration" or not hasattr(fitted_estimator, "cluster_centers_"):
+            return False  # the iterations of a VAEMixture move no centres
         centers = np.asarray(fitted_estimator.cluster_centers_, dtype=np.float64)
         run = int(context.parent.task_id)
         self._kept += centers.size

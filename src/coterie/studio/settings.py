@@ -29,6 +29,7 @@ CHOICES = {
     "medoids": Choice("KMedoids", "Every centre is a row of the table."),
     "incontext": Choice("InContextClusterer", "A pretrained network that refines k-means where clusters overlap."),
     "flow": Choice("FlowMixture", "A pretrained transformer that finds the number of clusters itself.", counts=False),
+    "vae": Choice("VAEMixture", "Clusters of any shape, an autoencoder for each. Takes its time."),
     "zeroshot": Choice("ZeroShotClusterer", "A pretrained network for clusters of any shape and number.", counts=False),
 }
 assert set(ALGORITHMS) == set(CHOICES)
