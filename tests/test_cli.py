@@ -294,6 +294,7 @@ def test_experiments_are_found_by_name(folder, monkeypatch):
 
     module = experiments._module("kmeans")
     monkeypatch.setattr(module, "figure7", figure7, raising=False)
+    monkeypatch.setattr(module, "__all__", [*module.__all__, "figure7"])
     assert "kmeans/figure7" in succeed("reproduce").stdout.splitlines()
     assert "figure7.json" in succeed("reproduce", "kmeans/figure7", "--quick").stdout
     assert json.loads((folder / "results/quick/kmeans/figure7.json").read_text()) == {"quick": True}
