@@ -1,7 +1,7 @@
 """Document 004, "Deep Generative Clustering with VAEs and Expectation-Maximization"."""
 
-from coterie.experiments.vae_em.ablations import ablations
 from coterie.experiments.vae_em.images import fashion, mnist
 from coterie.experiments.vae_em.moons import figure1
+from coterie.experiments.vae_em.questions import ablations
 
 __all__ = ["ablations", "fashion", "figure1", "mnist"]
