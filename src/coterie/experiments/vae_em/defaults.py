@@ -9,12 +9,11 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 
 from coterie import VAEMixture
-from coterie.experiments.vae_em import pictures
 from coterie.experiments.vae_em.record import head, scores, write
 
 
 def digits(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Three seeds with the defaults beside k-means, and a sheet of samples of the first."""
+    """Three seeds with the defaults beside k-means."""
     X, truth = load_digits(return_X_y=True)
     X = X[:400] / 16 if quick else X / 16
     truth = truth[: len(X)]
@@ -34,8 +33,6 @@ def digits(output: Path, quick: bool = False) -> dict[str, Any]:
                 "cpu_seconds": round(time.process_time() - cpu, 1),
             }
         )
-        if seed == 0:
-            pictures.draw_sheet(mixture, output / "digits_samples.png")
     record["mean"] = round(float(np.mean([run["end"]["accuracy"] for run in record["runs"]])), 4)
     write(record, output / "digits.json")
     return record

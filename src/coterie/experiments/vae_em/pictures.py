@@ -23,11 +23,12 @@ def draw_sheet(mixture, path: Path, columns: int = 12) -> None:
     side = int(np.sqrt(mixture.n_features_in_))
     order = np.argsort(-mixture.weights_)
     rows = [mixture.sample(columns, cluster=int(k), noise=False)[0].reshape(columns, side, side) for k in order]
+    rows = [np.pad(row, ((0, 0), (1, 1), (1, 1))) for row in rows]
     sheet = np.concatenate([np.concatenate(list(row), axis=1) for row in rows])
     figure, axes = plt.subplots(figsize=(columns * 0.55, len(rows) * 0.58))
     axes.imshow(sheet, cmap="gray_r", vmin=0, vmax=1)
     axes.set_xticks([])
-    axes.set_yticks([side * (i + 0.5) for i in range(len(rows))], [f"{mixture.weights_[k]:.0%}" for k in order])
+    axes.set_yticks([(side + 2) * (i + 0.5) for i in range(len(rows))], [f"{mixture.weights_[k]:.0%}" for k in order])
     axes.tick_params(length=0)
     axes.set_ylabel("share of the cluster")
     axes.set_title("Samples of every cluster")
