@@ -32,13 +32,17 @@ def run(quick: bool = False, output: Path = Path("results/vae")) -> dict:
     record: dict = {"command": "coterie bench vae" + (" --quick" if quick else ""), "n_samples": n, "rows": []}
     for seed in seeds:
         ours = _alone(_ours, n, seed)
-        record["rows"].append(ours)
+        _add(record, ours, output)
         for name in PEERS:
-            record["rows"].append(_alone(_peer, n, seed, name, ours["cpu_seconds"]))
-        output.mkdir(parents=True, exist_ok=True)
-        with replacing(output / "peers.json") as temporary:
-            temporary.write_text(json.dumps(record, indent=1) + "\n")
+            _add(record, _alone(_peer, n, seed, name, ours["cpu_seconds"]), output)
     return record
+
+
+def _add(record: dict, row: dict, output: Path) -> None:
+    record["rows"].append(row)
+    output.mkdir(parents=True, exist_ok=True)
+    with replacing(output / "peers.json") as temporary:
+        temporary.write_text(json.dumps(record, indent=1) + "\n")
 
 
 def markdown(record: dict) -> str:

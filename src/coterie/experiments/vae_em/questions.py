@@ -45,7 +45,7 @@ QUESTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 
 def ablations(output: Path, quick: bool = False) -> dict[str, Any]:
     """Samples, starts, temperature, epochs, cross-fitting; and the exact likelihood of normalising flows."""
-    n, seeds = (600, range(1)) if quick else (4000, range(1))
+    n, seeds = (600, range(1)) if quick else (2000, range(1))
     X, truth = images.load("mnist")
     X, truth = X[:n] / np.float32(255), truth[:n]
     record: dict[str, Any] = {**head("ablations", quick), "n_samples": n, "seeds": len(seeds), "groups": {}}
