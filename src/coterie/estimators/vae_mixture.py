@@ -69,7 +69,7 @@ class VAEMixture(
         samples where clusters compete. EM ends before that when fewer than 1 row in 1000 changes its cluster.
     checkpoint : path or None, default=None
         A folder in which every iteration is kept. A fit that was killed goes on from there when called again and ends
-        as if it had not been; the files are removed at the end.
+        as if it had not been; the files are removed at the end. Needs an integer ``random_state``.
     device : str, torch.device or None, default=None
         None is the CPU.
     dtype : {"float32", "bfloat16"}, default="float32"
@@ -87,6 +87,8 @@ class VAEMixture(
         The clusters' shares.
     bound_ : float
         Mean bound on the log-density of the rows, each judged by networks that were not trained on it.
+    bounds_ : array of shape (n_init,)
+        The same for each of the short runs, if there were several.
     start_labels_ : int32 array of shape (n_samples,)
         Where the rows began.
     likelihood_, hidden_size_, latent_size_
@@ -176,6 +178,11 @@ class VAEMixture(
         X = check_rows(self, X, reset=True)
         check_enough_rows(len(X), self.n_clusters)
         device = check_device(self.device)
+        if self.checkpoint is not None and not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"A fit with a checkpoint can only be resumed with the same seed: give an integer random_state, not "
+                f"{self.random_state!r}."
+            )
         self._choose_sizes(X)
         rows = self._on_domain(X).astype(np.float32)
         random_state = check_random_state(self.random_state)
@@ -242,7 +249,8 @@ class VAEMixture(
     def _keep(self, found, rows) -> None:
         self.weights_ = found.state.log_shares_K.double().exp().cpu().numpy()
         self.network_weights_ = parameters_to_vector(found.state.networks.parameters()).detach().cpu().numpy()
-        self.bound_, self.bounds_ = found.expectation.objective, np.array(found.bounds)
+        log_scale = np.log(self.scale_).sum()
+        self.bound_, self.bounds_ = found.expectation.objective - log_scale, np.array(found.bounds) - log_scale
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         self.start_labels_ = found.start_labels.cpu().numpy().astype(np.int32)
         self._n_features_out = self.latent_size_
