@@ -187,6 +187,16 @@ def vae_seeds(record: Record) -> Table:
     return head, rows
 
 
+def vae_digits(record: Record) -> Table:
+    """Accuracy of every seed beside k-means and the start."""
+    rows = [
+        [str(run["seed"]), *(f"{run[key]['accuracy']:.1%}" for key in ("kmeans", "start", "end"))]
+        for run in record["runs"]
+    ]
+    rows.append(["**mean**", "", "", f"**{record['mean']:.1%}**"])
+    return ["seed", "k-means", "start", "VAEMixture"], rows
+
+
 # --- zero-shot ------------------------------------------------------------------------------------------------------
 
 BATTERIES = {"wut": "WUT", "fcps": "FCPS", "real": "real tables", "draws": "fresh draws of the prior"}
@@ -230,6 +240,7 @@ LAYOUTS: dict[str, Callable[[Record], Table]] = {
     "incontext/rows": incontext_rows,
     "flow/levels": flow_levels,
     "vae/seeds": vae_seeds,
+    "vae/digits": vae_digits,
     "zeroshot/given": zeroshot("given", lambda one: f"{one['ari']:.3f} ({one['nca']:.3f})"),
     "zeroshot/unknown": zeroshot("unknown", lambda one: f"{one['ari']:.3f} ({one['nca']:.3f})"),
     "zeroshot/count": zeroshot("unknown", lambda one: f"{one['exact']:.0%}, {one['within_one']:.0%}"),
