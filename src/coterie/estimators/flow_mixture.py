@@ -155,10 +155,7 @@ class FlowMixture(
     def _network_name(self, n_features: int) -> str:
         if self.weights != "auto":
             return self.weights
-        from coterie import checkpoints
-
-        names = {card["name"] for card in checkpoints.available()}
-        return "flow-d8" if n_features != 2 and "flow-d8" in names else "flow-d2"
+        return "flow-d2" if n_features == 2 else "flow-d8"
 
     def _log_joint(self, X) -> np.ndarray:
         """log of weight times density for every row and component."""
