@@ -15,6 +15,7 @@ from coterie.estimators.persistence import SaveMixin
 
 MAX_CONTEXT = 1_024
 MAX_CLUSTERS = 100
+NOISE_LIMIT = 0.2  # on fresh draws half of the noise exceeds it, and four of five that exceed it are noise
 MAX_ROWS = 1_000_000
 
 
@@ -29,7 +30,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     Numbers are scaled, categories (text columns of a DataFrame) encoded and missing values filled inside.
 
     Limits: 1,000,000 rows in ``fit`` (``predict`` takes any number), 100 clusters if their number is given, 16 if it is
-    not. Clusters with only a few of the 1,024 rows read are missed.
+    not. Clusters with only a few of the 1,024 rows read are missed; in tables made mostly of categories, too many are
+    found: give their number.
 
     Parameters
     ----------
@@ -128,7 +130,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.context_proba_ = found.proba_NK
         self.context_noise_ = reading.noise_N
         self.labels_ = self._proba(points).argmax(axis=1).astype(np.int32)
-        self.noise_ = self._beside(points, self.context_noise_[:, None])[:, 0] > 0.5
+        self.noise_ = self._beside(points, self.context_noise_[:, None])[:, 0] > NOISE_LIMIT
         self.cluster_centers_ = self._centers(encoding.filled(columns))
         return self
 

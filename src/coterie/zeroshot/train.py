@@ -44,7 +44,7 @@ class ZeroShotRun(Run):
     prior: Prior = field(default_factory=Prior)
     clusters_weight: float = 0.2
     noise_weight: float = 0.1
-    choice_problems: int = 1_000  # fresh draws that say how to weigh the signs of the number of clusters
+    choice_problems: int = 600  # fresh draws that say how to weigh the signs of the number of clusters
 
     kind = "zeroshot"
     drawn = "clustering problems of five arrangements and sixteen shapes, fresh every step"
