@@ -73,9 +73,9 @@ def test_more_samples_raise_the_importance_weighted_bound_towards_the_likelihood
 def test_one_sample_of_the_importance_bound_is_an_unbiased_elbo():
     one = vaes(1, 4, 2)
     x_BD = torch.randn(3, 4, dtype=torch.float64)
-    noise = torch.randn(20_000, 1, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    each = torch.stack([one.importance_bound(x_BD, noise[s : s + 1])[0] for s in range(2000)])
-    torch.testing.assert_close(each.mean(0), one.bound(x_BD, noise)[0], atol=0.15, rtol=0)
+    noise = torch.randn(600, 1, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    each = torch.stack([one.importance_bound(x_BD, noise[s : s + 1])[0] for s in range(600)])
+    torch.testing.assert_close(each.mean(0), one.bound(x_BD, noise)[0], atol=0.25, rtol=0)
 
 
 @pytest.mark.parametrize("n_features", [2, 3, 6])
