@@ -39,7 +39,8 @@ def gaussian_mixture(X: np.ndarray, k: int) -> GaussianMixture:
 def genie(X: np.ndarray, k: int) -> np.ndarray:
     from genieclust import Genie
 
-    return Genie(n_clusters=k).fit_predict(X)
+    wide = np.column_stack([X, np.zeros(len(X))]) if X.shape[1] == 1 else X  # it refuses one column
+    return Genie(n_clusters=k).fit_predict(wide)
 
 
 def gmm_bic(X: np.ndarray) -> np.ndarray:
