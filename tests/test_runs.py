@@ -24,10 +24,10 @@ def test_a_run_survives_its_way_through_json(kind, parts):
 def test_unknown_parts_and_settings_are_named(kind, parts):
     with pytest.raises(ValueError, match="optimiser"):
         kind.from_dict({**parts, "training": {"steps": 7}, "optimiser": {}})
-    with pytest.raises(ValueError, match="'training' has steps, .*got also step$"):
+    with pytest.raises(ValueError, match=r"'training' has steps, .*got also step$"):
         kind.from_dict({**parts, "training": {"step": 7}})
 
 
 def test_entries_of_a_list_of_parts_are_checked_too():
-    with pytest.raises(ValueError, match="'stages' has until.*got also points"):
+    with pytest.raises(ValueError, match=r"'stages' has until.*got also points"):
         FlowRun.from_dict({"model": {}, "training": {"steps": 1}, "stages": [{"until": 9, "points": 3}]})
