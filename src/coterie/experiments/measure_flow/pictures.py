@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31"]
 NAMES = {
@@ -61,12 +62,15 @@ def draw_table(record: dict[str, Any], title: str, path: Path) -> None:
                     error_kw={"lw": 1},
                 )
             else:
-                axis.text(0.02, place, "not trained yet", transform=axis.get_yaxis_transform(), va="center", fontsize=8)
+                axis.text(0.35, place, "not trained yet", transform=axis.get_yaxis_transform(), va="center", fontsize=8)
             if entry["document"] is not None:
                 axis.plot(entry["document"], place, "k|", ms=18, mew=2)
         axis.set_title(f"{level} SNR", fontsize=10)
         if measure == "mean":
             axis.set_xscale("log")
+            axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_formatter(NullFormatter())
         axis.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(names)), [_name(name) for name in names], fontsize=8)
     axes[0].invert_yaxis()
