@@ -86,6 +86,8 @@ class Expectation:
         return self.responsibilities_NK.mean(0)
 
     def summary(self) -> str:
+        if math.isnan(self.objective):  # the start's shares: nothing has been trained yet
+            return "from the start"
         return f"bound {self.objective:.5g}, entropy {self.entropy:.3f}"
 
 
