@@ -358,3 +358,17 @@ def test_help_loads_nothing_heavy():
         "print([name for name in ('torch', 'numba', 'pandas', 'numpy', 'sklearn') if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ("-k 2 --resume", "name that file too"),
+        ("-k 2 --checkpoint c.st", "in blocks"),
+        ("-k 2 --criterion gap", "chooses from a range"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(tmp_path, options, words):
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n" + "\n".join(f"{i % 2 * 9},{i}" for i in range(8)))
+    assert words in refuse(f"cluster {table} {options}")

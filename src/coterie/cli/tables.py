@@ -140,7 +140,7 @@ def cluster(
     from coterie.cli import console
     from coterie.data.tables import read_table
     from coterie.tabular import Columns as ChosenColumns
-    from coterie.tabular import TableModel, check_algorithm, finds_count, fit_table, make_estimator, summarise
+    from coterie.tabular import TableModel, check_algorithm, fit_table, make_estimator, summarise
 
     started = time.perf_counter()
     wanted = _numbers(clusters or DEFAULT_RANGE)
@@ -149,23 +149,19 @@ def cluster(
     algorithm = "zeroshot" if automatic else algorithm or "kmeans"
     if columns is not None and exclude is not None:
         raise Refused("--columns and --exclude say the same thing in two ways: give one of them.")
+    if resume and checkpoint is None:
+        raise Refused("--resume goes on from the centres in --checkpoint: name that file too.")
+    settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
     if scale_by_blocks.wanted(file, scheduler, workers):
         if len(wanted) > 1 or plot is not None or report is not None or with_data:
             raise Refused("Data in blocks take one number of clusters (-k 5), no --plot, --report or --with-data.")
-        settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter or 300, "random_state": seed}
-        place = scale_by_blocks.Place(scheduler, workers, checkpoint, resume)
-        wish = scale_by_blocks.Wish(
-            str(file),
-            wanted[0],
-            algorithm,
-            settings,
-            scale_by_blocks.ColumnWish.of(columns, exclude, scale),
-            output,
-            save,
-            as_json,
-        )
-        scale_by_blocks.run(wish, place)
+        chosen_by_name = scale_by_blocks.ColumnWish.of(columns, exclude, scale)
+        settings["max_iter"] = max_iter or 300
+        wish = scale_by_blocks.Wish(str(file), wanted[0], algorithm, settings, chosen_by_name, output, save, as_json)
+        scale_by_blocks.run(wish, scale_by_blocks.Place(scheduler, workers, checkpoint, resume))
         return
+    if checkpoint is not None:
+        raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or leave it out.")
     with user_errors():
         _check_places(file, output, with_data, plot, save, report)
         check_algorithm(algorithm)
@@ -177,15 +173,11 @@ def cluster(
             # zeroshot scales inside: picture and report then show what it saw
             chosen = ChosenColumns.of(frame, names, scale=scale or algorithm == "zeroshot")
         axes = _axes(view, chosen.names, drawn=plot is not None or report is not None)
-        settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
         usual = {"n_init": 10 if len(frame) <= LARGE else 1, "max_iter": 300}
         model = TableModel(make_estimator(algorithm, usual, **settings), chosen)
-        if finds_count(model.estimator):
-            if clusters is not None and (len(wanted) > 1 or "n_clusters" not in model.estimator.get_params()):
-                raise Refused(f"The algorithm {algorithm!r} finds the number of clusters itself: leave -k out.")
-            wanted = [] if clusters is None else _possible(wanted, len(frame), by_default=False)
-        else:
-            wanted = _possible(wanted, len(frame), by_default=clusters is None)
+        wanted = _possible(wanted, model.estimator, algorithm, len(frame), by_default=clusters is None)
+        if criterion is not None and len(wanted) < 2:
+            raise Refused("--criterion chooses from a range of numbers of clusters: give one, as in -k 2..12.")
     with user_errors(ValueError), console.counting("Trying numbers of clusters", len(wanted)) as advance:
         fitted = fit_table(
             model,
@@ -278,8 +270,16 @@ def _numbers(text: str) -> list[int]:
     return list(range(low, high + 1))
 
 
-def _possible(wanted: list[int], rows: int, *, by_default: bool) -> list[int]:
-    if by_default and rows >= 3:
+def _possible(wanted: list[int], estimator: Any, algorithm: str, rows: int, *, by_default: bool) -> list[int]:
+    """The numbers of clusters to try; none for an algorithm that finds it."""
+    from coterie.tabular import finds_count
+
+    if finds_count(estimator):
+        if by_default:
+            return []
+        if len(wanted) > 1 or "n_clusters" not in estimator.get_params():
+            raise Refused(f"The algorithm {algorithm!r} finds the number of clusters itself: leave -k out.")
+    elif by_default and rows >= 3:
         return [k for k in wanted if k < rows]
     if wanted[-1] > rows:
         raise Refused(f"-k asks for {wanted[-1]} clusters, but the table has {rows} rows: take {rows} or fewer.")
