@@ -73,7 +73,7 @@ def draw_table(record: dict[str, Any], title: str, path: Path) -> None:
             axis.xaxis.set_minor_formatter(NullFormatter())
         axis.grid(axis="x", alpha=0.3)
     axes[0].set_yticks(range(len(names)), [_name(name) for name in names], fontsize=8)
-    axes[0].invert_yaxis()
+    axes[0].set_ylim(len(names) - 0.4, -0.6)
     what = "squared W2" if measure == "mean" else "mean log squared W2"
     size = record.get("n_points", "several sizes of")
     figure.suptitle(
