@@ -10,7 +10,7 @@ import torch
 
 from coterie import checkpoints
 from coterie.data.mixtures import MixturePrior, sample_mixtures
-from coterie.flow.train import FlowRun, FlowTask
+from coterie.flow.train import FlowRun, FlowTask, expected_squared_w2
 from coterie.metrics import squared_w2
 
 CONFIG = {
@@ -18,7 +18,8 @@ CONFIG = {
     "training": {"steps": 40, "checkpoint_every": 4, "log_every": 4, "warmup_steps": 5, "average_decay": 0.8},
     "stages": [
         {"until": 10, "n_points": [16, 24], "n_layers": 2, "tokens": 96, "loss": "own"},
-        {"until": 40, "n_points": [24, 32], "n_layers": 3, "tokens": 96},
+        {"until": 20, "n_points": [24, 32], "n_layers": 3, "tokens": 96},
+        {"until": 40, "n_points": [24, 32], "n_layers": 3, "tokens": 96, "loss": "posterior"},
     ],
 }
 SCRIPT = """
@@ -109,3 +110,19 @@ def test_a_trained_run_can_be_shipped(tmp_path, config):
 def test_unknown_parts_of_a_config_are_named():
     with pytest.raises(ValueError, match="optimiser"):
         FlowRun.from_dict({**CONFIG, "optimiser": {}})
+
+
+def test_the_posterior_loss_has_the_same_mean_gradient_and_a_smaller_variance():
+    prior = MixturePrior(clusters=(2, 16), clusters_law="harmonic", snr_db=(4.0, 8.0))
+    generator = torch.Generator().manual_seed(8)
+    data = sample_mixtures(prior, 400, 50, generator)
+    shrink = torch.full((400, 1, 1), 0.8, requires_grad=True)
+    mean = data.points_BND.mean(1, keepdim=True)
+    estimate = mean + shrink * (data.points_BND - mean)
+    by_truth = squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK)
+    by_draws = expected_squared_w2(estimate, data, generator)
+    truth, draws = (torch.autograd.grad(loss.sum(), shrink, retain_graph=True)[0] for loss in (by_truth, by_draws))
+    assert abs((truth - draws).mean()) < 3 * (truth - draws).std() / 20
+    # given the points, the gradient's mean is its best prediction: what is taken away is uncorrelated noise
+    assert draws.var() < truth.var()
+    assert by_draws.mean() < by_truth.mean()

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, prune, refine, residual_variance
 from coterie.flow.model import MeasureFlow, Regime
-from coterie.flow.posterior import SWEEPS, barycentre, posterior_samples
+from coterie.flow.posterior import LONG, Sweeps, barycentre, posterior_samples
 
 MERGE_RADIUS = 1.0  # in noise standard deviations
 REFINE_STEPS = 10
@@ -61,13 +61,13 @@ def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, n_step
 
 
 def posterior_tokens(
-    points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, generator: torch.Generator, n_sweeps: int = SWEEPS
+    points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, generator: torch.Generator, sweeps: Sweeps = LONG
 ) -> Tensor:
     """Tokens (B, N, D) moved to the posterior's average: the estimate of least expected squared W2."""
     var_B = noise_variance(points_BND, snr_db_B)
     atoms = token_atoms(points_BND, tokens_BND, snr_db_B)
     signal_B = var_B * 10 ** (snr_db_B / 10)
-    return barycentre(tokens_BND, posterior_samples(points_BND, atoms, var_B, signal_B, generator, n_sweeps))
+    return barycentre(tokens_BND, posterior_samples(points_BND, atoms, var_B, signal_B, generator, sweeps))
 
 
 @dataclass(frozen=True)

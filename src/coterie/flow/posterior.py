@@ -1,28 +1,44 @@
-"""The mixing measure averaged over its posterior, from the flow's atoms on.
+"""The mixing measure averaged over its posterior, from a start such as the flow's atoms on.
 
 Where clusters overlap, many mixtures explain the points about as well as the likeliest one. The measure with the
 smallest expected squared W2 to the truth is the barycentre of the posterior, which is what the network's loss asks for
 too. A Gibbs sampler that starts at the atoms draws mixtures; each token is then moved to the mean of the places that
-the optimal transports to the draws send it to.
+the optimal transports to the draws send it to. In training the sampler starts at the truth, itself a draw: the loss
+averaged over the draws has the same mean, and a gradient of much smaller variance, as the distance to the truth alone.
 
 The prior is that of the mixtures which the network learned from, with no number of clusters given: K with probability
-proportional to 1/K, weights uniform on the simplex, centres normal with the variance that the SNR implies. A sweep
-draws labels, then K given the labels' partition (the telescoping sampler of a mixture of finite mixtures), then weights
-and centres; components without points come anew from the prior, so clusters are born and die.
+proportional to 1/K, weights uniform on the simplex, centres normal with a given variance. A sweep draws labels, then K
+given the labels' partition (the telescoping sampler of a mixture of finite mixtures), then weights and centres;
+components without points come anew from the prior, so clusters are born and die.
 """
 
 import math
+from dataclasses import dataclass
 
+import numpy as np
 import torch
+from scipy.special import gammaln
 from torch import Tensor
 
-from coterie.flow.atoms import Atoms, log_joint
+from coterie import threads
+from coterie.flow.atoms import Atoms
 from coterie.metrics import transport_plans
 
-SPARE = 4  # components beyond the atoms in use, and at least as many as LEAST in all
+SPARE = 4  # components beyond the atoms in use, and at least LEAST in all
 LEAST = 16
-SWEEPS = 3000  # the first fifth is thrown away, then draws are taken at even distances
-DRAWS = 50
+TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """How long a chain is: ``n_draws`` draws, ``apart`` sweeps from each to the next, after ``burn_in`` sweeps."""
+
+    burn_in: int
+    apart: int
+    n_draws: int
+
+
+LONG = Sweeps(burn_in=600, apart=48, n_draws=50)
 
 
 def posterior_samples(
@@ -31,78 +47,159 @@ def posterior_samples(
     var_B: Tensor,
     signal_B: Tensor,
     generator: torch.Generator,
-    n_sweeps: int = SWEEPS,
-) -> list[Atoms]:
-    """Draws from the posterior given the noise variance and the variance of centres per dimension.
+    sweeps: Sweeps = LONG,
+    *,
+    origin_BD: Tensor | None = None,
+    dims_B: Tensor | None = None,
+) -> Atoms:
+    """Draws from the posterior given the noise variance and the law of the centres.
 
-    Centres are the conditional means given a draw of the labels, weights the labels' shares.
+    Centres are normal with variance ``signal_B`` per dimension around ``origin_BD``, or around the points' mean if that
+    is not known. ``dims_B`` counts the coordinates in use if some are padding.
+
+    The answer has a further axis in front, the draws: (J, B, K, D) and (J, B, K). Centres are the conditional means
+    given a draw of the labels, weights the labels' shares.
     """
-    batch, n_points, dim = points_BND.shape
-    mean_B1D = points_BND.mean(1, keepdim=True)
-    points_BND = points_BND - mean_B1D
-    n_atoms = max(LEAST, int((atoms.weights_BK > 0).sum(1).max()) + SPARE)
+    origin_B1D = points_BND.mean(1, keepdim=True) if origin_BD is None else origin_BD[:, None]
+    points = (points_BND - origin_B1D).double().numpy()
+    start, start_weights = (atoms.centers_BKD - origin_B1D).double().numpy(), atoms.weights_BK.double().numpy()
+    batch, n_points, dim = points.shape
+    most = max(LEAST, int((start_weights > 0).sum(1).max()) + SPARE)
+    log_p_K = _log_components(most, n_points)
+    centers = np.zeros((sweeps.n_draws, batch, most, dim))
+    counts = np.zeros((sweeps.n_draws, batch, most))
+    seeds = torch.randint(2**62, (batch,), generator=generator).tolist()
 
-    def normal(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator, dtype=points_BND.dtype)
-
-    state = _start(atoms, mean_B1D, n_atoms, normal(batch, n_atoms, dim) * signal_B.sqrt()[:, None, None])
-    burn_in = n_sweeps // 5
-    apart = max(1, (n_sweeps - burn_in) // DRAWS)
-    draws = []
-    for sweep in range(n_sweeps):
-        label_BN = _draw_labels(log_joint(points_BND, state, var_B), generator)
-        count_BK = points_BND.new_zeros(batch, n_atoms).scatter_add_(1, label_BN, points_BND.new_ones(batch, n_points))
-        index_BND = label_BN[..., None].expand_as(points_BND)
-        sum_BKD = points_BND.new_zeros(batch, n_atoms, dim).scatter_add_(1, index_BND, points_BND)
-        precision_BK1 = (count_BK / var_B[:, None] + 1 / signal_B[:, None])[..., None]
-        center_BKD = sum_BKD / var_B[:, None, None] / precision_BK1
-        gamma_BK = torch._standard_gamma(count_BK + 1, generator=generator) * _components(count_BK, n_points, generator)
-        state = Atoms(
-            center_BKD + normal(batch, n_atoms, dim) / precision_BK1.sqrt(),
-            gamma_BK / gamma_BK.sum(1, keepdim=True),
+    def one(b: int) -> None:
+        used = start_weights[b] > 0
+        in_use = dim if dims_B is None else int(dims_B[b])
+        _chain(
+            np.ascontiguousarray(points[b, :, :in_use]),
+            start[b][used, :in_use],
+            start_weights[b][used],
+            float(var_B[b]),
+            float(signal_B[b]),
+            log_p_K,
+            np.random.default_rng(seeds[b]),
+            sweeps.burn_in,
+            sweeps.apart,
+            centers[:, b, :, :in_use],
+            counts[:, b],
         )
-        if sweep >= burn_in and (sweep - burn_in) % apart == 0:
-            draws.append(Atoms(center_BKD + mean_B1D, count_BK / n_points))
-    return draws
+
+    threads.run(one, batch, threads.count())
+    return Atoms(
+        torch.as_tensor(centers, dtype=points_BND.dtype) + origin_B1D,
+        torch.as_tensor(counts / n_points, dtype=points_BND.dtype),
+    )
 
 
-def _draw_labels(log_joint_BNK: Tensor, generator: torch.Generator) -> Tensor:
-    reach_BNK = (log_joint_BNK - log_joint_BNK.amax(-1, keepdim=True)).exp_().cumsum(-1)
-    threshold_BN1 = torch.rand(reach_BNK.shape[:2], generator=generator)[..., None] * reach_BNK[..., -1:]
-    return (reach_BNK < threshold_BN1).sum(-1).clamp(max=reach_BNK.shape[-1] - 1)
-
-
-def _components(count_BK: Tensor, n_points: int, generator: torch.Generator) -> Tensor:
-    """Which components there are: those with points, and as many empty ones as a draw of K leaves room for.
-
-    p(K | partition into k clusters) is proportional to p(K) K! / (K - k)! · Γ(K) / Γ(N + K).
-    """
-    used_BK = count_BK > 0
-    n_used_B1 = used_BK.sum(1, keepdim=True)
-    k_K = torch.arange(1, count_BK.shape[1] + 1, dtype=torch.float64)
-    log_p_K = -k_K.log() + torch.lgamma(k_K + 1) + torch.lgamma(k_K) - torch.lgamma(n_points + k_K)
-    log_p_BK = log_p_K - torch.lgamma((k_K - n_used_B1).clamp_min(0) + 1)
-    log_p_BK = log_p_BK.masked_fill(k_K < n_used_B1, -math.inf)
-    drawn_B1 = 1 + torch.multinomial(log_p_BK.softmax(1), 1, generator=generator)
-    return used_BK | ((~used_BK).cumsum(1) <= drawn_B1 - n_used_B1)
-
-
-def _start(atoms: Atoms, mean_B1D: Tensor, n_atoms: int, spare_BKD: Tensor) -> Atoms:
-    """The atoms, heaviest first, and spare components of hardly any weight."""
-    n_known = min(n_atoms, atoms.weights_BK.shape[1])
-    weight, index = atoms.weights_BK.topk(n_known, 1)
-    known_BKD = atoms.centers_BKD.gather(1, index[..., None].expand(-1, -1, spare_BKD.shape[2])) - mean_B1D
-    centers_BKD = spare_BKD.clone()
-    centers_BKD[:, :n_known] = torch.where((weight > 0)[..., None], known_BKD, spare_BKD[:, :n_known])
-    weights_BK = torch.full(spare_BKD.shape[:2], 1e-6, dtype=spare_BKD.dtype)
-    weights_BK[:, :n_known] = weight.clamp_min(1e-6)
-    return Atoms(centers_BKD, weights_BK / weights_BK.sum(1, keepdim=True))
-
-
-def barycentre(tokens_BND: Tensor, draws: list[Atoms]) -> Tensor:
+def barycentre(tokens_BND: Tensor, draws: Atoms) -> Tensor:
     """Every token at the mean of where the optimal transports to the draws send it."""
     total = torch.zeros_like(tokens_BND)
-    for draw in draws:
-        plan_BNK = transport_plans(tokens_BND, draw.centers_BKD, draw.weights_BK)
-        total += plan_BNK @ draw.centers_BKD * tokens_BND.shape[1]
-    return total / len(draws)
+    for centers_BKD, weights_BK in zip(*draws):
+        plan_BNK = transport_plans(tokens_BND, centers_BKD, weights_BK)
+        total += plan_BNK @ centers_BKD * tokens_BND.shape[1]
+    return total / len(draws.weights_BK)
+
+
+def _log_components(most: int, n_points: int) -> np.ndarray:
+    """log p(K | partition) for K = 1 ... most, but for the factor 1 / (K - k)! that depends on the k clusters in use.
+
+    p(K | partition into k clusters) is proportional to p(K) K! / (K - k)! · Γ(K) / Γ(N + K), with p(K) = 1/K.
+    """
+    k = np.arange(1, most + 1)
+    return -np.log(k) + gammaln(k + 1) + gammaln(k) - gammaln(n_points + k)
+
+
+@threads.kernel()
+def _chain(points, start, start_weights, var, signal, log_p_K, rng, burn_in, apart, draws, draw_counts):
+    """One chain: fills ``draws`` (J, K, D) and ``draw_counts`` (J, K); the first components are those with points."""
+    n_draws, most, dim = draws.shape
+    n_now = len(start)
+    center, weight = np.zeros((most, dim)), np.zeros(most)
+    center[:n_now], weight[:n_now] = start, start_weights
+    total, count, work = np.zeros((most, dim)), np.zeros(most), np.zeros(most)
+    for sweep in range(burn_in + (n_draws - 1) * apart + 1):
+        _draw_labels(points, center, weight, n_now, var, rng, total, count, work)
+        n_used = _in_front(total, count, n_now)
+        n_now = _draw_components(log_p_K, n_used, rng, work)
+        draw = (sweep - burn_in) // apart
+        keep = sweep >= burn_in and (sweep - burn_in) % apart == 0
+        weight_sum = 0.0
+        for k in range(n_now):
+            precision = count[k] / var + 1 / signal
+            for j in range(dim):
+                mean = total[k, j] / var / precision
+                if keep:
+                    draws[draw, k, j] = mean
+                center[k, j] = mean + rng.standard_normal() / math.sqrt(precision)
+            if keep:
+                draw_counts[draw, k] = count[k]
+            weight[k] = rng.standard_gamma(count[k] + 1)
+            weight_sum += weight[k]
+        for k in range(n_now):
+            weight[k] /= weight_sum
+
+
+@threads.kernel()
+def _draw_labels(points, center, weight, n_now, var, rng, total, count, work):
+    """Give every point to a component; ``total`` and ``count`` get the sums and numbers of the points of each."""
+    n_points, dim = points.shape
+    log_weight = np.log(weight[:n_now] + TINY)
+    total[:n_now] = 0.0
+    count[:n_now] = 0.0
+    for i in range(n_points):
+        best = -math.inf
+        for k in range(n_now):
+            sq_distance = 0.0
+            for j in range(dim):
+                sq_distance += (points[i, j] - center[k, j]) ** 2
+            work[k] = log_weight[k] - sq_distance / (2 * var)
+            best = max(best, work[k])
+        reach = 0.0
+        for k in range(n_now):
+            below = work[k] - best
+            if below > -30:  # exp(-30) changes nothing
+                reach += math.exp(below)
+            work[k] = reach
+        threshold = rng.random() * reach
+        label = 0
+        while label < n_now - 1 and work[label] <= threshold:
+            label += 1
+        count[label] += 1
+        for j in range(dim):
+            total[label, j] += points[i, j]
+
+
+@threads.kernel()
+def _in_front(total, count, n_now):
+    """Components with points to the front, the others cleared; returns how many have points."""
+    n_used = 0
+    for k in range(n_now):
+        if count[k] > 0:
+            count[n_used] = count[k]
+            total[n_used] = total[k]
+            n_used += 1
+    count[n_used:] = 0.0
+    total[n_used:] = 0.0
+    return n_used
+
+
+@threads.kernel()
+def _draw_components(log_p_K, n_used, rng, work):
+    """A draw of K given that ``n_used`` components have points."""
+    most = len(log_p_K)
+    best = -math.inf
+    for k in range(n_used, most + 1):
+        work[k - 1] = log_p_K[k - 1] - math.lgamma(k - n_used + 1.0)
+        best = max(best, work[k - 1])
+    reach = 0.0
+    for k in range(n_used, most + 1):
+        reach += math.exp(work[k - 1] - best)
+        work[k - 1] = reach
+    threshold = rng.random() * reach
+    drawn = n_used
+    while drawn < most and work[drawn - 1] <= threshold:
+        drawn += 1
+    return drawn

@@ -12,10 +12,14 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from coterie.data.mixtures import MixturePrior, sample_mixtures
+from coterie.data.mixtures import MixturePrior, Mixtures, sample_mixtures
+from coterie.flow.atoms import Atoms
 from coterie.flow.model import FlowConfig, MeasureFlow
+from coterie.flow.posterior import Sweeps, posterior_samples
 from coterie.metrics import own_center_error, squared_w2
 from coterie.runs import Run
+
+TARGETS = Sweeps(burn_in=16, apart=16, n_draws=8)
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Stage:
     n_points: tuple[int, int]
     n_layers: int
     tokens: int
-    loss: Literal["own", "w2"] = "w2"  # distance to each point's own centre, or exact W2
+    # distance to each point's own centre, or exact W2 to the truth, or to draws from the posterior around the truth
+    loss: Literal["own", "w2", "posterior"] = "w2"
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,30 @@ class FlowTask:
         estimate_BND = model(data.points_BND, data.snr_db_B, dims_B=data.dims_B, n_layers=stage.n_layers)
         if stage.loss == "own":
             error_B = own_center_error(estimate_BND, data.own_centers_BND)
-        else:
+        elif stage.loss == "w2":
             error_B = squared_w2(estimate_BND, data.centers_BKD, data.empirical_weights_BK)
+        else:
+            error_B = expected_squared_w2(estimate_BND, data, generator)
         scaled_B = 10 ** (data.snr_db_B / 10) * error_B / data.dims_B * 2
         return scaled_B.mean(), {"log_error": error_B.detach().clamp_min(1e-12).log().mean().item()}
+
+
+def expected_squared_w2(estimate_BND: Tensor, data: Mixtures, generator: torch.Generator) -> Tensor:
+    """Squared W2 averaged over draws from the posterior by chains that start at the truth."""
+    truth = Atoms(data.centers_BKD, data.weights_BK)
+    draws = posterior_samples(
+        data.points_BND,
+        truth,
+        data.var_B,
+        torch.ones_like(data.var_B),
+        generator,
+        TARGETS,
+        origin_BD=torch.zeros_like(data.centers_BKD[:, 0]),
+        dims_B=data.dims_B,
+    )
+    repeated_MND = estimate_BND.repeat(TARGETS.n_draws, 1, 1)
+    error_M = squared_w2(repeated_MND, draws.centers_BKD.flatten(0, 1), draws.weights_BK.flatten(0, 1))
+    return error_M.view(TARGETS.n_draws, -1).mean(0)
 
 
 RUN = FlowRun

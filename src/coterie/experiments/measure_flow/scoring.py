@@ -17,7 +17,7 @@ from coterie.files import replacing
 from coterie.flow.atoms import Atoms
 from coterie.flow.inference import estimated_snr, flow_tokens, path_atoms, posterior_tokens, token_atoms
 from coterie.flow.model import MeasureFlow, Regime
-from coterie.flow.posterior import SWEEPS
+from coterie.flow.posterior import LONG, Sweeps
 from coterie.metrics import squared_w2
 
 SEED = 20_250
@@ -161,13 +161,13 @@ def refined(name: str, *, snr_known: bool = True) -> Column | None:
     return _column("EM" if snr_known else "EM, SNR estimated", score, name, slow=not snr_known)
 
 
-def averaged(name: str, *, snr_known: bool = True, n_sweeps: int = SWEEPS) -> Column | None:
+def averaged(name: str, *, snr_known: bool = True, sweeps: Sweeps = LONG) -> Column | None:
     """The posterior's average from the flow's atoms; no number of clusters is given. The SNR is, or is estimated."""
 
     def score(data: Mixtures) -> Tensor:
         snr_db_B, estimate = _told(name, data, snr_known)
         generator = torch.Generator().manual_seed(SEED)
-        estimate = posterior_tokens(data.points_BND, estimate, snr_db_B, generator, n_sweeps)
+        estimate = posterior_tokens(data.points_BND, estimate, snr_db_B, generator, sweeps)
         return squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK)
 
     return _column("posterior" if snr_known else "posterior, SNR estimated", score, name, slow=True)

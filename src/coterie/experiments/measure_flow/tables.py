@@ -7,7 +7,7 @@ import numpy as np
 
 from coterie.experiments.measure_flow import document, pictures, scoring
 from coterie.experiments.measure_flow.record import write
-from coterie.flow.posterior import SWEEPS
+from coterie.flow.posterior import LONG, Sweeps
 
 MAIN = "flow-d2"
 # Trained at one budget, for the orderings; 32 and 64 layers are networks of their own.
@@ -86,7 +86,7 @@ def regimes() -> Columns:
 
 
 def depths(quick: bool = False) -> Columns:
-    n_sweeps = 60 if quick else SWEEPS
+    sweeps = Sweeps(burn_in=20, apart=4, n_draws=10) if quick else LONG
     return {
         "kmeans": scoring.KMEANS,
         "layers_16": scoring.tokens(MAIN),
@@ -94,9 +94,9 @@ def depths(quick: bool = False) -> Columns:
         "layers_64": scoring.tokens(DEEPER[64]),
         "no_flow": scoring.tokens(NO_FLOW),
         "refined": scoring.refined(MAIN),
-        "averaged": scoring.averaged(MAIN, n_sweeps=n_sweeps),
+        "averaged": scoring.averaged(MAIN, sweeps=sweeps),
         "refined_snr_estimated": scoring.refined(MAIN, snr_known=False),
-        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, n_sweeps=n_sweeps),
+        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, sweeps=sweeps),
     }
 
 

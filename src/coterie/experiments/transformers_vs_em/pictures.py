@@ -7,7 +7,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
 LINES = {
     "bayes": ("Bayes, centres known", "#222222", ":"),
@@ -52,8 +51,10 @@ def draw_rows(record: dict[str, Any], name: str, path: Path) -> None:
             _lines(axis, row["points"], score)
             axis.set_xlabel(row["axis"], fontsize=9)
             if row["points"][-1]["value"] > 8 * row["points"][0]["value"]:
+                values = [point["value"] for point in row["points"]]
                 axis.set_xscale("log")
-                axis.xaxis.set_minor_formatter(NullFormatter())
+                axis.set_xticks(values, [f"{value:g}" for value in values])
+                axis.minorticks_off()
     handles, labels = axes[0, 3].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
     plan = record["plan"]
