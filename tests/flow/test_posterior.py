@@ -94,3 +94,17 @@ def test_padding_takes_no_part():
         dims_B=dims,
     )
     torch.testing.assert_close(more.centers_BKD, padded(plain.centers_BKD, (0, 3)))
+
+
+def test_a_variance_that_is_not_known_is_found():
+    data = draw(12.0, batch=4, n_points=400)
+    start = Atoms(data.centers_BKD, data.weights_BK)
+    signal, far = torch.ones(4), 3 * data.var_B
+    sweeps = Sweeps(burn_in=100, apart=10, n_draws=10)
+    errors = []
+    for known in (True, False):
+        generator = torch.Generator().manual_seed(9)
+        draws = posterior_samples(data.points_BND, start, far, signal, generator, sweeps, var_known=known)
+        average = barycentre(data.points_BND, draws)
+        errors.append(squared_w2(average, data.centers_BKD, data.empirical_weights_BK).mean())
+    assert errors[1] < 0.5 * errors[0]

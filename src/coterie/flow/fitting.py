@@ -89,7 +89,8 @@ def fit_mixture(
     atoms_AD = start.centers_BKD[0]
     if average:
         generator = torch.Generator().manual_seed(0)
-        atoms_AD = posterior_tokens(seen[None], tokens_BNP, told, generator)[0].double() @ basis_DP.T
+        averaged_BNP = posterior_tokens(seen[None], tokens_BNP, told, generator, snr_known=snr_db is not None)
+        atoms_AD = averaged_BNP[0].double() @ basis_DP.T
     with torch.no_grad():
         flow_time = float(network.flow_time(told)[0])
     var = float(var_1[0])

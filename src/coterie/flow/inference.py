@@ -61,13 +61,23 @@ def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, n_step
 
 
 def posterior_tokens(
-    points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, generator: torch.Generator, sweeps: Sweeps = LONG
+    points_BND: Tensor,
+    tokens_BND: Tensor,
+    snr_db_B: Tensor,
+    generator: torch.Generator,
+    sweeps: Sweeps = LONG,
+    *,
+    snr_known: bool = True,
 ) -> Tensor:
-    """Tokens (B, N, D) moved to the posterior's average: the estimate of least expected squared W2."""
+    """Tokens (B, N, D) moved to the posterior's average: the estimate of least expected squared W2.
+
+    With ``snr_known=False`` the SNR is where the noise variance starts, which is then drawn with the rest.
+    """
     var_B = noise_variance(points_BND, snr_db_B)
     atoms = token_atoms(points_BND, tokens_BND, snr_db_B)
     signal_B = var_B * 10 ** (snr_db_B / 10)
-    return barycentre(tokens_BND, posterior_samples(points_BND, atoms, var_B, signal_B, generator, sweeps))
+    draws = posterior_samples(points_BND, atoms, var_B, signal_B, generator, sweeps, var_known=snr_known)
+    return barycentre(tokens_BND, draws)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ averaged over the draws has the same mean, and a gradient of much smaller varian
 The prior is that of the mixtures which the network learned from, with no number of clusters given: K with probability
 proportional to 1/K, weights uniform on the simplex, centres normal with a given variance. A sweep draws labels, then K
 given the labels' partition (the telescoping sampler of a mixture of finite mixtures), then weights and centres;
-components without points come anew from the prior, so clusters are born and die.
+components without points come anew from the prior, so clusters are born and die. A noise variance that is only an
+estimate is drawn too: one that is a little off splits or joins clusters.
 """
 
 import math
@@ -49,13 +50,15 @@ def posterior_samples(
     generator: torch.Generator,
     sweeps: Sweeps = LONG,
     *,
+    var_known: bool = True,
     origin_BD: Tensor | None = None,
     dims_B: Tensor | None = None,
 ) -> Atoms:
     """Draws from the posterior given the noise variance and the law of the centres.
 
     Centres are normal with variance ``signal_B`` per dimension around ``origin_BD``, or around the points' mean if that
-    is not known. ``dims_B`` counts the coordinates in use if some are padding.
+    is not known. With ``var_known=False`` the variances are where the chains start. ``dims_B`` counts the coordinates
+    in use if some are padding.
 
     The answer has a further axis in front, the draws: (J, B, K, D) and (J, B, K). Centres are the conditional means
     given a draw of the labels, weights the labels' shares.
@@ -78,6 +81,7 @@ def posterior_samples(
             start[b][used, :in_use],
             start_weights[b][used],
             float(var_B[b]),
+            var_known,
             float(signal_B[b]),
             log_p_K,
             np.random.default_rng(seeds[b]),
@@ -113,20 +117,21 @@ def _log_components(most: int, n_points: int) -> np.ndarray:
 
 
 @threads.kernel()
-def _chain(points, start, start_weights, var, signal, log_p_K, rng, burn_in, apart, draws, draw_counts):
+def _chain(points, start, start_weights, var, var_known, signal, log_p_K, rng, burn_in, apart, draws, draw_counts):
     """One chain: fills ``draws`` (J, K, D) and ``draw_counts`` (J, K); the first components are those with points."""
     n_draws, most, dim = draws.shape
     n_now = len(start)
     center, weight = np.zeros((most, dim)), np.zeros(most)
     center[:n_now], weight[:n_now] = start, start_weights
     total, count, work = np.zeros((most, dim)), np.zeros(most), np.zeros(most)
+    half_size, sq_norm = points.size / 2, np.square(points).sum()
     for sweep in range(burn_in + (n_draws - 1) * apart + 1):
         _draw_labels(points, center, weight, n_now, var, rng, total, count, work)
         n_used = _in_front(total, count, n_now)
         n_now = _draw_components(log_p_K, n_used, rng, work)
         draw = (sweep - burn_in) // apart
         keep = sweep >= burn_in and (sweep - burn_in) % apart == 0
-        weight_sum = 0.0
+        weight_sum, residual = 0.0, sq_norm
         for k in range(n_now):
             precision = count[k] / var + 1 / signal
             for j in range(dim):
@@ -134,12 +139,15 @@ def _chain(points, start, start_weights, var, signal, log_p_K, rng, burn_in, apa
                 if keep:
                     draws[draw, k, j] = mean
                 center[k, j] = mean + rng.standard_normal() / math.sqrt(precision)
+                residual += center[k, j] * (count[k] * center[k, j] - 2 * total[k, j])
             if keep:
                 draw_counts[draw, k] = count[k]
             weight[k] = rng.standard_gamma(count[k] + 1)
             weight_sum += weight[k]
         for k in range(n_now):
             weight[k] /= weight_sum
+        if not var_known:
+            var = max(residual, TINY) / 2 / rng.standard_gamma(half_size)
 
 
 @threads.kernel()

@@ -167,10 +167,10 @@ def averaged(name: str, *, snr_known: bool = True, sweeps: Sweeps = LONG) -> Col
     def score(data: Mixtures) -> Tensor:
         snr_db_B, estimate = _told(name, data, snr_known)
         generator = torch.Generator().manual_seed(SEED)
-        estimate = posterior_tokens(data.points_BND, estimate, snr_db_B, generator, sweeps)
+        estimate = posterior_tokens(data.points_BND, estimate, snr_db_B, generator, sweeps, snr_known=snr_known)
         return squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK)
 
-    return _column("posterior" if snr_known else "posterior, SNR estimated", score, name, slow=True)
+    return _column("posterior" if snr_known else "posterior, variance drawn", score, name, slow=True)
 
 
 def _column(what: str, score: Callable[[Mixtures], Tensor], network: str, slow: bool = False) -> Column | None:
