@@ -1,0 +1,163 @@
+"""Where centres begin: greedy k-means++, random rows, the spectral start, a neighbour graph, an array or a callable.
+
+A start is a function of the distinct rows and their total weights: permuting the rows changes nothing, and a
+row of weight 2 is the same as the row twice. Rows are therefore drawn in the order of a 64-bit hash of their
+values, which does not depend on where a row stands, on its dtype or on whether it is stored sparse.
+"""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from coterie import em, neighbours, threads
+from coterie.starts.order import count_distinct_rows, distinct, hash_rows, require_distinct_rows
+from coterie.starts.plus_plus import kmeans_plus_plus, trimmed_plus_plus
+
+__all__ = [
+    "by_neighbours",
+    "checked",
+    "choose",
+    "count_distinct_rows",
+    "hash_rows",
+    "neighbour_graph",
+    "require_distinct_rows",
+]
+
+
+def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.0) -> np.ndarray:
+    """Choose the first centres.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, d), float32 or float64, C-contiguous
+    n_clusters : int
+    init : {"k-means++", "random", "spectral", "neighbour graph"}, array of shape (n_clusters, d) or callable
+        "k-means++" is greedy: the best of ``2 + int(log(n_clusters))`` candidates a round. "random" draws
+        distinct rows by weight. "spectral" clusters the projections on the top ``min(n_clusters, d)``
+        eigenvectors of the second moment and returns the means of the original rows. "neighbour graph" returns the
+        means of the clusters of :func:`by_neighbours`. A callable gets ``(X, n_clusters, random_state)``.
+    rng : numpy.random.RandomState
+    sample_weight : array of shape (n,), optional
+        Positive weights.
+    n_threads : int, optional
+        The result does not depend on it.
+    trim : float, default=0.0
+        Share of the rows that may be outliers. "k-means++" then never draws among the farthest of them, and does
+        not count how far away they are.
+
+    Returns
+    -------
+    centers : array of shape (n_clusters, d), dtype of ``X``
+    """
+    require_distinct_rows(X, n_clusters)
+    if callable(init):
+        return checked(init(X, n_clusters, random_state=rng), n_clusters, X.shape[1], X.dtype)
+    if not isinstance(init, str):
+        return checked(init, n_clusters, X.shape[1], X.dtype)
+    if init not in _STARTS:
+        raise ValueError(f"init must be one of {sorted(_STARTS)}, an array or a callable; got {init!r}.")
+    weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if init == "k-means++" and trim > 0:
+        return trimmed_plus_plus(X, n_clusters, rng, weights, threads.count(n_threads), trim).astype(X.dtype)
+    return _STARTS[init](X, n_clusters, rng, weights, threads.count(n_threads))
+
+
+def checked(centers, n_clusters: int, n_features: int, dtype) -> np.ndarray:
+    """Starting centres that a user gave, or a ValueError."""
+    centers = centers.toarray() if sparse.issparse(centers) else np.asarray(centers)
+    if centers.shape != (n_clusters, n_features):
+        raise ValueError(
+            f"init must have shape (n_clusters, n_features) = ({n_clusters}, {n_features}); "
+            f"got an array of shape {centers.shape}."
+        )
+    centers = np.array(centers, dtype=dtype, order="C")
+    if not np.isfinite(centers).all():
+        raise ValueError("init has NaN or infinite values; every starting centre must be finite.")
+    return centers
+
+
+def _random(X, n_clusters, rng, weights, n_threads):
+    rows, totals = distinct(hash_rows(X, n_threads), weights)
+    # The k largest u ** (1 / w) are k draws by weight without replacement (Efraimidis and Spirakis).
+    keys = np.log(1.0 - rng.random_sample(len(rows))) / totals
+    chosen = rows[np.argsort(-keys, kind="stable")[:n_clusters]]
+    return X[chosen].toarray() if sparse.issparse(X) else X[chosen]
+
+
+def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
+    hashes = hash_rows(X, n_threads)
+    rows, totals = distinct(hashes, weights)
+    projected = np.ascontiguousarray((X @ _top_eigenvectors(X, weights, min(n_clusters, X.shape[1])))[rows])
+    centers = kmeans_plus_plus(projected, n_clusters, rng, totals, n_threads, hashes[rows])
+
+    def e_step(centers):
+        scores = projected @ centers.T
+        scores *= -2
+        scores += np.einsum("kd,kd->k", centers, centers)
+        return np.argmin(scores, axis=1)
+
+    def m_step(centers, labels):
+        means, counts = _means(projected, labels, totals, n_clusters)
+        return np.where(counts[:, None] > 0, means, centers).astype(centers.dtype)
+
+    run = em.run(centers, e_step, m_step, max_iter=max_iter, stop=lambda old, new, labels: np.array_equal(old, new))
+    means, counts = _means(X[rows], run.expectation, totals, n_clusters)
+    # A cluster that lost its rows keeps, of its projected centre, the nearest row.
+    for k in np.flatnonzero(counts == 0):
+        nearest = np.argmin(((projected - run.state[k]) ** 2).sum(axis=1))
+        means[k] = X[[rows[nearest]]].toarray()[0] if sparse.issparse(X) else X[rows[nearest]]
+    return means.astype(X.dtype)
+
+
+def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1) -> np.ndarray:
+    """Cluster of every row by the graph of nearest neighbours of its first principal coordinates."""
+    require_distinct_rows(X, n_clusters)
+    if n_clusters == 1:
+        return np.zeros(X.shape[0], dtype=np.int64)
+    graph, node_of_row = neighbour_graph(X, n_threads)
+    return neighbours.partition(graph, n_clusters, rng)[node_of_row]
+
+
+def neighbour_graph(X, n_threads: int = 1, n_components: int = 50) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """The graph of the distinct rows, and every row's node in it. Time grows with the square of the rows."""
+    hashes = hash_rows(X, n_threads)
+    rows, totals = distinct(hashes, np.ones(X.shape[0]))
+    nodes = X[rows]
+    if X.shape[1] > n_components or sparse.issparse(X):
+        nodes = nodes @ _top_eigenvectors(nodes, totals, min(n_components, X.shape[1]))
+    return neighbours.graph_of(np.asarray(nodes), n_threads), np.searchsorted(hashes[rows], hashes)
+
+
+def _neighbour_graph(X, n_clusters, rng, weights, n_threads):
+    labels = by_neighbours(X, n_clusters, rng, n_threads)
+    return _means(X, labels, weights, n_clusters)[0].astype(X.dtype)
+
+
+def _means(X, labels, weights, n_clusters):
+    membership = sparse.csr_matrix((weights, (labels, np.arange(len(labels)))), shape=(n_clusters, len(labels)))
+    counts = np.bincount(labels, weights=weights, minlength=n_clusters)
+    sums = membership @ X
+    sums = sums.toarray() if sparse.issparse(sums) else sums
+    return sums / np.where(counts > 0, counts, 1.0)[:, None], counts
+
+
+def _top_eigenvectors(X, weights, n_vectors):
+    """Top eigenvectors of the weighted second moment, as columns, in the dtype of ``X``."""
+    d = X.shape[1]
+    if d <= 2_000:
+        weighted = X.multiply(weights[:, None]).tocsr() if sparse.issparse(X) else X * weights[:, None]
+        moment = X.T @ weighted
+        moment = moment.toarray() if sparse.issparse(moment) else np.asarray(moment, dtype=np.float64)
+        return np.linalg.eigh(moment)[1][:, d - n_vectors :].astype(X.dtype)
+    operator = LinearOperator((d, d), matvec=lambda v: X.T @ (weights * (X @ v.ravel())), dtype=np.float64)
+    if n_vectors >= d - 1:
+        return np.eye(d, dtype=X.dtype)  # a rotation of everything changes no distance
+    return eigsh(operator, k=n_vectors, v0=np.ones(d))[1].astype(X.dtype)
+
+
+_STARTS = {
+    "k-means++": kmeans_plus_plus,
+    "random": _random,
+    "spectral": _spectral,
+    "neighbour graph": _neighbour_graph,
+}

@@ -1,0 +1,122 @@
+"""The canonical order of rows: by a 64-bit hash of their values, wherever they stand and however they are stored."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from coterie import threads
+from coterie.threads import kernel
+
+BUCKET_BITS = 12
+ROWS_PER_BLOCK = 16_384
+
+
+@kernel()
+def _mix(z):
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel()
+def _hash_dense(X, start, stop, hashes):
+    n_features = X.shape[1]
+    values = np.empty(n_features, np.float64)
+    bits = values.view(np.uint64)
+    for i in range(start, stop):
+        for j in range(n_features):
+            values[j] = X[i, j]
+        total = np.uint64(0)
+        for j in range(n_features):
+            # zeros, of either sign, add nothing: a sparse row hashes as its dense copy
+            term = _mix(bits[j] + np.uint64(j + 1) * np.uint64(0x9E3779B97F4A7C15))
+            total += term if values[j] != 0.0 else np.uint64(0)
+        hashes[i] = _mix(total)
+
+
+@kernel()
+def _hash_sparse(data, indices, indptr, start, stop, hashes):
+    value = np.empty(1, np.float64)
+    bits = value.view(np.uint64)
+    for i in range(start, stop):
+        total = np.uint64(0)
+        for p in range(indptr[i], indptr[i + 1]):
+            value[0] = data[p]
+            if value[0] != 0.0:
+                total += _mix(bits[0] + np.uint64(indices[p] + 1) * np.uint64(0x9E3779B97F4A7C15))
+        hashes[i] = _mix(total)
+
+
+def hash_rows(X, n_threads: int) -> np.ndarray:
+    """(n,) uint64: equal rows have equal hashes, wherever they stand."""
+    hashes = np.empty(X.shape[0], np.uint64)
+    cuts = threads.blocks(X.shape[0], ROWS_PER_BLOCK)
+
+    def task(b):
+        if sparse.issparse(X):
+            _hash_sparse(X.data, X.indices, X.indptr, *cuts[b], hashes)
+        else:
+            _hash_dense(X, *cuts[b], hashes)
+
+    threads.run(task, len(cuts), n_threads)
+    return hashes
+
+
+@dataclass(frozen=True)
+class Order:
+    """Rows in canonical order, sorted only as far as the top bits of the hash: the buckets."""
+
+    hashes: np.ndarray  # (n,)
+    bucket: np.ndarray  # (n,) bucket of each row
+    rows: np.ndarray  # (n,) rows by bucket
+    begin: np.ndarray  # (buckets + 1,) where each bucket begins in rows
+
+    @classmethod
+    def of(cls, hashes):
+        bucket = (hashes >> np.uint64(64 - BUCKET_BITS)).astype(np.uint16)
+        begin = np.zeros(2**BUCKET_BITS + 1, np.int64)
+        np.cumsum(np.bincount(bucket, minlength=2**BUCKET_BITS), out=begin[1:])
+        return cls(hashes, bucket, np.argsort(bucket, kind="stable"), begin)
+
+    def draw(self, mass, bucket_mass, targets):
+        """For each target the row in which the cumulative mass, in canonical order, crosses it."""
+        cumulative = np.cumsum(bucket_mass)
+        found = []
+        for target in targets:
+            b = min(int(np.searchsorted(cumulative, target, side="right")), len(cumulative) - 1)
+            while b > 0 and bucket_mass[b] <= 0:  # the target was rounded up to the very end
+                b -= 1
+            rows = self.rows[self.begin[b] : self.begin[b + 1]]
+            rows = rows[np.argsort(self.hashes[rows], kind="stable")]
+            inner = np.cumsum(mass(rows))
+            at = np.searchsorted(inner, target - (cumulative[b] - bucket_mass[b]), side="right")
+            last = np.searchsorted(inner, inner[-1], side="left")  # the last row with any mass
+            found.append(rows[min(at, last)])
+        return np.array(found)
+
+
+def distinct(hashes, weights):
+    """One row of each kind in canonical order, and the total weights."""
+    rows = np.argsort(hashes, kind="stable")
+    starts = np.flatnonzero(np.r_[True, hashes[rows[1:]] != hashes[rows[:-1]]])
+    return rows[starts], np.add.reduceat(weights[rows], starts)
+
+
+def require_distinct_rows(X, n_clusters: int) -> None:
+    """Raise ValueError if ``X`` has fewer distinct rows than there are clusters."""
+    head = 4 * n_clusters + 64  # nearly always enough to know
+    for rows in (X[:head], X):
+        distinct = count_distinct_rows(rows)
+        if distinct >= n_clusters:
+            return
+    raise ValueError(
+        f"n_clusters={n_clusters} needs at least that many distinct rows, but X has only {distinct} distinct "
+        f"row{'s' if distinct != 1 else ''} (n_samples={X.shape[0]}): set n_clusters to {distinct} or less."
+    )
+
+
+def count_distinct_rows(X) -> int:
+    """Number of different rows of ``X``."""
+    hashes = np.sort(hash_rows(X, threads.count()))
+    return int(np.count_nonzero(hashes[1:] != hashes[:-1])) + (len(hashes) > 0)

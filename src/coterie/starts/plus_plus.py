@@ -1,0 +1,211 @@
+"""Greedy k-means++, the same for dense and sparse rows, and its form for data with outliers."""
+
+import numpy as np
+from scipy import sparse
+
+from coterie import threads
+from coterie.starts.order import BUCKET_BITS, ROWS_PER_BLOCK, Order, distinct, hash_rows
+from coterie.threads import kernel
+
+
+@kernel(fastmath=True)
+def _sq_distance_dense(X, i, z):
+    total = X[i, 0] * 0
+    for j in range(X.shape[1]):
+        difference = X[i, j] - z[j]
+        total += difference * difference
+    return total
+
+
+@kernel()
+def _gains_dense(X, weights, start, stop, candidates, quarter, nearest, sq_nearest, gains):
+    """How much each candidate would lower the potential. ``quarter`` is (its distance to a centre / 2)²: a
+    candidate twice as far from a row's centre as the row itself cannot be nearer (triangle inequality)."""
+    for i in range(start, stop):
+        current = sq_nearest[i]
+        for c in range(candidates.shape[0]):
+            if quarter[c, nearest[i]] < current:
+                new = _sq_distance_dense(X, i, candidates[c])
+                if new < current:
+                    gains[c] += weights[i] * (current - new)
+
+
+@kernel()
+def _add_dense(X, weights, start, stop, center, quarter, index, nearest, sq_nearest, bucket, bucket_mass):
+    for i in range(start, stop):
+        if quarter[nearest[i]] < sq_nearest[i]:
+            new = _sq_distance_dense(X, i, center)
+            if new < sq_nearest[i]:
+                sq_nearest[i] = new
+                nearest[i] = index
+        bucket_mass[bucket[i]] += weights[i] * sq_nearest[i]
+
+
+@kernel()
+def _sq_distance_sparse(data, indices, indptr, i, z, sq_norm):
+    """Direct differences where the row has values; exactly 0 for equal rows."""
+    total = 0.0
+    shared = 0.0
+    for p in range(indptr[i], indptr[i + 1]):
+        value = z[indices[p]]
+        difference = data[p] - value
+        total += difference * difference
+        shared += value * value
+    return total + max(sq_norm - shared, 0.0)
+
+
+@kernel()
+def _gains_sparse(
+    data, indices, indptr, weights, start, stop, candidates, sq_norms, quarter, nearest, sq_nearest, gains
+):
+    for i in range(start, stop):
+        current = sq_nearest[i]
+        for c in range(candidates.shape[0]):
+            if quarter[c, nearest[i]] < current:
+                new = _sq_distance_sparse(data, indices, indptr, i, candidates[c], sq_norms[c])
+                if new < current:
+                    gains[c] += weights[i] * (current - new)
+
+
+@kernel()
+def _add_sparse(
+    data,
+    indices,
+    indptr,
+    weights,
+    start,
+    stop,
+    center,
+    sq_norm,
+    quarter,
+    index,
+    nearest,
+    sq_nearest,
+    bucket,
+    bucket_mass,
+):
+    for i in range(start, stop):
+        if quarter[nearest[i]] < sq_nearest[i]:
+            new = _sq_distance_sparse(data, indices, indptr, i, center, sq_norm)
+            if new < sq_nearest[i]:
+                sq_nearest[i] = new
+                nearest[i] = index
+        bucket_mass[bucket[i]] += weights[i] * sq_nearest[i]
+
+
+class _Potential:
+    """Squared distance of every row to its nearest chosen centre, kept while centres are added."""
+
+    def __init__(self, X, weights, bucket, n_clusters, n_threads):
+        n, d = X.shape
+        self.X, self.weights, self.bucket, self.n_threads = X, weights, bucket, n_threads
+        self.cuts = threads.blocks(n, ROWS_PER_BLOCK, most=8)
+        self.centers = np.empty((n_clusters, d), X.dtype)
+        self.n_chosen = 0
+        self.nearest = np.zeros(n, np.int32)
+        self.sq_nearest = np.full(n, np.inf, X.dtype)
+        self.bucket_mass = np.zeros(2**BUCKET_BITS)
+
+    def rows(self, rows):
+        return self.X[rows].toarray() if sparse.issparse(self.X) else self.X[rows]
+
+    def _quarter(self, candidates):
+        """A little less than a quarter of the squared distances to the centres: safe against rounding."""
+        if not self.n_chosen:
+            return np.zeros((len(candidates), 1), self.X.dtype)
+        chosen = self.centers[: self.n_chosen]
+        difference = [np.sum((chosen - z) ** 2, axis=1) for z in candidates.astype(np.float64)]
+        return (np.array(difference) * 0.24999).astype(self.X.dtype)
+
+    def _sq_norms(self, candidates):
+        # summed in the order in which a sparse row is walked, so that equal rows cancel exactly
+        return np.array([np.cumsum(z.astype(np.float64) ** 2)[-1] for z in candidates])
+
+    def gains(self, candidates):
+        quarter, gains = self._quarter(candidates), np.zeros((len(self.cuts), len(candidates)))
+        sq_norms = self._sq_norms(candidates) if sparse.issparse(self.X) else None
+        X, state = self.X, (quarter, self.nearest, self.sq_nearest)
+
+        def task(b):
+            if sparse.issparse(X):
+                arrays = (X.data, X.indices, X.indptr)
+                _gains_sparse(*arrays, self.weights, *self.cuts[b], candidates, sq_norms, *state, gains[b])
+            else:
+                _gains_dense(X, self.weights, *self.cuts[b], candidates, *state, gains[b])
+
+        threads.run(task, len(self.cuts), self.n_threads)
+        return gains.sum(axis=0)
+
+    def add(self, center):
+        quarter = self._quarter(center[None])[0]
+        masses = np.zeros((len(self.cuts), len(self.bucket_mass)))
+        sq_norm = self._sq_norms(center[None])[0] if sparse.issparse(self.X) else 0.0
+        X, state = self.X, (quarter, self.n_chosen, self.nearest, self.sq_nearest, self.bucket)
+
+        def task(b):
+            if sparse.issparse(X):
+                arrays = (X.data, X.indices, X.indptr)
+                _add_sparse(*arrays, self.weights, *self.cuts[b], center, sq_norm, *state, masses[b])
+            else:
+                _add_dense(X, self.weights, *self.cuts[b], center, *state, masses[b])
+
+        threads.run(task, len(self.cuts), self.n_threads)
+        self.bucket_mass = masses.sum(axis=0)
+        self.centers[self.n_chosen] = center
+        self.n_chosen += 1
+
+    def mass(self, rows):
+        return self.weights[rows] * self.sq_nearest[rows]
+
+
+def kmeans_plus_plus(X, n_clusters, rng, weights, n_threads, hashes=None):
+    order = Order.of(hash_rows(X, n_threads) if hashes is None else hashes)
+    potential = _Potential(X, weights, order.bucket, n_clusters, n_threads)
+    bucket_mass = np.bincount(order.bucket, weights=weights, minlength=2**BUCKET_BITS)
+    first = order.draw(weights.__getitem__, bucket_mass, rng.random_sample(1) * bucket_mass.sum())
+    potential.add(potential.rows(first)[0])
+    n_candidates = 2 + int(np.log(n_clusters))
+    for _ in range(1, n_clusters):
+        total = potential.bucket_mass.sum()
+        require_spread(total, X)
+        targets = rng.random_sample(n_candidates) * total
+        candidates = potential.rows(order.draw(potential.mass, potential.bucket_mass, targets))
+        gains = potential.gains(candidates)
+        # the first candidate within rounding of the best: summation order must not decide
+        best = int(np.argmax(gains >= gains.max() - 1e-12 * total))
+        potential.add(candidates[best])
+    return potential.centers
+
+
+def trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim):
+    """Greedy k-means++ on capped distances: the farthest ``trim`` of the weight is neither drawn nor looked after."""
+    rows, totals = distinct(hash_rows(X, n_threads), weights)
+    X = np.asarray(X[rows], dtype=np.float64)
+    share = np.cumsum(totals) / totals.sum()
+    chosen = [int(np.searchsorted(share, rng.random_sample(), side="right"))]
+    sq_nearest = ((X - X[chosen[0]]) ** 2).sum(axis=1)
+    for _ in range(1, n_clusters):
+        order = np.argsort(sq_nearest, kind="stable")
+        kept = np.cumsum(totals[order]) <= (1.0 - trim) * totals.sum()
+        cap = sq_nearest[order[max(int(np.count_nonzero(kept)) - 1, 0)]]
+        mass = totals * sq_nearest * (sq_nearest <= cap)
+        if not mass.any():  # nothing but outliers is left
+            mass, cap = totals * sq_nearest, np.inf
+            require_spread(mass.sum(), X)
+        targets = rng.random_sample(2 + int(np.log(n_clusters))) * mass.sum()
+        drawn = np.minimum(np.searchsorted(np.cumsum(mass), targets, side="right"), np.flatnonzero(mass)[-1])
+        closer = [np.minimum(sq_nearest, ((X - X[row]) ** 2).sum(axis=1)) for row in drawn]
+        costs = np.array([totals @ np.minimum(sq, cap) for sq in closer])
+        best = int(np.argmax(costs <= costs.min() + 1e-12 * abs(costs).max()))
+        chosen.append(int(drawn[best]))
+        sq_nearest = closer[best]
+    return X[chosen]
+
+
+def require_spread(total: float, X) -> None:
+    """Raise ValueError where different rows are so near that all squared distances are zero."""
+    if not total > 0:
+        raise ValueError(
+            f"The rows of X differ by so little that their squared distances are zero in {X.dtype}: scale the "
+            "columns, for example with sklearn.preprocessing.StandardScaler."
+        )
