@@ -148,7 +148,7 @@ def test_scaling_and_column_names_travel_with_the_model(points):
     columns = Columns.of(points, ["left", "right"], scale=True)
     fitted = coterie.KMeans(3, random_state=0).fit(columns.matrix(points))
     TableModel(fitted, columns).save("m")
-    with pytest.raises(ValueError, match="not one that coterie saved"):
+    with pytest.raises(ValueError, match="scale of its columns"):
         coterie.load("m")  # it would take raw columns for scaled ones
     back = TableModel.load("m")
     np.testing.assert_array_equal(back.columns.mean, columns.mean)
@@ -304,7 +304,7 @@ def test_experiments_are_found_by_name(folder, monkeypatch):
 
 
 def test_benchmarks_are_found_by_name(folder, monkeypatch):
-    from coterie.benchmarks import kmedoids
+    from coterie.benchmarks import kmedoids, learned_lloyd
 
     monkeypatch.setattr(kmedoids, "run", lambda quick, output: {"quick": quick, "output": str(output)})
     monkeypatch.setattr(kmedoids, "markdown", lambda result: f"quick: {result['quick']}")
@@ -315,6 +315,10 @@ def test_benchmarks_are_found_by_name(folder, monkeypatch):
     }
     assert "quick: False" in succeed("bench kmedoids -o here").stdout
     assert "Did you mean kmedoids?" in refuse("bench kmedoid")
+    monkeypatch.setattr(learned_lloyd, "run", kmedoids.run)
+    monkeypatch.setattr(learned_lloyd, "markdown", kmedoids.markdown, raising=False)
+    for spelled in ("learned-lloyd", "learned_lloyd"):
+        assert "quick: True" in succeed(f"bench {spelled} --quick").stdout
 
 
 def test_unknown_networks_and_missing_configs_are_refused():

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from coterie import KMeans, SphericalKMeans, TrimmedKMeans
-from coterie.selection import CRITERIA, SAMPLE_ROWS, choose_k
+from coterie import AttentionClustering, KMeans, SphericalKMeans, TrimmedKMeans, ZeroShotClusterer
+from coterie.selection import CRITERIA, SAMPLE_ROWS, choose_k, uneven_columns
 
 
 def blobs(k, n=40, d=2, seed=0):
@@ -93,3 +93,26 @@ def test_every_candidate_is_told(kmeans):
 def test_ranges_that_are_refused(kmeans, ks, criterion, words):
     with pytest.raises(ValueError, match=words):
         choose_k(kmeans, blobs(2), ks, criterion=criterion)
+
+
+def test_the_gap_is_refused_for_directions_and_for_gaps_in_the_table(kmeans):
+    with pytest.raises(ValueError, match="Euclidean"):
+        choose_k(AttentionClustering("lloyd/spherical"), blobs(2), [2], criterion="gap")
+    with pytest.raises(ValueError, match="complete rows"):
+        choose_k(kmeans, np.where(blobs(2) > 1, np.nan, blobs(2)), [2], criterion="gap")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "factors", "warned"),
+    [
+        (KMeans(2), [1, 1], False),
+        (KMeans(2), [1, 100], True),
+        (SphericalKMeans(2), [1, 100], False),
+        (ZeroShotClusterer(), [1, 100], False),
+    ],
+)
+def test_columns_of_uneven_scale_are_seen_where_they_matter(estimator, factors, warned):
+    X = np.random.default_rng(0).normal(size=(80, 2)) * factors
+    uneven = uneven_columns(estimator.fit(X), X)
+    assert (uneven is not None) == warned
+    assert not warned or (uneven.widest, uneven.narrowest) == (1, 0)

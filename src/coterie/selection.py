@@ -18,6 +18,8 @@ CRITERIA = {
 }
 SAMPLE_ROWS = 5_000
 GAP_REFERENCES = 10
+VARIANCE_SHARE = 0.95  # a column that holds so much decides nearly alone
+SPREAD_RATIO = 30.0  # beside a column that is so much wider another hardly counts
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,45 @@ class Choice:
 
 
 def scales_itself(estimator: Any) -> bool:
-    """Whether the estimator brings the columns to one scale inside."""
-    return hasattr(estimator, "encoding_")
+    """Whether the fitted estimator brings the columns to one scale inside."""
+    return hasattr(estimator, "encoding_") or getattr(estimator, "likelihood_", None) == "gaussian"
+
+
+@dataclass(frozen=True)
+class Uneven:
+    """Columns whose scales differ so much that it decides the clusters."""
+
+    widest: int
+    narrowest: int
+    share: float  # of all variance that the widest holds
+    ratio: float  # of their spreads
+
+    @property
+    def decides_alone(self) -> bool:
+        return self.share >= VARIANCE_SHARE
+
+    @property
+    def shown_share(self) -> str:
+        return f"{min(self.share, 0.999):.1%}"
+
+
+def varying_columns(X: np.ndarray) -> np.ndarray:
+    """Indices of the columns that are not constant, up to rounding."""
+    return np.flatnonzero(X.std(axis=0, dtype=np.float64) > 1e-12 * np.maximum(np.abs(X).max(axis=0), 1e-300))
+
+
+def uneven_columns(estimator: Any, X: np.ndarray) -> Uneven | None:
+    """What to warn of, for an estimator fitted on X whose distances depend on the columns' scales."""
+    varying = varying_columns(X)
+    if len(varying) < 2 or on_sphere(estimator) or scales_itself(estimator):
+        return None
+    spread = X.std(axis=0, dtype=np.float64)
+    order = varying[np.argsort(-spread[varying])]
+    share = float(spread[order[0]] ** 2 / (spread[varying] ** 2).sum())
+    ratio = float(spread[order[0]] / spread[order[-1]])
+    if share < VARIANCE_SHARE and ratio < SPREAD_RATIO:
+        return None
+    return Uneven(int(order[0]), int(order[-1]), share, ratio)
 
 
 def choose_k(
@@ -101,6 +140,8 @@ def _check(estimator: Any, X: np.ndarray, ks: list[int], criterion: str) -> None
         raise ValueError("No number of clusters to try: give at least one, as in range(2, 13).")
     if ks[0] < 1:
         raise ValueError(f"A number of clusters must be at least 1; got {ks[0]}.")
+    if criterion == "gap" and not np.isfinite(X.astype(np.float64)).all():
+        raise ValueError("The gap criterion needs complete rows: X has missing or infinite values.")
     if criterion == "gap" and on_sphere(estimator):
         raise ValueError("The gap criterion needs Euclidean distances: choose another one for spherical clusters.")
     if criterion != "gap" and ks[0] < 2:
@@ -118,7 +159,7 @@ def inertia(estimator: Any, X: np.ndarray) -> float:
 
 def on_sphere(estimator: Any) -> bool:
     """Whether the estimator compares directions, not places."""
-    return type(estimator).__name__ == "SphericalKMeans"
+    return bool(getattr(estimator, "_spherical", False))
 
 
 def _score(criterion: str, X: np.ndarray, labels: np.ndarray, rows: np.ndarray, sphere: bool) -> float:

@@ -39,7 +39,7 @@ def test_changed_weights_are_refused(shelf):
 
 
 def test_unknown_names_list_what_there_is(shelf):
-    with pytest.raises(KeyError, match="there are: tiny"):
+    with pytest.raises(ValueError, match="there are: tiny"):
         checkpoints.card("huge", shelf[0])
 
 

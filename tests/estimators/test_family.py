@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans as SklearnKMeans
@@ -215,6 +216,16 @@ def test_loading_something_else_says_so(tmp_path):
     (tmp_path / "x").write_text("no model")
     with pytest.raises(ValueError, match="not a saved coterie model"):
         coterie.load(tmp_path / "x")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        coterie.load(tmp_path)
+
+
+def test_parameters_of_any_kind_are_saved(tmp_path):
+    init = [[0.0, 0, 0, 0], [5, 5, 5, 5]]
+    KMeans(2, init=init, device=torch.device("cpu")).fit(blobs).save(tmp_path / "model")
+    loaded = coterie.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.init, init)
+    assert loaded.device == "cpu"
 
 
 def test_estimators_work_in_pipelines_and_searches():

@@ -37,7 +37,7 @@ def test_one_gaussian_is_one_cluster():
     assert ZeroShotClusterer().fit(X).n_clusters_ == 1
 
 
-@pytest.mark.parametrize("k", [1, 2, 5])
+@pytest.mark.parametrize("k", [1, 2, 5, 40])
 def test_a_given_number_of_clusters_is_kept(blobs, k):
     model = ZeroShotClusterer(k).fit(blobs[0])
     assert np.unique(model.labels_).tolist() == list(range(k))
@@ -119,10 +119,13 @@ def test_a_saved_model_predicts_the_same(tmp_path, blobs, fitted):
     [
         ({"n_clusters": 101}, np.zeros((200, 1)), "use coterie.KMeans"),
         ({"n_clusters": 5}, np.zeros((3, 1)), "set n_clusters to 3 or less"),
+        ({"n_clusters": 3}, np.array([[0.0]] * 5 + [[1.0]] * 5), "set n_clusters to 2 or less"),
+        ({"n_clusters": 5, "max_context": 4}, np.zeros((200, 1)), "raise max_context"),
+        ({"weights": "flow-d2"}, np.zeros((9, 1)), "of that kind are: zeroshot"),
         ({}, np.zeros((1_000_001, 1)), "fit a random sample"),
         ({}, np.array([[1.0], [np.inf]]), "set them to NaN"),
     ],
-    ids=["clusters", "rows", "table", "infinity"],
+    ids=["clusters", "rows", "distinct rows", "context", "network", "table", "infinity"],
 )
 def test_what_is_beyond_the_limits_is_refused_with_the_remedy(settings, X, remedy):
     with pytest.raises(ValueError, match=remedy):
@@ -134,3 +137,9 @@ def test_degenerate_tables_have_labels(X):
     model = ZeroShotClusterer().fit(X)
     assert model.labels_.shape == (len(X),)
     assert model.labels_.max() < model.n_clusters_
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e300])
+def test_very_small_and_very_large_numbers_are_scaled_too(blobs, fitted, size):
+    found = ZeroShotClusterer().fit(blobs[0] * size)
+    np.testing.assert_array_equal(found.labels_, fitted.labels_)

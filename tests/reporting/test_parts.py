@@ -76,6 +76,7 @@ def test_small_clusters_many_outliers_and_limits_are_told():
     )
     noise = np.random.default_rng(0).normal(size=(300, 4))
     assert "limit of 2 iterations" in told(subject(noise, kmeans(8, max_iter=2)))
+    assert "iterations" not in told(subject(noise, coterie.KMedoids(8, max_iter=2, random_state=0)))
     assert "stay" not in told(subject(noise))
 
 

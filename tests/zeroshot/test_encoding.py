@@ -54,3 +54,15 @@ def test_columns_are_numbers_where_they_can_be():
     assert when[2] - when[0] == 86_400
     assert np.isnan(when[1])
     assert text.tolist() == ["a", None, "b"]
+
+
+def test_a_column_that_changes_its_kind_is_refused_unless_it_is_empty():
+    numbers, text = np.array([1.0, 2.0]), np.array(["a", "b"], dtype=object)
+    for fitted, new in ((numbers, text), (text, numbers)):
+        encoding = Encoding.of([fitted])
+        with pytest.raises(ValueError, match="Column 0 held"):
+            encoding.points([new])
+    nothing = Encoding.of([numbers]).points([np.array([None, None], dtype=object)])
+    np.testing.assert_array_equal(nothing, [[0.0], [0.0]])
+    gaps = np.array([None, None], dtype=object)
+    np.testing.assert_array_equal(Encoding.of([text]).points([np.full(2, np.nan)]), Encoding.of([text]).points([gaps]))

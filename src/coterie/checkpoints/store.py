@@ -27,15 +27,20 @@ def card(name: str, shelf: Path = SHELF) -> dict[str, Any]:
     path = shelf / f"{name}.json"
     if not path.exists():
         names = ", ".join(sorted(p.stem for p in shelf.glob("*.json"))) or "none"
-        raise KeyError(f"no shipped network is called {name!r}; there are: {names}")
+        raise ValueError(f"no shipped network is called {name!r}; there are: {names}")
     return json.loads(path.read_text())
 
 
-def load(name: str, shelf: Path = SHELF) -> Any:
-    """The network of that name with its weights, in evaluation mode."""
+def load(name: str, shelf: Path = SHELF, *, kind: str | None = None) -> Any:
+    """The network of that name with its weights, in evaluation mode; a network of another ``kind`` is refused."""
     from safetensors.torch import load as parse
 
     about = card(name, shelf)
+    if kind not in (None, about["kind"]):
+        fitting = ", ".join(each["name"] for each in available(shelf) if each["kind"] == kind) or "none"
+        raise ValueError(
+            f"the network {name!r} is of the kind {about['kind']!r}, not {kind!r}; of that kind are: {fitting}"
+        )
     content = (shelf / f"{name}.safetensors").read_bytes()
     if hashlib.sha256(content).hexdigest() != about["sha256"]:
         raise ValueError(f"the weights of {name!r} differ from the hash on their card; install the package again")

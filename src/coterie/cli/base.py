@@ -1,7 +1,7 @@
 """The one application that all commands join, and how it treats what a user got wrong."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,6 +60,11 @@ def user_errors(*more: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         raise Refused(str(error)) from error
+
+
+def split_names(text: str, known: Sequence[str] = ()) -> list[str]:
+    """Names of columns: a comma stands between them, unless the whole text is a name that is known."""
+    return [text] if text in known else [name if name in known else name.strip() for name in text.split(",")]
 
 
 def make_folder(folder: Path) -> Path:

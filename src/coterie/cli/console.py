@@ -15,11 +15,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from coterie.data.tables import numeric_matrix
-from coterie.selection import Choice, on_sphere, scales_itself
+from coterie.selection import Choice, uneven_columns
 from coterie.tabular import ClusterSummary, TableModel
 
 SHOWN_COLUMNS = 6
-SPREAD_LIMIT = 30.0
 
 
 @dataclass
@@ -56,29 +55,19 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 def spread_notes(frame: Any, model: TableModel) -> list[str]:
-    """A word of warning where one unscaled column outweighs all others."""
+    """A word of warning where one unscaled column outweighs others."""
+    if model.columns.scale is not None:
+        return []
     names = list(model.columns.names)
-    if (
-        model.columns.scale is not None
-        or len(names) < 2
-        or on_sphere(model.estimator)
-        or scales_itself(model.estimator)
-    ):
+    uneven = uneven_columns(model.estimator, numeric_matrix(frame, names)[0])
+    if uneven is None:
         return []
-    matrix, _ = numeric_matrix(frame, names)
-    deviation = matrix.std(axis=0, dtype=np.float64)
-    varying = deviation > 0
-    if varying.sum() < 2:
-        return []
-    order = np.flatnonzero(varying)[np.argsort(-deviation[varying])]
-    ratio = deviation[order[0]] / deviation[order[1:]].max()
-    total = deviation[order[0]] ** 2 / (deviation**2).sum()
-    if ratio < SPREAD_LIMIT and total < 0.95:
-        return []
-    return [
-        f"the column {names[order[0]]!r} holds {total:.1%} of all variance and decides the clusters nearly alone: "
-        "add --scale to let every column count alike"
-    ]
+    widest, advice = names[uneven.widest], "add --scale to let every column count alike"
+    if uneven.decides_alone:
+        what = f"holds {uneven.shown_share} of all variance and decides the clusters nearly alone"
+    else:
+        what = f"spreads {uneven.ratio:,.0f} times as wide as {names[uneven.narrowest]!r}, which hardly counts"
+    return [f"the column {widest!r} {what}: {advice}"]
 
 
 def choice_notes(choice: Choice | None) -> list[str]:

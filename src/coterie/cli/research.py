@@ -13,7 +13,7 @@ import typer
 
 from coterie.cli.base import Refused, app, make_folder, user_errors
 
-TRAINABLE = ("kmeans", "flow", "incontext", "generative", "zeroshot")
+TRAINABLE = ("kmeans", "flow", "incontext", "zeroshot")
 
 
 @app.command()
@@ -83,9 +83,9 @@ def bench(
     if name is None:
         print("\n".join(known))
         return
-    name = name.replace("-", "_")
+    name = name.replace("_", "-")
     _check_name("benchmark", name, known)
-    module = import_module(f"coterie.benchmarks.{name}")
+    module = import_module(f"coterie.benchmarks.{name.replace('-', '_')}")
     if output is None and quick:
         output = Path("results/quick") / name
     settings = {} if output is None else {"output": make_folder(output)}

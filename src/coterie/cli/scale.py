@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coterie.cli.base import Refused, user_errors
+from coterie.cli.base import Refused, split_names, user_errors
 
 CONNECT_SECONDS = 10
 _IN_MEMORY = 4  # copies of a table that an ordinary run needs
@@ -39,7 +39,8 @@ class ColumnWish:
 
     @classmethod
     def of(cls, columns: str | None, exclude: str | None, scale: bool) -> "ColumnWish":
-        return cls(columns.split(",") if columns else None, exclude.split(",") if exclude else [], scale)
+        names, others = (None if text is None else split_names(text) for text in (columns, exclude))
+        return cls(names, others or [], scale)
 
 
 @dataclass(frozen=True)

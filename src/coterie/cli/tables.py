@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from coterie.cli import scale as scale_by_blocks
-from coterie.cli.base import Refused, app, make_folder, user_errors
+from coterie.cli.base import Refused, app, make_folder, split_names, user_errors
 
 
 def _option(panel: str | None, *names: str, **settings: Any) -> Any:
@@ -289,14 +289,10 @@ def _possible(wanted: list[int], estimator: Any, algorithm: str, rows: int, *, b
 def _chosen_columns(frame: Any, columns: str | None, exclude: str | None) -> list[str] | None:
     from coterie.data.tables import all_but
 
-    def names(text: str) -> list[str]:
-        """A comma stands between names, unless the whole text is a name."""
-        known = list(frame.columns)
-        return [text] if text in known else [name if name in known else name.strip() for name in text.split(",")]
-
+    known = list(frame.columns)
     if exclude is not None:
-        return all_but(frame, names(exclude))
-    return None if columns is None else names(columns)
+        return all_but(frame, split_names(exclude, known))
+    return None if columns is None else split_names(columns, known)
 
 
 def _check_places(
@@ -343,7 +339,7 @@ def _axes(view: str | None, names: Sequence[str], *, drawn: bool) -> str | list[
         if view == "umap" and find_spec("umap") is None:
             raise Refused("--view umap needs UMAP: pip install umap-learn, or take --view pca")
         return view
-    columns = [view] if view in names else [name if name in names else name.strip() for name in view.split(",")]
+    columns = split_names(view, names)
     unknown = [name for name in columns if name not in names]
     if unknown or len(columns) > 2:
         what = f"{unknown[0]!r} is not among the clustered columns" if unknown else "a map has one or two columns"

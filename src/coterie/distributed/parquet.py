@@ -37,10 +37,6 @@ class ParquetRows:
     def n_rows(self) -> int:
         return sum(one.rows for one in self.stretches)
 
-    @property
-    def n_bytes(self) -> int:
-        return self.n_rows * len(self.names) * np.dtype(self.dtype).itemsize
-
     def array(self) -> Any:
         """A Dask array whose blocks are read where and when they are wanted."""
         import dask.array as da

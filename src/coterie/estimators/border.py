@@ -50,6 +50,13 @@ def check_enough_rows(n: int, n_clusters: int) -> None:
         )
 
 
+def check_context(max_context: int, n_clusters: int) -> None:
+    if max_context < n_clusters:
+        raise ValueError(
+            f"max_context={max_context} rows are read, too few for n_clusters={n_clusters}: raise max_context."
+        )
+
+
 def check_device(device) -> torch.device:
     """A torch device that is there; None is the CPU."""
     name = device or "cpu"

@@ -128,7 +128,7 @@ class FlowMixture(
         context = np.arange(len(X))
         if len(X) > self.max_context:
             context = np.sort(check_random_state(self.random_state).choice(len(X), self.max_context, replace=False))
-        network = checkpoints.load(self._network_name(X.shape[1]))
+        network = checkpoints.load(self._network_name(X.shape[1]), kind="flow")
         found = fit_mixture(
             network,
             X,

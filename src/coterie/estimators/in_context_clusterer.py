@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from coterie import starts
-from coterie.estimators.border import check_enough_rows, check_rows
+from coterie.estimators.border import check_context, check_enough_rows, check_rows
 from coterie.estimators.persistence import SaveMixin
 
 MAX_CLUSTERS = 10
@@ -105,6 +105,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
                 f"n_clusters={self.n_clusters}: use coterie.KMeans, which has no such limit."
             )
         check_enough_rows(len(X), self.n_clusters)
+        check_context(self.max_context, self.n_clusters)
         random = check_random_state(self.random_state)
         context = X
         if len(X) > self.max_context:
@@ -202,7 +203,7 @@ def _network(name: str):
     from coterie import checkpoints
 
     # float64: a row's answer must not depend on how many rows are asked together
-    return checkpoints.load(name).double()
+    return checkpoints.load(name, kind="incontext").double()
 
 
 def _directions(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ import os
 from typing import Any
 
 import numpy as np
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
@@ -53,9 +54,16 @@ def load(path: str | os.PathLike) -> Any:
     """Read an estimator that ``save`` wrote."""
     from coterie import estimators
 
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder: name the file that save wrote.")
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
             metadata = file.metadata() or {}
+            if "coterie-scaled" in metadata:
+                raise ValueError(
+                    f"{path} was saved with the scale of its columns: read it with coterie.tabular.TableModel.load, or "
+                    "use it with `coterie predict`."
+                )
             if "coterie" not in metadata:
                 raise ValueError(f"{path} is a safetensors file, but not one that coterie saved.")
             header = json.loads(metadata["coterie"])
@@ -87,6 +95,10 @@ def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -
             packed[name] = value.item()
         elif _is_json(value) or (isinstance(value, list) and all(map(_is_json, value))):
             packed[name] = value
+        elif isinstance(value, os.PathLike | torch.device):
+            packed[name] = str(value)
+        elif isinstance(value, list | tuple) and np.asarray(value).dtype.kind in "biuf":
+            packed.update(_pack({name: np.asarray(value)}, prefix, tensors))
         elif isinstance(value, np.random.RandomState) or callable(value):
             packed[name] = None  # needed to fit again, not to predict
         elif name == "trajectory_" or is_dask(value):  # lazy labels: predict gives them again

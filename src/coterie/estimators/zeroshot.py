@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from coterie.estimators.border import check_enough_rows
+from coterie import starts
+from coterie.estimators.border import check_context, check_enough_rows
 from coterie.estimators.persistence import SaveMixin
 
 MAX_CONTEXT = 1_024
@@ -54,7 +55,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     noise_ : bool array of shape (n_samples,)
         Rows that belong to no cluster.
     n_clusters_ : int
-    n_clusters_proba_ : array of shape (16,)
+    n_clusters_proba_ : array of shape (min(16, rows read),)
         Probability of 1, 2, ... 16 clusters.
     cluster_centers_ : array of shape (n_clusters_, n_features)
         Means of the clusters' rows; NaN for columns that are not numbers.
@@ -121,6 +122,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if n > self.max_context:
             contexts = [points[np.sort(rng.choice(n, self.max_context, replace=False))] for _ in range(self.n_looks)]
             looks = 1
+        if self.n_clusters is not None:
+            starts.require_distinct_rows(contexts[0], self.n_clusters)
         network = _network(self.weights)
         reading = read_contexts(network, contexts, looks, rng)
         found = partition(reading, self.n_clusters, network.config.choice)
@@ -144,7 +147,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             )
         if self.n_clusters is None:
             return
-        check_enough_rows(min(n, self.max_context), self.n_clusters)
+        check_enough_rows(n, self.n_clusters)
+        check_context(self.max_context, self.n_clusters)
         if self.n_clusters > MAX_CLUSTERS:
             raise ValueError(
                 f"ZeroShotClusterer finds at most {MAX_CLUSTERS} clusters, got n_clusters={self.n_clusters}: "
@@ -208,4 +212,4 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 def _network(name: str):
     from coterie import checkpoints
 
-    return checkpoints.load(name)
+    return checkpoints.load(name, kind="zeroshot")

@@ -57,7 +57,12 @@ def fit_mixture(
     centred_ND = rows_ND - mean_D
     scale = math.sqrt(float(np.square(centred_ND).mean()))
     if scale <= 1e-12 * float(np.abs(mean_D).max()) or scale == 0:
-        return _one_place(mean_D, snr_db, network)
+        if scale == 0 and centred_ND.any():
+            raise ValueError(
+                f"The rows of X differ by so little that their squared distances are zero in {rows_ND.dtype}: scale "
+                "the columns, for example with sklearn.preprocessing.StandardScaler."
+            )
+        return _one_place(mean_D, snr_db)
     x_ND = torch.as_tensor(centred_ND / scale)
     basis_DP = _principal_axes(x_ND, network.config.dim)
     reduced_NP = x_ND @ basis_DP
@@ -66,7 +71,7 @@ def fit_mixture(
     seen = reduced_NP[torch.as_tensor(context)].float()
     path: tuple[Candidate, ...] = ()
     if snr_db is None:
-        found = path_atoms(network, seen, SNR_PATH, n_layers=n_layers)
+        found = path_atoms(network, seen, SNR_PATH, n_layers=n_layers, regime=regime)
         path, var = found.candidates, found.best.var
         flow_db = found.best.snr_db
     else:
@@ -105,7 +110,7 @@ def fit_mixture(
     )
 
 
-def _one_place(mean_D: np.ndarray, snr_db: float | None, network: MeasureFlow) -> MixtureEstimate:
+def _one_place(mean_D: np.ndarray, snr_db: float | None) -> MixtureEstimate:
     """All rows are the same point."""
     var = float(np.finfo(np.float64).eps * max(1.0, float(np.square(mean_D).max())))
     centers = mean_D[None]

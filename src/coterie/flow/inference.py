@@ -108,6 +108,7 @@ def path_atoms(
     snr_db: tuple[float, ...] = SNR_PATH,
     *,
     n_layers: int | None = None,
+    regime: Regime | None = None,
     n_steps: int = REFINE_STEPS,
 ) -> SnrPath:
     """Atoms at every SNR of the path, each with its penalised likelihood (BIC); the SNR need not be known.
@@ -117,7 +118,7 @@ def path_atoms(
     snr_db_B = torch.tensor(snr_db, dtype=points_ND.dtype)
     points_ND = points_ND[:: -(-len(points_ND) // PATH_CONTEXT)]
     points_BND = points_ND.expand(len(snr_db), -1, -1)
-    tokens_BND = flow_tokens(network, points_BND, snr_db_B, n_layers=n_layers)
+    tokens_BND = flow_tokens(network, points_BND, snr_db_B, n_layers=n_layers, regime=regime)
     atoms = token_atoms(points_BND, tokens_BND, snr_db_B, n_steps)
     var_B = noise_variance(points_BND, snr_db_B)
     candidates = []

@@ -7,12 +7,12 @@ import numpy as np
 
 from coterie.reporting.subject import Subject
 from coterie.reporting.trust import OtherCounts, Stability, Sureness
+from coterie.selection import uneven_columns, varying_columns
 
-SPREAD_RATIO = 30.0
-VARIANCE_SHARE = 0.95
 TINY_SHARE = 0.01
 TINY_ROWS = 5
 TWINS = 0.98
+ALWAYS_TO_THE_LIMIT = ("KMedoids",)  # it samples for max_iter rounds, whatever it finds
 
 
 class Caution(NamedTuple):
@@ -37,22 +37,16 @@ def _columns(subject: Subject) -> list[Caution]:
     found = []
     scale = "The columns are not on one scale: "
     X, names = subject.X, subject.names
-    spread = X.std(axis=0, dtype=np.float64)
-    varying = np.flatnonzero(spread > 1e-12 * np.maximum(np.abs(X).max(axis=0), 1e-300))
-    if len(varying) > 1 and not subject.spherical:
-        order = varying[np.argsort(-spread[varying])]
-        share = spread[order[0]] ** 2 / (spread[varying] ** 2).sum()
-        ratio = spread[order[0]] / spread[order[-1]]
-        if share >= VARIANCE_SHARE:
-            text = f"{scale}{names[order[0]]} holds {min(share, 0.999):.1%} of all variance and decides nearly alone."
-            found.append(
-                Caution(text, "Scale the columns (--scale, or StandardScaler) unless their units are truly the same.")
-            )
-        elif ratio >= SPREAD_RATIO:
-            text = f"{scale}{names[order[0]]} spreads {ratio:,.0f} times as wide as {names[order[-1]]}."
-            found.append(
-                Caution(text, "Narrow columns hardly count. Scale (--scale, or StandardScaler) if they should.")
-            )
+    varying = varying_columns(X)
+    uneven = uneven_columns(subject.estimator, X)
+    if uneven is not None and uneven.decides_alone:
+        text = f"{scale}{names[uneven.widest]} holds {uneven.shown_share} of all variance and decides nearly alone."
+        found.append(
+            Caution(text, "Scale the columns (--scale, or StandardScaler) unless their units are truly the same.")
+        )
+    elif uneven is not None:
+        text = f"{scale}{names[uneven.widest]} spreads {uneven.ratio:,.0f} times as wide as {names[uneven.narrowest]}."
+        found.append(Caution(text, "Narrow columns hardly count. Scale (--scale, or StandardScaler) if they should."))
     if len(varying) < len(names):
         constant = [names[i] for i in sorted(set(range(len(names))) - set(varying.tolist()))]
         found.append(
@@ -144,14 +138,14 @@ def _count(
 
 
 def _run(subject: Subject) -> list[Caution]:
-    ran, limit = getattr(subject.estimator, "n_iter_", None), getattr(subject.estimator, "max_iter", None)
-    if isinstance(ran, int | np.integer) and ran == limit and limit > 1:
-        return [
-            Caution(
-                f"The fit stopped at its limit of {limit} iterations.", "Raise max_iter: the centres were still moving."
-            )
-        ]
-    return []
+    estimator = subject.estimator
+    ran, limit = getattr(estimator, "n_iter_", None), getattr(estimator, "max_iter", None)
+    stopped = isinstance(ran, int | np.integer) and ran == limit and limit > 1
+    if not stopped or getattr(estimator, "converged_", False) or type(estimator).__name__ in ALWAYS_TO_THE_LIMIT:
+        return []
+    return [
+        Caution(f"The fit stopped at its limit of {limit} iterations.", "Raise max_iter: the clusters still changed.")
+    ]
 
 
 def _listed(names: list[str], limit: int = 5) -> str:

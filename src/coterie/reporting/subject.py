@@ -78,7 +78,7 @@ class Subject:
 
     @cached_property
     def spherical(self) -> bool:
-        return on_sphere(self.estimator) or "spherical" in str(getattr(self.estimator, "algorithm", ""))
+        return on_sphere(self.estimator)
 
     @cached_property
     def space(self) -> np.ndarray:
@@ -168,7 +168,13 @@ def _matrix(X: Any) -> np.ndarray:
     matrix = np.asarray(X)
     if matrix.ndim != 2:
         raise ValueError(f"X must be a table of rows and columns; got an array of shape {matrix.shape}.")
-    return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+    try:
+        matrix = matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"A report draws numbers, and X holds others ({error}): leave such columns out.") from error
+    if np.isnan(matrix).any():
+        raise ValueError("A report needs complete rows, and X has missing values: fill them, or leave such rows out.")
+    return matrix
 
 
 def _names(X: Any, estimator: BaseEstimator, count: int) -> list[str]:

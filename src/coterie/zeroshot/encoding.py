@@ -38,7 +38,7 @@ class Encoding:
 
     def points(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """(N, D), each row on its own."""
-        parts = [_read(column, values) for column, values in zip(self.columns, columns)]
+        parts = [_read(column, values, number) for number, (column, values) in enumerate(zip(self.columns, columns))]
         return np.concatenate(parts, axis=1)
 
     def filled(self, columns: Sequence[np.ndarray]) -> np.ndarray:
@@ -63,10 +63,11 @@ def _number(values: np.ndarray) -> Column:
     known = values[~np.isnan(values)]
     if not len(known):
         return Column()
-    low, middle, high = np.percentile(known, (25, 50, 75))
+    unit = float(np.abs(known).max()) or 1.0  # squares of very large or small numbers would not be numbers
+    low, middle, high = np.percentile(known / unit, (25, 50, 75))
     reach = 3 * (high - low) if high > low else np.inf  # single far values do not count for the spread
-    spread = float(np.clip(known, low - reach, high + reach).std())
-    return Column(float(middle), spread if spread > 0 else 1.0)
+    spread = unit * float(np.clip(known / unit, low - reach, high + reach).std())
+    return Column(unit * float(middle), spread if spread > 0 else 1.0)
 
 
 def _category(values: np.ndarray) -> Column:
@@ -79,7 +80,13 @@ def _category(values: np.ndarray) -> Column:
     return Column(0.0, float(np.sqrt(apart)) if apart > 0 else 1.0, levels)
 
 
-def _read(column: Column, values: np.ndarray) -> np.ndarray:
+def _read(column: Column, values: np.ndarray, number: int) -> np.ndarray:
+    was_text, is_text = column.levels is not None, values.dtype == object
+    if was_text != is_text:
+        if not all(value is None or value != value for value in values):
+            held, holds = ("text" if text else "numbers" for text in (was_text, is_text))
+            raise ValueError(f"Column {number} held {held} when the estimator was fitted and holds {holds} now.")
+        values = np.array([None if was_text else np.nan] * len(values), dtype=object if was_text else np.float64)
     if column.levels is None:
         return np.where(np.isnan(values), 0.0, (values - column.middle) / column.spread)[:, None]
     place = {name: number for number, name in enumerate(column.levels)}

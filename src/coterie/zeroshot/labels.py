@@ -38,6 +38,8 @@ def partition(reading: Reading, n_clusters: int | None, choice: Sequence[float])
     k = int(log_p_K.argmax()) + 1 if n_clusters is None else n_clusters
     labels_N = candidates[k - 1]
     mean_NK = mean_affinity(p_NN, labels_N)
+    own = np.arange(len(labels_N)), labels_N
+    mean_NK[own] = np.maximum(mean_NK[own], (1 + 1e-9) * mean_NK.max(axis=1))  # a row's label is its likeliest cluster
     proba_NK = mean_NK / mean_NK.sum(axis=1, keepdims=True)
     return Partition(labels_N, proba_NK, np.exp(log_p_K))
 

@@ -59,7 +59,9 @@ def draw_rows(record: dict[str, Any], name: str, path: Path) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
     plan = record["plan"]
     trained = f"{plan['steps']} steps, {plan['seeds']} seeds, " if plan["seeds"] else ""
-    figure.suptitle(f"{name.replace('figure', 'Figure ')}: {trained}{plan['instances']} test data sets a point", fontsize=11)
+    figure.suptitle(
+        f"{name.replace('figure', 'Figure ')}: {trained}{plan['instances']} test data sets a point", fontsize=11
+    )
     _save(figure, path)
 
 
