@@ -42,8 +42,8 @@ def test_scores_that_were_kept_are_not_computed_again(tmp_path):
         return data.snr_db_B
 
     def run(count):
-        columns = {"fast": scoring.Column("a", score), "slow": scoring.Column("b", score, slow=True), "none": None}
-        return scoring.score_all(columns, 7.0, 30, count, scoring.Kept(path), slow=20)
+        columns = {"fast": scoring.Column("a", score), "slow": scoring.Column("b", score, most=20), "none": None}
+        return scoring.score_all(columns, 7.0, 30, count, scoring.Kept(path))
 
     assert {name: len(w2) for name, w2 in run(25).items()} == {"fast": 25, "slow": 20}
     assert scored == [20, 20, 20]

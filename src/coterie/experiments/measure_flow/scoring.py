@@ -26,12 +26,12 @@ BATCH = 20
 
 @dataclass(frozen=True)
 class Column:
-    """A way to estimate: the squared W2 of each data set of a batch. ``slow`` ones see fewer instances."""
+    """A way to estimate: the squared W2 of each data set of a batch. Slow ones see ``most`` instances at most."""
 
     what: str
     score: Callable[[Mixtures], Tensor]
     network: str | None = None
-    slow: bool = False
+    most: int | None = None
 
     def key(self, snr_db: float, n_points: int) -> str:
         """Names what is scored: other weights, other key."""
@@ -82,15 +82,12 @@ def instances(snr_db: float, n_points: int, count: int, seed: int = SEED) -> Ite
 
 
 def score_all(
-    columns: Columns, snr_db: float, n_points: int, count: int, kept: Kept | None = None, slow: int | None = None
+    columns: Columns, snr_db: float, n_points: int, count: int, kept: Kept | None = None
 ) -> dict[str, np.ndarray]:
-    """Scores of all columns that there are, batch by batch, so that columns share a network's tokens.
-
-    Slow columns stop after ``slow`` instances.
-    """
+    """Scores of all columns that there are, batch by batch, so that columns share a network's tokens."""
     kept = Kept() if kept is None else kept
     present = {name: column for name, column in columns.items() if column is not None}
-    wanted = {name: min(count, slow or count) if column.slow else count for name, column in present.items()}
+    wanted = {name: min(count, column.most or count) for name, column in present.items()}
     keys = {name: column.key(snr_db, n_points) for name, column in present.items()}
     for number, batch in enumerate(instances(snr_db, n_points, count)):
         for name, column in present.items():
@@ -133,35 +130,37 @@ def _estimated(name: str, data: Mixtures) -> tuple[Tensor, Tensor]:
     return snr_db_B, flow_tokens(model, data.points_BND, snr_db_B)
 
 
-def tokens(name: str, n_layers: int | None = None, regime: Regime | None = None) -> Column | None:
+def tokens(
+    name: str, n_layers: int | None = None, regime: Regime | None = None, most: int | None = None
+) -> Column | None:
     """The measure of the network's tokens; None if that network is not shipped."""
 
     def score(data: Mixtures) -> Tensor:
         return squared_w2(_flow(name, data, n_layers, regime), data.centers_BKD, data.empirical_weights_BK)
 
-    return _column(f"tokens {n_layers or ''} {regime or ''}", score, name)
+    return _column(f"tokens {n_layers or ''} {regime or ''}", score, name, most)
 
 
-def kmeans_of_tokens(name: str, n_layers: int | None = None) -> Column | None:
+def kmeans_of_tokens(name: str, n_layers: int | None = None, most: int | None = None) -> Column | None:
     """k-means of the tokens instead of the points (E.5)."""
 
     def score(data: Mixtures) -> Tensor:
         return _atoms_error(kmeans_atoms(_flow(name, data, n_layers), data), data)
 
-    return _column(f"k-means of tokens {n_layers or ''}", score, name)
+    return _column(f"k-means of tokens {n_layers or ''}", score, name, most)
 
 
-def refined(name: str, *, snr_known: bool = True) -> Column | None:
+def refined(name: str, *, snr_known: bool = True, most: int | None = None) -> Column | None:
     """Tokens merged to atoms and refined by EM; no number of clusters is given. The SNR is, or is estimated."""
 
     def score(data: Mixtures) -> Tensor:
         snr_db_B, estimate = _told(name, data, snr_known)
         return _atoms_error(token_atoms(data.points_BND, estimate, snr_db_B), data)
 
-    return _column("EM" if snr_known else "EM, SNR estimated", score, name, slow=not snr_known)
+    return _column("EM" if snr_known else "EM, SNR estimated", score, name, most)
 
 
-def averaged(name: str, *, snr_known: bool = True, sweeps: Sweeps = LONG) -> Column | None:
+def averaged(name: str, *, snr_known: bool = True, sweeps: Sweeps = LONG, most: int | None = None) -> Column | None:
     """The posterior's average from the flow's atoms; no number of clusters is given. The SNR is, or is estimated."""
 
     def score(data: Mixtures) -> Tensor:
@@ -170,11 +169,11 @@ def averaged(name: str, *, snr_known: bool = True, sweeps: Sweeps = LONG) -> Col
         estimate = posterior_tokens(data.points_BND, estimate, snr_db_B, generator, sweeps, snr_known=snr_known)
         return squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK)
 
-    return _column("posterior" if snr_known else "posterior, variance drawn", score, name, slow=True)
+    return _column("posterior" if snr_known else "posterior, variance drawn", score, name, most)
 
 
-def _column(what: str, score: Callable[[Mixtures], Tensor], network: str, slow: bool = False) -> Column | None:
-    return Column(what, score, network, slow) if shipped(network) else None
+def _column(what: str, score: Callable[[Mixtures], Tensor], network: str, most: int | None) -> Column | None:
+    return Column(what, score, network, most) if shipped(network) else None
 
 
 def _told(name: str, data: Mixtures, snr_known: bool) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,8 @@ MAIN = "flow-d2"
 UNIFORM, NO_FLOW, UNIT, DISTINCT = "flow-d2-uniform", "flow-d2-no-flow", "flow-d2-unit", "flow-d2-distinct"
 DEEPER = {32: "flow-d2-32", 64: "flow-d2-64"}
 INSTANCES = 1000
-SLOW_INSTANCES = 200  # of the columns that sample the posterior, or run the network for every SNR of a path
+# Of columns that are slow: other networks of the same size, or the posterior; deeper ones, or a path of SNR values.
+FEWER, FEWEST = 400, 200
 SIZES = (100, 500, 1000, 2000)
 SCORES = "scores.npz"
 Columns = dict[str, scoring.Column | None]
@@ -79,9 +80,9 @@ def regimes() -> Columns:
     return {
         "kmeans": scoring.KMEANS,
         "uniform_uniform": scoring.tokens(MAIN),
-        "uniform_unit": scoring.tokens(MAIN, regime="unit"),
-        "unit_uniform": scoring.tokens(UNIT, regime="uniform"),
-        "unit_unit": scoring.tokens(UNIT),
+        "uniform_unit": scoring.tokens(MAIN, regime="unit", most=FEWER),
+        "unit_uniform": scoring.tokens(UNIT, regime="uniform", most=FEWER),
+        "unit_unit": scoring.tokens(UNIT, most=FEWER),
     }
 
 
@@ -90,13 +91,13 @@ def depths(quick: bool = False) -> Columns:
     return {
         "kmeans": scoring.KMEANS,
         "layers_16": scoring.tokens(MAIN),
-        "layers_32": scoring.tokens(DEEPER[32]),
-        "layers_64": scoring.tokens(DEEPER[64]),
-        "no_flow": scoring.tokens(NO_FLOW),
+        "layers_32": scoring.tokens(DEEPER[32], most=FEWEST),
+        "layers_64": scoring.tokens(DEEPER[64], most=FEWEST),
+        "no_flow": scoring.tokens(NO_FLOW, most=FEWER),
         "refined": scoring.refined(MAIN),
-        "averaged": scoring.averaged(MAIN, sweeps=sweeps),
-        "refined_snr_estimated": scoring.refined(MAIN, snr_known=False),
-        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, sweeps=sweeps),
+        "averaged": scoring.averaged(MAIN, sweeps=sweeps, most=FEWER),
+        "refined_snr_estimated": scoring.refined(MAIN, snr_known=False, most=FEWEST),
+        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, sweeps=sweeps, most=FEWEST),
     }
 
 
@@ -104,8 +105,8 @@ def sharing() -> Columns:
     return {
         "kmeans": scoring.KMEANS,
         "identical": scoring.tokens(MAIN),
-        "unit": scoring.tokens(UNIT),
-        "distinct": scoring.tokens(DISTINCT),
+        "unit": scoring.tokens(UNIT, most=FEWER),
+        "distinct": scoring.tokens(DISTINCT, most=FEWER),
     }
 
 
@@ -113,15 +114,15 @@ def rounded() -> Columns:
     return {
         "kmeans": scoring.KMEANS,
         "layers_16": scoring.kmeans_of_tokens(MAIN),
-        "layers_32": scoring.kmeans_of_tokens(DEEPER[32]),
-        "layers_64": scoring.kmeans_of_tokens(DEEPER[64]),
-        "no_flow": scoring.kmeans_of_tokens(NO_FLOW),
+        "layers_32": scoring.kmeans_of_tokens(DEEPER[32], most=FEWEST),
+        "layers_64": scoring.kmeans_of_tokens(DEEPER[64], most=FEWEST),
+        "no_flow": scoring.kmeans_of_tokens(NO_FLOW, most=FEWER),
     }
 
 
 def orderings(output: Path, quick: bool = False) -> dict[str, Any]:
     """The document's orderings at one training budget: uniform, no flow and unit, paired over the same instances."""
-    count, n_points = (4, 150) if quick else (INSTANCES, 1000)
+    count, n_points = (4, 150) if quick else (FEWER, 1000)
     columns = {name: scoring.tokens(name) for name in (UNIFORM, NO_FLOW, UNIT, DISTINCT)}
     kept = kept_scores(output, quick)
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": "log", "levels": {}}
@@ -148,7 +149,7 @@ def _table(
     kept = kept_scores(output, quick)
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": measure, "levels": {}}
     for level, snr_db in document.LEVELS.items():
-        w2 = scoring.score_all(columns, snr_db, n_points, count, kept, SLOW_INSTANCES)
+        w2 = scoring.score_all(columns, snr_db, n_points, count, kept)
         record["levels"][level] = _row(w2, {n: v[level] for n, v in document.TABLES[number].items()}, columns)
         for name in ("refined", "averaged"):
             if beat is not None and name in w2:
@@ -159,10 +160,11 @@ def _table(
 def _sizes(number: int, measure: str, output: Path, quick: bool) -> dict[str, Any]:
     count, sizes = (4, (100, 200)) if quick else (INSTANCES, SIZES)
     record: dict[str, Any] = {"sizes": list(sizes), "instances": count, "measure": measure, "levels": {}}
-    flow, kept = scoring.tokens(MAIN), kept_scores(output, quick)
+    kept = kept_scores(output, quick)
     for level, snr_db in document.LEVELS.items():
         row: dict[str, Any] = {}
         for n_points in sizes:
+            flow = scoring.tokens(MAIN, most=FEWEST if n_points > 1000 else None)
             names = {f"flow_{n_points}": flow, f"kmeans_{n_points}": scoring.KMEANS}
             w2 = scoring.score_all(names, snr_db, n_points, count, kept)
             theirs = {n: v[level] for n, v in document.TABLES[number].items() if n in names}
