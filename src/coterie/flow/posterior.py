@@ -39,7 +39,7 @@ class Sweeps:
     n_draws: int
 
 
-LONG = Sweeps(burn_in=600, apart=48, n_draws=50)
+LONG = Sweeps(burn_in=1000, apart=80, n_draws=100)
 
 
 def posterior_samples(
