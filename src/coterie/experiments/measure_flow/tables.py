@@ -15,7 +15,7 @@ UNIFORM, NO_FLOW, UNIT, DISTINCT = "flow-d2-uniform", "flow-d2-no-flow", "flow-d
 DEEPER = {32: "flow-d2-32", 64: "flow-d2-64"}
 INSTANCES = 1000
 # Of columns that are slow: other networks of the same size, or the posterior; deeper ones, or a path of SNR values.
-FEWER, FEWEST = 400, 200
+FEWER, FEWEST = 300, 100
 SIZES = (100, 500, 1000, 2000)
 SCORES = "scores.npz"
 Columns = dict[str, scoring.Column | None]
