@@ -49,3 +49,11 @@ def test_scores_that_were_kept_are_not_computed_again(tmp_path):
     assert scored == [20, 20, 20]
     assert np.allclose(run(25)["fast"], 7.0)
     assert scored == [20, 20, 20]
+
+
+def test_the_centres_drawn_are_those_of_the_points_drawn(tmp_path):
+    record = measure_flow.figure1(tmp_path, quick=True)
+    points, centers = np.array(record["tokens"]["0"]), np.array(record["centers"])
+    nearest = np.linalg.norm(points[:, None] - centers, axis=-1).min(axis=1)
+    spread = np.linalg.norm(points - points.mean(axis=0), axis=-1)
+    assert (nearest**2).mean() < 0.2 * (spread**2).mean()  # at 10 dB the noise is a tenth of the signal

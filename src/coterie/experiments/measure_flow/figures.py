@@ -27,7 +27,8 @@ def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
     """Tokens and their entropy from layer to layer, and the idealised flow on the sphere beside its bound."""
     network, count, n_points = _main(), 5 if quick else 100, 200 if quick else 1000
     layers: list[list[torch.Tensor]] = []
-    for batch in scoring.instances(10.0, n_points, count):
+    batches = list(scoring.instances(10.0, n_points, count))
+    for batch in batches:
         seen: list[torch.Tensor] = []
         with torch.no_grad():
             network(batch.points_BND, batch.snr_db_B, on_layer=seen.append)
@@ -39,7 +40,7 @@ def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(scoring.SEED)
     start = torch.randn(100 if quick else 400, 3, generator=generator, dtype=torch.float64)
     sphere = integrate(start, beta=4.0, time=0.5, n_steps=50 if quick else 400)
-    first = next(scoring.instances(10.0, n_points, 1))
+    first = batches[0]
     record = {
         "instances": count,
         "n_points": n_points,
