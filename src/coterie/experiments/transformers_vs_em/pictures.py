@@ -78,8 +78,8 @@ def draw_layers(record: dict[str, Any], path: Path) -> None:
         for axis, score in zip(line[2:], ("ari", "nmi")):
             values = [point["value"] for point in row["lloyd"]]
             axis.plot(values, [point["lloyd"][score] for point in row["lloyd"]], "o-", color="#e69f00", ms=4)
-            axis.set_title(f"{PANELS[score]}, Lloyd", fontsize=10)
-            axis.set_xlabel("iterations from one k-means++ start", fontsize=9)
+            axis.set_title(f"{PANELS[score]}, Lloyd, one start", fontsize=10)
+            axis.set_xlabel("iterations", fontsize=9)
             axis.grid(alpha=0.3)
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8)
