@@ -104,3 +104,9 @@ def test_the_posteriors_average_is_a_measure_near_the_centres():
     assert fitted.atoms_.shape == X.shape
     distance = np.linalg.norm(fitted.atoms_[:, None] - fitted.cluster_centers_[None, :4], axis=-1).min(1)
     assert np.quantile(distance, 0.9) < 0.3
+
+
+def test_rows_whose_squared_distances_vanish_are_refused():
+    X = 1e-200 * np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match="scale the columns"):
+        FlowMixture().fit(X)

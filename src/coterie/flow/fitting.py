@@ -23,6 +23,7 @@ from coterie.flow.inference import (
     posterior_tokens,
 )
 from coterie.flow.model import MeasureFlow, Regime
+from coterie.starts import require_spread
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,8 @@ def fit_mixture(
     centred_ND = rows_ND - mean_D
     scale = math.sqrt(float(np.square(centred_ND).mean()))
     if scale <= 1e-12 * float(np.abs(mean_D).max()) or scale == 0:
-        if scale == 0 and centred_ND.any():
-            raise ValueError(
-                f"The rows of X differ by so little that their squared distances are zero in {rows_ND.dtype}: scale "
-                "the columns, for example with sklearn.preprocessing.StandardScaler."
-            )
+        if centred_ND.any():
+            require_spread(scale, rows_ND)
         return _one_place(mean_D, snr_db)
     x_ND = torch.as_tensor(centred_ND / scale)
     basis_DP = _principal_axes(x_ND, network.config.dim)

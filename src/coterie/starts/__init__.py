@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from coterie import em, neighbours, threads
-from coterie.starts.order import count_distinct_rows, distinct, hash_rows, require_distinct_rows
+from coterie.starts.order import count_distinct_rows, distinct, hash_rows, require_distinct_rows, require_spread
 from coterie.starts.plus_plus import kmeans_plus_plus, trimmed_plus_plus
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "hash_rows",
     "neighbour_graph",
     "require_distinct_rows",
+    "require_spread",
 ]
 
 

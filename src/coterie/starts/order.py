@@ -120,3 +120,12 @@ def count_distinct_rows(X) -> int:
     """Number of different rows of ``X``."""
     hashes = np.sort(hash_rows(X, threads.count()))
     return int(np.count_nonzero(hashes[1:] != hashes[:-1])) + (len(hashes) > 0)
+
+
+def require_spread(total: float, X) -> None:
+    """Raise ValueError where different rows are so near that all squared distances are zero."""
+    if not total > 0:
+        raise ValueError(
+            f"The rows of X differ by so little that their squared distances are zero in {X.dtype}: scale the "
+            "columns, for example with sklearn.preprocessing.StandardScaler."
+        )

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie import threads
-from coterie.starts.order import BUCKET_BITS, ROWS_PER_BLOCK, Order, distinct, hash_rows
+from coterie.starts.order import BUCKET_BITS, ROWS_PER_BLOCK, Order, distinct, hash_rows, require_spread
 from coterie.threads import kernel
 
 
@@ -200,12 +200,3 @@ def trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim):
         chosen.append(int(drawn[best]))
         sq_nearest = closer[best]
     return X[chosen]
-
-
-def require_spread(total: float, X) -> None:
-    """Raise ValueError where different rows are so near that all squared distances are zero."""
-    if not total > 0:
-        raise ValueError(
-            f"The rows of X differ by so little that their squared distances are zero in {X.dtype}: scale the "
-            "columns, for example with sklearn.preprocessing.StandardScaler."
-        )
