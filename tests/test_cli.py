@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
 
 import coterie
@@ -174,6 +175,66 @@ def test_without_a_number_the_zero_shot_network_clusters_and_finds_it(points):
     assert "by kmeans" in succeed("cluster points.csv -x name --criterion gap").stdout
 
 
+@pytest.fixture
+def passengers(folder):
+    """Three clusters by age, fare and class; ports go with nothing, names tell rows apart, ages have gaps."""
+    rng = np.random.default_rng(0)
+    cluster = rng.integers(3, size=240)
+    frame = pd.DataFrame(
+        {
+            "name": [f"Passenger {i}" for i in range(240)],
+            "age": rng.normal([25, 45, 70], 3, (240, 3))[np.arange(240), cluster].round(),
+            "fare": rng.normal([20, 150, 60], 8, (240, 3))[np.arange(240), cluster].round(2),
+            "class": np.array(["third", "first", "second"])[cluster],
+            "port": rng.choice(["Southampton", "Cherbourg"], 240),
+            "boarded": pd.to_datetime("2024-01-01") + pd.to_timedelta(rng.integers(0, 30, 240), "D"),
+        }
+    )
+    frame.loc[::40, "age"] = np.nan
+    frame.to_csv("passengers.csv", index=False)
+    return cluster
+
+
+@pytest.mark.parametrize("words", ["", "-k 2..5 --encode", "-k 3 -a zeroshot"])
+def test_text_dates_and_gaps_are_encoded(passengers, words):
+    result = succeed("cluster passengers.csv -o l.npy -s m -p c.png -r r.html --json", *words.split())
+    document = json.loads(result.stdout)
+    assert document["n_clusters"] == 3
+    assert adjusted_rand_score(passengers, np.load("l.npy")) > 0.95
+    assert document["encoded"] == ["age", "fare", "class", "port", "boarded"]
+    told = " ".join(document["notes"])
+    for part in ("nearly every row: 'name'", "columns: 'class' and 'port'", "1970): 'boarded'", "median: 'age' (6)"):
+        assert part in told
+    assert all(set(one["center"]) >= {"age", "class = first", "port = Cherbourg"} for one in document["clusters"])
+    succeed("predict m passengers.csv -o again.npy")
+    np.testing.assert_array_equal(np.load("again.npy"), np.load("l.npy"))
+    page = Path("r.html").read_text()
+    assert "nearly always class = third" in page
+    assert "Columns.of(table" in page
+    with pytest.raises(ValueError, match="scale of its columns"):
+        coterie.load("m")
+
+
+def test_an_encoded_model_refuses_columns_of_another_kind(passengers):
+    succeed("cluster passengers.csv -k 3 --encode -s m -p c.png --view age,fare")
+    frame = read_table("passengers.csv")
+    frame.assign(**{"class": 1.0}).to_csv("changed.csv", index=False)
+    assert "'class' held text when the estimator was fitted and holds numbers now" in refuse("predict m changed.csv")
+    frame.drop(columns="fare").to_csv("less.csv", index=False)
+    assert "There is no column 'fare'" in refuse("predict m less.csv")
+    frame.assign(port="Queenstown", age=np.nan).to_csv("unseen.csv", index=False)
+    succeed("predict m unseen.csv")
+
+
+def test_a_table_that_cannot_be_encoded_is_refused(passengers):
+    assert "nothing to compare" in refuse("cluster passengers.csv --columns name")
+    assert "turn them into numbers with --encode" in refuse("cluster passengers.csv -k 3")
+    frame = read_table("passengers.csv")
+    frame.loc[3, "fare"] = np.inf
+    frame.to_parquet("infinite.parquet")
+    assert "Row 4 has an infinite value in the column 'fare'" in refuse("cluster infinite.parquet")
+
+
 def test_pretrained_networks_cluster_a_table_too(points):
     for algorithm, wanted in (("flow", ""), ("incontext", "-k 2..4")):
         words = f"cluster points.csv -x name --scale -a {algorithm} {wanted} -s m.model -o l.npy --json"
@@ -212,7 +273,7 @@ def test_a_tiny_table_needs_no_k():
     [
         ("nowhere.csv", "There is no file"),
         ("point.csv", "Did you mean points.csv?"),
-        ("points.csv", "--exclude name"),
+        ("points.csv -k 3", "--exclude name"),
         ("points.csv -c left,rihgt", "Did you mean 'right'?"),
         ("points.csv -x nme", "Did you mean 'name'?"),
         ("points.csv -c left -x name", "give one of them"),

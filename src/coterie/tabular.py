@@ -3,9 +3,8 @@
 import difflib
 import json
 import os
-import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coterie.data.tables import TableError, numeric_matrix
-from coterie.files import replacing
+from coterie.data.encoding import Encoding, columns_of, holds_moments, tells_rows_apart
+from coterie.data.tables import TableError, column_names, is_number, listed, numeric_matrix, refuse_holes
 from coterie.selection import Choice, check_criterion, choose_k, on_sphere
 
 ALGORITHMS = {
@@ -29,9 +28,6 @@ ALGORITHMS = {
     "zeroshot": "ZeroShotClusterer",
     "vae": "VAEMixture",
 }
-
-
-_PLAIN_ENTRY, _SCALED_ENTRY = "coterie", "coterie-scaled"
 
 
 class SettingError(ValueError):
@@ -76,34 +72,126 @@ def finds_count(estimator: Any) -> bool:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that take part, and how each is brought to the scale that the estimator sees."""
+    """The columns that take part, and how rows are brought to where the estimator sees them.
+
+    ``names`` are those of the numbers that tell of a row: the table's own columns or, with an ``encoding``, what it
+    makes of those named in ``source``. Their units are called the table's own.
+    """
 
     names: tuple[str, ...]
     mean: np.ndarray | None = None
     scale: np.ndarray | None = None
+    encoding: Encoding | None = None
+    source: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, names: Sequence[str] | None = None, *, scale: bool = False) -> "Columns":
-        """All columns or the named ones; with ``scale``, each brought to mean 0 and standard deviation 1."""
-        matrix, chosen = numeric_matrix(frame, names)
-        if not scale:
+    def of(
+        cls,
+        frame: pd.DataFrame,
+        names: Sequence[str] | None = None,
+        *,
+        scale: bool = False,
+        encode: bool = False,
+    ) -> "Columns":
+        """All columns or the named ones; with ``scale``, each brought to mean 0 and standard deviation 1.
+
+        ``encode`` does so too; it takes text as categories and moments as days, fills gaps, and leaves out text that
+        names each row (:mod:`coterie.data.encoding`).
+        """
+        chosen = column_names(frame, names)
+        if encode and not _complete(frame, chosen):
+            return cls._encoded(frame, chosen)
+        matrix, _ = numeric_matrix(frame, chosen)
+        if not (scale or encode):
             return cls(tuple(chosen))
         deviation = matrix.std(axis=0, dtype=np.float64)
         return cls(tuple(chosen), matrix.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0))
 
+    @classmethod
+    def _encoded(cls, frame: pd.DataFrame, chosen: list[str]) -> "Columns":
+        columns = zip(chosen, columns_of(frame[chosen]))
+        used = {name: values for name, values in columns if not tells_rows_apart(values)}
+        if used and _complete(frame, used):
+            return cls.of(frame, list(used), scale=True)
+        if not used:
+            raise TableError("Every chosen column holds other text in nearly every row: there is nothing to compare.")
+        for name, values in used.items():
+            if values.dtype != object:
+                refuse_holes(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)[:, None], [name])
+        encoding = Encoding.of(list(used.values()))
+        made = encoding.names(list(used))
+        if len(set(made)) < len(made):
+            doubled = next(name for i, name in enumerate(made) if name in made[:i])
+            raise TableError(f"Encoding gives two columns called {doubled!r}: rename the one that the table has.")
+        return cls(tuple(made), encoding=encoding, source=tuple(used))
+
+    @property
+    def raw(self) -> bool:
+        """Whether the estimator sees the table's columns as they are."""
+        return self.scale is None and self.encoding is None
+
+    def numbers(self, frame: pd.DataFrame) -> np.ndarray:
+        """The rows in the table's own units, values of categories as 0 and 1."""
+        if self.encoding is None:
+            return numeric_matrix(frame, self.names)[0]
+        source = column_names(frame, self.source)
+        try:
+            matrix = self.encoding.numbers(columns_of(frame[source]), source)
+        except ValueError as error:
+            raise TableError(str(error)) from error
+        refuse_holes(matrix, self.names)
+        return matrix
+
+    def table(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The table with its encoded columns in place of those that they were made from."""
+        if self.encoding is None:
+            return frame
+        numbers = pd.DataFrame(self.numbers(frame), columns=list(self.names), index=frame.index)
+        return numbers.join(frame.drop(columns=list(self.source)))
+
+    def notes(self, frame: pd.DataFrame, wanted: Sequence[str] | None = None) -> list[str]:
+        """What encoding did to the ``wanted`` columns, for people."""
+        used = self.source or self.names
+        left_out = [name for name in column_names(frame, wanted) if name not in used]
+        told = [f"left out, with other text in nearly every row: {listed(left_out)}"] if left_out else []
+        if self.encoding is None:
+            return told
+        columns = dict(zip(self.source, self.encoding.columns))
+        text = [name for name, column in columns.items() if column.levels is not None]
+        if text:
+            told.append(f"taken as categories, which count by what they share with other columns: {listed(text)}")
+        days = [name for name in self.source if holds_moments(frame[name])]
+        if days:
+            told.append(f"taken as numbers of days (moments since 1970): {listed(days)}")
+        gaps = {name: int(frame[name].isna().sum()) for name in self.source}
+        filled = [f"{name!r} ({gaps[name]:,})" for name in self.source if gaps[name] and name not in text]
+        if filled:
+            more = f" and {len(filled) - 8} more columns" if len(filled) > 8 else ""
+            told.append(f"missing values, filled by the median: {', '.join(filled[:8])}{more}")
+        return told
+
     def matrix(self, frame: pd.DataFrame) -> np.ndarray:
         """The rows as the estimator sees them."""
-        return self.scaled(numeric_matrix(frame, self.names)[0])
+        return self.scaled(self.numbers(frame))
 
     def scaled(self, rows: np.ndarray) -> np.ndarray:
         """Rows in the table's own units as the estimator sees them."""
+        if self.encoding is not None:
+            return self.encoding.placed(rows)
         if self.mean is None or self.scale is None:
             return rows
         return ((rows - self.mean) / self.scale).astype(rows.dtype)
 
     def original(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the estimator's space in the table's own units."""
+        """Rows of the estimator's space in the table's own units; not of an encoded table, whose way is one-way."""
+        if self.encoding is not None:
+            raise TypeError("An encoded table has no way back.")
         return rows if self.mean is None or self.scale is None else rows * self.scale + self.mean
+
+
+def _complete(frame: pd.DataFrame, names: Iterable[str]) -> bool:
+    """Whether the columns hold numbers alone, and no gaps."""
+    return all(is_number(frame[name]) and not frame[name].isna().any() for name in names)
 
 
 @dataclass(frozen=True)
@@ -118,45 +206,49 @@ class TableModel:
 
     def input(self, frame: pd.DataFrame) -> Any:
         """Columns in their own units keep their names: the estimator then checks them."""
-        matrix = self.columns.matrix(frame)
-        return matrix if self.columns.mean is not None else pd.DataFrame(matrix, columns=list(self.columns.names))
+        columns, matrix = self.columns, self.columns.matrix(frame)
+        if columns.encoding is not None:
+            return pd.DataFrame(matrix, columns=columns.encoding.place_names(columns.source))
+        return pd.DataFrame(matrix, columns=list(columns.names)) if columns.raw else matrix
 
     def save(self, path: str | os.PathLike) -> Path:
         """One safetensors file: the estimator's own, and the columns as JSON under ``table`` in its metadata.
 
-        Without scaling, ``coterie.load`` reads the file too. With it, the estimator alone would take raw columns for
-        scaled ones: its entry has another name, and only ``TableModel.load`` reads it.
+        Without scaling and encoding, ``coterie.load`` reads the file too. With them, the estimator alone would take
+        raw columns for what was made of them: its entry has another name, and only ``TableModel.load`` reads it.
         """
+        from coterie.estimators import persistence
+
+        columns = self.columns
         table = {
-            "columns": self.columns.names,
-            "mean": None if self.columns.mean is None else self.columns.mean.tolist(),
-            "scale": None if self.columns.scale is None else self.columns.scale.tolist(),
+            "columns": columns.names,
+            "mean": None if columns.mean is None else columns.mean.tolist(),
+            "scale": None if columns.scale is None else columns.scale.tolist(),
+            "encoding": None if columns.encoding is None else columns.encoding.to_json(),
+            "source": columns.source,
         }
-        entry = _PLAIN_ENTRY if self.columns.scale is None else _SCALED_ENTRY
-        with tempfile.TemporaryDirectory() as folder:
-            plain = Path(folder) / "estimator"
-            self.estimator.save(plain)
-            tensors, metadata = _parts(plain)
-        metadata[entry] = metadata.pop(_PLAIN_ENTRY)
-        with replacing(path) as temporary:
-            temporary.write_bytes(_file(tensors, {**metadata, "table": json.dumps(table)}))
+        tensors, entry = persistence.packed(self.estimator)
+        name = persistence.ENTRY if columns.raw else persistence.SCALED_ENTRY
+        persistence.write(path, tensors, {name: entry, "table": json.dumps(table)})
         return Path(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "TableModel":
         """Read what ``save`` wrote, or an estimator that was saved after a fit on a DataFrame."""
-        import coterie
+        from coterie.estimators import persistence
 
         path = Path(path)
         if not path.is_file():
             raise TableError(f"There is no model {path}: save one with coterie cluster FILE -k 5 --save {path}")
-        tensors, metadata = _parts(path)
-        if _SCALED_ENTRY in metadata:
-            metadata[_PLAIN_ENTRY] = metadata.pop(_SCALED_ENTRY)
-        with tempfile.TemporaryDirectory() as folder:
-            plain = Path(folder) / path.name
-            plain.write_bytes(_file(tensors, metadata))
-            estimator = coterie.load(plain)
+        again = f"save one with coterie cluster ... --save {path}"
+        try:
+            tensors, metadata = persistence.read(path)
+        except (ValueError, OSError) as error:
+            raise TableError(f"{path} is not a saved model: {again}") from error
+        entry = metadata.get(persistence.ENTRY) or metadata.get(persistence.SCALED_ENTRY)
+        if entry is None:
+            raise TableError(f"{path} is a safetensors file, but not a model: {again}")
+        estimator = persistence.unpacked(tensors, entry, path)
         if "table" not in metadata:
             names = getattr(estimator, "feature_names_in_", None)
             if names is None:
@@ -164,38 +256,17 @@ class TableModel:
             return cls(estimator, Columns(tuple(map(str, names))))
         table = json.loads(metadata["table"])
         mean, scale = (None if table[key] is None else np.array(table[key]) for key in ("mean", "scale"))
-        return cls(estimator, Columns(tuple(table["columns"]), mean, scale))
-
-
-def _parts(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Tensors and metadata of a model."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="numpy") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            metadata = dict(file.metadata() or {})
-    except (SafetensorError, OSError) as error:
-        raise TableError(f"{path} is not a saved model: save one with coterie cluster ... --save {path}") from error
-    if not {_PLAIN_ENTRY, _SCALED_ENTRY} & set(metadata):
-        raise TableError(
-            f"{path} is a safetensors file, but not a model: save one with coterie cluster ... --save {path}"
-        )
-    return tensors, metadata
-
-
-def _file(tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> bytes:
-    from safetensors.numpy import save
-
-    return save(tensors, metadata)
+        encoding = None if table.get("encoding") is None else Encoding.from_json(table["encoding"])
+        return cls(estimator, Columns(tuple(table["columns"]), mean, scale, encoding, tuple(table.get("source", ()))))
 
 
 @dataclass(frozen=True)
 class ClusterSummary:
     """One cluster for people: its centre in the table's units, and how far that lies from the mean of each column.
 
-    ``center`` is the estimator's own centre, or for clusters of directions the mean of their rows. ``deviation`` is in
-    standard deviations of the column. The outliers are the summary with the label -1; their centre is their mean.
+    ``center`` is the estimator's own centre, or for clusters of directions or of encoded rows the mean of their rows.
+    ``deviation`` is in standard deviations of the column. The outliers are the summary with the label -1; their centre
+    is their mean.
     """
 
     label: int
@@ -265,7 +336,7 @@ def draw(
     from coterie.plot import save_clusters
 
     names = list(model.columns.names)
-    matrix, _ = numeric_matrix(frame, names)
+    matrix = model.columns.numbers(frame)
     summaries = [one for one in summarise(model, frame, labels) if one.label >= 0]
     centers = np.array([list(one.center.values()) for one in summaries])
     if view in ("pca", "umap") or (view == "auto" and len(names) > 2):
@@ -276,17 +347,18 @@ def draw(
 def summarise(model: TableModel, frame: pd.DataFrame, labels: np.ndarray) -> list[ClusterSummary]:
     """Every cluster of the model, the empty ones too, then the outliers if there are any."""
     names = list(model.columns.names)
-    matrix, _ = numeric_matrix(frame, names)
+    matrix = model.columns.numbers(frame)
     mean = matrix.mean(axis=0, dtype=np.float64)
     deviation = matrix.std(axis=0, dtype=np.float64)
     deviation = np.where(deviation > 0, deviation, 1.0)
-    centers = model.columns.original(np.asarray(model.estimator.cluster_centers_, dtype=np.float64))
-    directions = on_sphere(model.estimator)
+    by_mean = on_sphere(model.estimator) or model.columns.encoding is not None
+    centers = np.asarray(model.estimator.cluster_centers_, dtype=np.float64)
+    centers = np.tile(mean, (len(centers), 1)) if by_mean else model.columns.original(centers)
     summaries = []
     for label in [*range(len(centers)), *([-1] if (labels < 0).any() else [])]:
         members = labels == label
         size = int(members.sum())
-        own_mean = (label < 0 or directions) and size > 0
+        own_mean = (label < 0 or by_mean) and size > 0
         center = matrix[members].mean(axis=0, dtype=np.float64) if own_mean else centers[label]
         summaries.append(
             ClusterSummary(

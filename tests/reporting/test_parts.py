@@ -12,6 +12,7 @@ from coterie.reporting import trust
 from coterie.reporting.cautions import cautions
 from coterie.reporting.findings import portraits
 from coterie.reporting.markup import data, escape, join, tag
+from coterie.reporting.origin import Origin
 from coterie.reporting.recipe import recipe
 from coterie.reporting.replay import replay
 from coterie.reporting.subject import Subject, sample
@@ -162,7 +163,7 @@ def test_the_recipe_makes_the_same_clusters_again(tmp_path, monkeypatch):
     fitted = coterie.TrimmedKMeans(3, trim=0.1, random_state=3).fit(X)
     names = list(frame.columns)
     one = Subject.of(fitted, X, frame, names)
-    lines = recipe(one, source="points.csv", columns=names, scale=True)
+    lines = recipe(one, Origin("points.csv", names, scaled=True))
     assert "coterie.TrimmedKMeans(n_clusters=3, random_state=3, trim=0.1).fit(X)" in lines
     space: dict = {}
     exec("\n".join(line for line in lines.splitlines() if "coterie.report" not in line), space)

@@ -14,7 +14,6 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from coterie.data.tables import numeric_matrix
 from coterie.selection import Choice, uneven_columns
 from coterie.tabular import ClusterSummary, TableModel
 
@@ -56,10 +55,10 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
 
 def spread_notes(frame: Any, model: TableModel) -> list[str]:
     """A word of warning where one unscaled column outweighs others."""
-    if model.columns.scale is not None:
+    if not model.columns.raw:
         return []
     names = list(model.columns.names)
-    uneven = uneven_columns(model.estimator, numeric_matrix(frame, names)[0])
+    uneven = uneven_columns(model.estimator, model.columns.numbers(frame))
     if uneven is None:
         return []
     widest, advice = names[uneven.widest], "add --scale to let every column count alike"
@@ -87,8 +86,9 @@ def tell(done: Clustering, as_json: bool) -> None:
     console = Console(width=None if sys.stdout.isatty() else 120)
     estimator = done.model.estimator
     columns = done.model.columns
-    kind = f"{len(columns.names)} columns" if len(columns.names) > 1 else f"column {escape(columns.names[0])}"
-    scaled = ", scaled" if columns.scale is not None else ""
+    names = columns.source or columns.names
+    kind = f"{len(names)} columns" if len(names) > 1 else f"column {escape(names[0])}"
+    scaled = "" if columns.raw else ", scaled" if columns.encoding is None else ", encoded"
     console.print(f"[bold]{escape(done.file)}[/]: {done.rows:,} rows, {kind}{scaled}", highlight=False)
     if done.choice is not None:
         console.print(f"How many clusters, by {done.choice.criterion}:", highlight=False)
@@ -100,7 +100,7 @@ def tell(done: Clustering, as_json: bool) -> None:
     if hasattr(estimator, "n_iter_"):
         facts.insert(0, f"{estimator.n_iter_} iterations")
     if hasattr(estimator, "inertia_"):
-        facts.insert(0, f"inertia {number(estimator.inertia_)}{' (scaled)' if scaled else ''}")
+        facts.insert(0, f"inertia {number(estimator.inertia_)}{'' if columns.raw else ' (scaled)'}")
     console.print(", ".join(facts), highlight=False)
     tell_files(console, done.files)
 
@@ -164,7 +164,8 @@ def _document(done: Clustering) -> dict[str, Any]:
         "file": done.file,
         "rows": done.rows,
         "columns": list(columns.names),
-        "scaled": columns.scale is not None,
+        "scaled": not columns.raw,
+        "encoded": list(columns.source),
         "algorithm": done.algorithm,
         "n_clusters": len(estimator.cluster_centers_),
         "seed": done.seed,

@@ -1,24 +1,18 @@
 """Commands for people with a table: cluster, predict, demo."""
 
-import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from coterie.cli import scale as scale_by_blocks
-from coterie.cli.base import Refused, app, make_folder, split_names, user_errors
+from coterie.cli import blocks, in_memory
+from coterie.cli.base import Refused, app, make_folder, user_errors
 
 
 def _option(panel: str | None, *names: str, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **settings)
 
 
-LARGE = 100_000  # rows
-MOST_ROWS_READ = 1_000_000  # by zeroshot
-DEFAULT_RANGE = "2..10"
 WRITTEN, TUNING, BLOCKS = "What to write", "Fine tuning", "Parquet files that do not fit in memory"
 Table = Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .npy table, one row a point.")]
 K = Annotated[
@@ -31,6 +25,9 @@ Algorithm = Annotated[
 Columns = Annotated[str | None, _option(None, "--columns", "-c", metavar="A,B", help="Columns to use. Default: all.")]
 Exclude = Annotated[str | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns to leave out.")]
 Scale = Annotated[bool, _option(None, "--scale", help="Bring every column to mean 0 and deviation 1.")]
+Encode = Annotated[
+    bool, _option(None, "--encode", help="Take text as categories and dates as days, fill missing values; also scales.")
+]
 Criterion = Annotated[
     str | None,
     _option(None, metavar="NAME", help="Chooses from a range, by one of the names above. Default: silhouette."),
@@ -81,6 +78,7 @@ def cluster(
     columns: Columns = None,
     exclude: Exclude = None,
     scale: Scale = False,
+    encode: Encode = False,
     criterion: Criterion = None,
     header: Header = None,
     output: Labels = None,
@@ -102,8 +100,9 @@ def cluster(
 ) -> None:
     """Find clusters in a table.
 
-    Without -k a pretrained network (zeroshot) finds clusters of any shape and their number, and scales the columns
-    itself. With -k the algorithm is kmeans: scale the columns (--scale) when their units differ.
+    Without -k a pretrained network (zeroshot) finds clusters of any shape and their number; it scales the columns and
+    encodes text by itself. With -k the algorithm is kmeans: scale the columns (--scale) when their units differ, and
+    let it read text as categories (--encode).
 
     [bold]Algorithms[/]
 
@@ -132,79 +131,35 @@ def cluster(
     \b
     coterie cluster points.csv --output labels.csv
     coterie cluster shop.csv --scale --report report.html --view age,income
+    coterie cluster passengers.csv -k 2..8 --encode --exclude ticket
     coterie cluster wine.csv -k 3 --exclude cultivar --scale --plot wine.png
     coterie cluster shop.parquet -k 2..12 -c age,income --scale --save shop.model
     coterie cluster sensors.npy -k 5 --algorithm trimmed --trim 0.1 --json
     coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
-    from coterie.cli import console
-    from coterie.data.tables import read_table
-    from coterie.tabular import Columns as ChosenColumns
-    from coterie.tabular import TableModel, check_algorithm, fit_table, make_estimator, summarise
-
-    started = time.perf_counter()
-    wanted = _numbers(clusters or DEFAULT_RANGE)
-    asked = (algorithm, clusters, criterion, trim, gamma, n_init, max_iter, scheduler, workers)
-    automatic = all(one is None for one in asked)
-    algorithm = "zeroshot" if automatic else algorithm or "kmeans"
     if columns is not None and exclude is not None:
         raise Refused("--columns and --exclude say the same thing in two ways: give one of them.")
     if resume and checkpoint is None:
         raise Refused("--resume goes on from the centres in --checkpoint: name that file too.")
+    numbers = None if clusters is None else _numbers(clusters)
     settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
-    if scale_by_blocks.wanted(file, scheduler, workers):
-        if len(wanted) > 1 or plot is not None or report is not None or with_data:
-            raise Refused("Data in blocks take one number of clusters (-k 5), no --plot, --report or --with-data.")
-        chosen_by_name = scale_by_blocks.ColumnWish.of(columns, exclude, scale)
+    if blocks.wanted(file, scheduler, workers):
+        if numbers is None or len(numbers) > 1 or plot is not None or report is not None or with_data or encode:
+            raise Refused(
+                "Data in blocks take one number of clusters (-k 5), no --encode, --plot, --report or --with-data."
+            )
         settings["max_iter"] = max_iter or 300
-        wish = scale_by_blocks.Wish(str(file), wanted[0], algorithm, settings, chosen_by_name, output, save, as_json)
-        scale_by_blocks.run(wish, scale_by_blocks.Place(scheduler, workers, checkpoint, resume))
+        by_name = blocks.ColumnWish.of(columns, exclude, scale)
+        wish = blocks.Wish(str(file), numbers[0], algorithm or "kmeans", settings, by_name, output, save, as_json)
+        blocks.run(wish, blocks.Place(scheduler, workers, checkpoint, resume))
         return
     if checkpoint is not None:
         raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or leave it out.")
-    with user_errors():
-        _check_places(file, output, with_data, plot, save, report)
-        check_algorithm(algorithm)
-        with console.working(f"Reading {file.name}"):
-            frame = read_table(file, header=header)
-            if automatic and len(frame) > MOST_ROWS_READ:
-                algorithm = "kmeans"
-            names = _chosen_columns(frame, columns, exclude)
-            # zeroshot scales inside: picture and report then show what it saw
-            chosen = ChosenColumns.of(frame, names, scale=scale or algorithm == "zeroshot")
-        axes = _axes(view, chosen.names, drawn=plot is not None or report is not None)
-        usual = {"n_init": 10 if len(frame) <= LARGE else 1, "max_iter": 300}
-        model = TableModel(make_estimator(algorithm, usual, **settings), chosen)
-        wanted = _possible(wanted, model.estimator, algorithm, len(frame), by_default=clusters is None)
-        if criterion is not None and len(wanted) < 2:
-            raise Refused("--criterion chooses from a range of numbers of clusters: give one, as in -k 2..12.")
-    with user_errors(ValueError), console.counting("Trying numbers of clusters", len(wanted)) as advance:
-        fitted = fit_table(
-            model,
-            frame,
-            wanted,
-            criterion=criterion or "silhouette",
-            seed=seed,
-            verbose=sys.stderr.isatty(),
-            on_candidate=advance,
-        )
-    done = console.Clustering(
-        file=str(file),
-        algorithm=algorithm,
-        rows=len(frame),
-        model=fitted.model,
-        summaries=summarise(fitted.model, frame, fitted.labels),
-        choice=fitted.choice,
-        seed=seed,
-        seconds=time.perf_counter() - started,
-        notes=console.spread_notes(frame, fitted.model) + list(fitted.warnings),
+    in_memory.run(
+        in_memory.Wish(file, header, columns, exclude, scale, encode, algorithm, numbers, criterion, settings),
+        in_memory.Places(output, with_data, plot, report, view, save),
+        as_json,
     )
-    with user_errors():
-        _write(done, frame, fitted.labels, output, with_data, plot, axes, save)
-        if report is not None:
-            with console.working("Writing the report"):
-                done.files["report"] = str(_report(report, done, frame, axes, list(fitted.warnings)))
-    console.tell(done, as_json)
 
 
 @app.command()
@@ -233,7 +188,7 @@ def predict(
     if output is not None and output.resolve() == model.resolve():
         raise Refused(f"--output {output} would overwrite the model: choose another name.")
     with user_errors(ValueError):
-        _check_places(file, output, with_data)
+        in_memory.Places(output, with_data).check(file)
         table_model = TableModel.load(model)
         with console.working(f"Reading {file.name}"):
             frame = read_table(file, header=header)
@@ -268,119 +223,3 @@ def _numbers(text: str) -> list[int]:
     if high < low:
         raise Refused(f"-k {text} is an empty range: put the smaller number first, -k {high}..{low}")
     return list(range(low, high + 1))
-
-
-def _possible(wanted: list[int], estimator: Any, algorithm: str, rows: int, *, by_default: bool) -> list[int]:
-    """The numbers of clusters to try; none for an algorithm that finds it."""
-    from coterie.tabular import finds_count
-
-    if finds_count(estimator):
-        if by_default:
-            return []
-        if len(wanted) > 1 or "n_clusters" not in estimator.get_params():
-            raise Refused(f"The algorithm {algorithm!r} finds the number of clusters itself: leave -k out.")
-    elif by_default and rows >= 3:
-        return [k for k in wanted if k < rows]
-    if wanted[-1] > rows:
-        raise Refused(f"-k asks for {wanted[-1]} clusters, but the table has {rows} rows: take {rows} or fewer.")
-    return wanted
-
-
-def _chosen_columns(frame: Any, columns: str | None, exclude: str | None) -> list[str] | None:
-    from coterie.data.tables import all_but
-
-    known = list(frame.columns)
-    if exclude is not None:
-        return all_but(frame, split_names(exclude, known))
-    return None if columns is None else split_names(columns, known)
-
-
-def _check_places(
-    file: Path,
-    output: Path | None,
-    with_data: bool = False,
-    plot: Path | None = None,
-    save: Path | None = None,
-    report: Path | None = None,
-) -> None:
-    """Everything that would go wrong when writing, found before the work begins."""
-    from coterie.data.tables import check_labels_place
-    from coterie.files import check_writable
-
-    taken = {file.resolve(): "the input"}
-    for option, path in (("--output", output), ("--plot", plot), ("--save", save), ("--report", report)):
-        if path is None:
-            continue
-        if path.resolve() in taken:
-            raise Refused(f"{option} {path} would overwrite {taken[path.resolve()]}: choose another name.")
-        taken[path.resolve()] = f"what {option} writes"
-    if output is not None:
-        check_labels_place(output, with_data=with_data)
-    elif with_data:
-        raise Refused("--with-data needs a place to write to: add --output labels.csv")
-    if plot is not None and plot.suffix.lower() != ".png":
-        raise Refused(f"{plot}: pictures are PNG files. Give a name that ends in .png")
-    if report is not None and report.suffix.lower() not in (".html", ".htm"):
-        raise Refused(f"{report}: a report is a web page. Give a name that ends in .html")
-    for path in (plot, save, report):
-        if path is not None:
-            check_writable(path)
-
-
-def _axes(view: str | None, names: Sequence[str], *, drawn: bool) -> str | list[str]:
-    """What ``--view`` asks for: a kind of map, or one or two columns."""
-    from importlib.util import find_spec
-
-    if view is None:
-        return "auto"
-    if not drawn:
-        raise Refused("--view is for a picture: add --report report.html or --plot clusters.png")
-    if view in ("pca", "umap"):
-        if view == "umap" and find_spec("umap") is None:
-            raise Refused("--view umap needs UMAP: pip install umap-learn, or take --view pca")
-        return view
-    columns = split_names(view, names)
-    unknown = [name for name in columns if name not in names]
-    if unknown or len(columns) > 2:
-        what = f"{unknown[0]!r} is not among the clustered columns" if unknown else "a map has one or two columns"
-        raise Refused(f"--view {view}: {what}. Give A,B of {', '.join(names[:20])}; or pca, or umap.")
-    return columns
-
-
-def _write(
-    done: Any,
-    frame: Any,
-    labels: Any,
-    output: Path | None,
-    with_data: bool,
-    plot: Path | None,
-    axes: str | list[str],
-    save: Path | None,
-) -> None:
-    from coterie.data.tables import write_labels
-    from coterie.tabular import draw
-
-    if output is not None:
-        done.files["labels"] = str(write_labels(output, labels, frame if with_data else None))
-    if plot is not None:
-        title = f"{Path(done.file).name}: {len(done.model.estimator.cluster_centers_)} clusters by {done.algorithm}"
-        done.files["plot"] = str(draw(plot, done.model, frame, labels, title, axes))
-    if save is not None:
-        done.files["model"] = str(done.model.save(save))
-
-
-def _report(path: Path, done: Any, frame: Any, axes: str | list[str], warnings: list[str]) -> Path:
-    import shlex
-
-    from coterie.reporting import Origin, report
-
-    columns = done.model.columns
-    words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]  # a report tells no folders
-    command = shlex.join(["coterie", *words]) if Path(sys.argv[0]).stem == "coterie" else None
-    origin = Origin(Path(done.file).name, columns.names, columns.scale is not None, command, done.seconds)
-    matrix = done.model.input(frame)
-    report(
-        done.model.estimator, matrix, path,
-        table=frame, view=axes, choice=done.choice, origin=origin, notes=warnings,
-    )  # fmt: skip
-    return path

@@ -71,21 +71,26 @@ def numeric_matrix(frame: pd.DataFrame, columns: Sequence[str] | None = None) ->
     float32 where every column is float32, float64 otherwise; integers and truth values count as numbers. Text, dates,
     float16 and missing or infinite values are refused, with their place.
     """
-    names = [str(name) for name in frame.columns] if columns is None else _resolve(columns, frame)
+    names = column_names(frame, columns)
     chosen = frame[names]
-    text = [name for name in names if not _is_number(chosen[name])]
+    text = [name for name in names if not is_number(chosen[name])]
     if text:
         raise TableError(_about_text(frame, text))
     half = [name for name in names if chosen[name].dtype == np.float16]
     if half:
         raise TableError(
-            f"{_listed(half)} {'holds' if len(half) == 1 else 'hold'} float16 numbers, too coarse for "
+            f"{listed(half)} {'holds' if len(half) == 1 else 'hold'} float16 numbers, too coarse for "
             "sums of squares: convert to float32 first."
         )
     single = all(chosen[name].dtype == np.float32 for name in names)
     matrix = np.ascontiguousarray(chosen.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan))
-    _refuse_holes(matrix, names)
+    refuse_holes(matrix, names)
     return matrix, names
+
+
+def column_names(frame: pd.DataFrame, columns: Sequence[str] | None = None) -> list[str]:
+    """The named columns, each of which must be there once, or all."""
+    return [str(name) for name in frame.columns] if columns is None else _resolve(columns, frame)
 
 
 def all_but(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
@@ -131,7 +136,7 @@ def sample(name: str) -> pd.DataFrame:
     """A real table that comes with the package: "wine" (178 Italian wines, 13 measurements, and their cultivar)."""
     known = sorted(path.stem for path in SAMPLES.glob("*.csv"))
     if name not in known:
-        raise TableError(f"There is no sample {name!r}: choose {_listed(known, 'or')}.")
+        raise TableError(f"There is no sample {name!r}: choose {listed(known, 'or')}.")
     return read_table(SAMPLES / f"{name}.csv")
 
 
@@ -305,7 +310,8 @@ def _to_frame(table: Any) -> pd.DataFrame:
         return table.to_pandas().reset_index(drop=True)
 
 
-def _is_number(column: pd.Series) -> bool:
+def is_number(column: pd.Series) -> bool:
+    """Whether a column holds numbers or truth values."""
     return pd.api.types.is_bool_dtype(column) or (
         pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
     )
@@ -319,9 +325,9 @@ def _resolve(columns: Sequence[str], frame: pd.DataFrame) -> list[str]:
         by_folded = {other.strip().casefold(): other for other in known}
         near = difflib.get_close_matches(name.strip().casefold(), by_folded, n=3)
         if near:
-            meant = _listed([by_folded[n] for n in near], "or")
+            meant = listed([by_folded[n] for n in near], "or")
             raise TableError(f"There is no column {name!r}. Did you mean {meant}?")
-        raise TableError(f"There is no column {name!r}. The columns are {_listed(known)}.")
+        raise TableError(f"There is no column {name!r}. The columns are {listed(known)}.")
     if not columns:
         raise TableError("No column was chosen: name at least one.")
     doubled = [name for i, name in enumerate(columns) if name in columns[:i]]
@@ -336,27 +342,30 @@ def _about_text(frame: pd.DataFrame, text: list[str]) -> str:
     strange = first.notna() if dates else pd.to_numeric(first, errors="coerce").isna()
     what = "dates" if dates else "text"
     example = f" (row {first.index[strange][0] + 1}: {str(first[strange].iloc[0])[:30]!r})" if strange.any() else ""
-    numbers = [str(name) for name in frame.columns if _is_number(frame[name])]
+    numbers = [str(name) for name in frame.columns if is_number(frame[name])]
     verb = "holds" if len(text) == 1 else "hold"
-    start = f"{_listed(text)} {verb} {what}{example}, and only numbers can be clustered"
+    start = f"{listed(text)} {verb} {what}{example}, not numbers"
     if not numbers:
-        return f"{start}: no column of this table is numeric. Turn the values into numbers first."
-    left = f"leave {'it' if len(text) == 1 else 'them'} out with --exclude {shlex.quote(','.join(text))}"
-    return f"{start}: {left}, or name the numeric columns with --columns {_some(numbers)}"
+        return f"{start}, and so do all columns of this table: turn them into numbers with --encode."
+    it = "it" if len(text) == 1 else "them"
+    left = f"leave {it} out with --exclude {shlex.quote(','.join(text))}"
+    return f"{start}: {left}, turn {it} into numbers with --encode, or name columns with --columns {_some(numbers)}"
 
 
-def _refuse_holes(matrix: np.ndarray, names: list[str]) -> None:
+def refuse_holes(matrix: np.ndarray, names: Sequence[str]) -> None:
+    """Refuse missing and infinite values, with their place."""
     finite = np.isfinite(matrix)
     if finite.all():
         return
     holes = ~finite
     row, column = (int(i) for i in np.argwhere(holes)[0])
-    value = "an infinite value" if np.isinf(matrix[row, column]) else "a missing value"
+    value, advice = "a missing value", "fill them with the column's median by --encode, remove"
+    if np.isinf(matrix[row, column]):
+        value, advice = "an infinite value", "remove"
     others = int(holes.sum()) - 1
     also = f" ({others:,} more in {int(holes.any(axis=1).sum()):,} rows in all)" if others else ""
     raise TableError(
-        f"Row {row + 1} has {value} in the column {names[column]!r}{also}: "
-        "fill or remove such rows, or leave the column out."
+        f"Row {row + 1} has {value} in the column {names[column]!r}{also}: {advice} such rows, or leave the column out."
     )
 
 
@@ -385,7 +394,8 @@ def _some(names: Sequence[str]) -> str:
     return shlex.quote(",".join(names[:8])) + (",..." if len(names) > 8 else "")
 
 
-def _listed(names: Sequence[str], word: str = "and") -> str:
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """Names in a sentence, quoted; of many the first eight."""
     shown = [repr(name) for name in names[:8]]
     if len(names) > 8:
         return f"{', '.join(shown)} {word} {len(names) - 8} more"

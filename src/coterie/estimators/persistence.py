@@ -20,6 +20,8 @@ from coterie.distributed import is_dask
 from coterie.files import check_writable, replacing
 
 FORMAT = 1
+ENTRY = "coterie"
+SCALED_ENTRY = "coterie-scaled"  # of an estimator that saw the columns of a table on another scale
 
 
 class SaveMixin:
@@ -32,6 +34,42 @@ class SaveMixin:
 
 def save(estimator, path: str | os.PathLike) -> None:
     """Write a fitted estimator; see the module's docstring for the format."""
+    tensors, entry = packed(estimator)
+    write(path, tensors, {ENTRY: entry})
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Read an estimator that ``save`` wrote."""
+    tensors, metadata = read(path)
+    if SCALED_ENTRY in metadata:
+        raise ValueError(
+            f"{path} was saved with the scale of its columns: read it with coterie.tabular.TableModel.load, or "
+            "use it with `coterie predict`."
+        )
+    if ENTRY not in metadata:
+        raise ValueError(f"{path} is a safetensors file, but not one that coterie saved.")
+    return unpacked(tensors, metadata[ENTRY], path)
+
+
+def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
+    """One safetensors file, whole or not at all."""
+    with replacing(check_writable(path)) as file:
+        file.write_bytes(to_bytes(tensors, metadata=metadata))
+
+
+def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Tensors and metadata of a safetensors file."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder: name the file that save wrote.")
+    try:
+        with safe_open(os.fspath(path), framework="numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a saved coterie model ({error}).") from error
+
+
+def packed(estimator) -> tuple[dict[str, np.ndarray], str]:
+    """Tensors of a fitted estimator, and its entry in the metadata."""
     from sklearn.utils.validation import check_is_fitted
 
     import coterie
@@ -46,30 +84,14 @@ def save(estimator, path: str | os.PathLike) -> None:
         "params": _pack(estimator.get_params(deep=False), "param", tensors),
         "attributes": _pack(fitted, "attribute", tensors),
     }
-    with replacing(check_writable(path)) as file:
-        file.write_bytes(to_bytes(tensors, metadata={"coterie": json.dumps(header)}))
+    return tensors, json.dumps(header)
 
 
-def load(path: str | os.PathLike) -> Any:
-    """Read an estimator that ``save`` wrote."""
+def unpacked(tensors: dict[str, np.ndarray], entry: str, path: str | os.PathLike) -> Any:
+    """The estimator of ``packed``'s tensors and entry; ``path`` is for messages."""
     from coterie import estimators
 
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a folder: name the file that save wrote.")
-    try:
-        with safe_open(os.fspath(path), framework="numpy") as file:
-            metadata = file.metadata() or {}
-            if "coterie-scaled" in metadata:
-                raise ValueError(
-                    f"{path} was saved with the scale of its columns: read it with coterie.tabular.TableModel.load, or "
-                    "use it with `coterie predict`."
-                )
-            if "coterie" not in metadata:
-                raise ValueError(f"{path} is a safetensors file, but not one that coterie saved.")
-            header = json.loads(metadata["coterie"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ValueError(f"{path} is not a saved coterie model ({error}).") from error
+    header = json.loads(entry)
     if header["format"] > FORMAT:
         raise ValueError(
             f"{path} was saved by coterie {header['version']} in a newer format: update coterie to read it."

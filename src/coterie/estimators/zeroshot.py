@@ -28,11 +28,11 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     where they speak for, gives the labels. Every further row takes the labels of the rows beside it that were read.
 
     It was trained on synthetic sets alone: mixtures, curves, shells, tiles and nested shapes in 1 to 64 columns.
-    Numbers are scaled, categories (text columns of a DataFrame) encoded and missing values filled inside.
+    Numbers are scaled, missing values filled, and categories (text columns of a DataFrame) counted by what they share
+    with other columns.
 
     Limits: 1,000,000 rows in ``fit`` (``predict`` takes any number), 100 clusters if their number is given, 16 if it is
-    not. Clusters with only a few of the 1,024 rows read are missed; in tables made mostly of categories, too many are
-    found: give their number.
+    not. Clusters with only a few of the 1,024 rows read are missed.
 
     Parameters
     ----------
@@ -43,6 +43,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         rows, at other samples. Affinities are averaged.
     max_context : int, default=1024
         Rows that the network reads at most.
+    scale : bool, default=True
+        Whether to bring every column to the same spread; False for columns whose distances mean something as they are.
     weights : str, default="zeroshot"
         Name of the shipped network (``coterie models`` lists them).
     random_state : int, RandomState or None, default=0
@@ -81,14 +83,16 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         "n_clusters": [None, Interval(Integral, 1, None, closed="left")],
         "n_looks": [Interval(Integral, 1, None, closed="left")],
         "max_context": [Interval(Integral, 2, MAX_CONTEXT, closed="both")],
+        "scale": ["boolean"],
         "weights": [str],
         "random_state": ["random_state"],
     }
 
-    def __init__(self, n_clusters=None, *, n_looks=2, max_context=1024, weights="zeroshot", random_state=0):
+    def __init__(self, n_clusters=None, *, n_looks=2, max_context=1024, scale=True, weights="zeroshot", random_state=0):
         self.n_clusters = n_clusters
         self.n_looks = n_looks
         self.max_context = max_context
+        self.scale = scale
         self.weights = weights
         self.random_state = random_state
 
@@ -106,14 +110,14 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         self
         """
-        from coterie.zeroshot.encoding import Encoding
+        from coterie.data.encoding import Encoding
         from coterie.zeroshot.inference import read_contexts
         from coterie.zeroshot.labels import partition
 
         columns = self._columns(X, reset=True)
         n = len(columns[0])
         self._check_size(n)
-        encoding = Encoding.of(columns)
+        encoding = Encoding.of(columns, scale=self.scale)
         self.encoding_ = encoding.to_json()
         points = encoding.points(columns)
         random = check_random_state(self.random_state)
@@ -157,7 +161,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _columns(self, X, *, reset: bool) -> list[np.ndarray]:
         """The columns of what a user handed in, checked: numbers without infinities, or categories."""
-        from coterie.zeroshot.encoding import columns_of
+        from coterie.data.encoding import columns_of
 
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -184,7 +188,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self._beside(points, self.context_proba_)
 
     def _new_points(self, X) -> np.ndarray:
-        from coterie.zeroshot.encoding import Encoding
+        from coterie.data.encoding import Encoding
 
         check_is_fitted(self)
         columns = self._columns(X, reset=False)

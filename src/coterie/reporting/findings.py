@@ -15,13 +15,14 @@ SHOWN = 5
 @dataclass(frozen=True)
 class Trait:
     """One column of one cluster: means here and in all other rows, the distance between them in standard deviations
-    of the column, and how often a row from here is above a row from elsewhere."""
+    of the column, how often a row from here is above a row from elsewhere, and whether it holds only 0 and 1."""
 
     column: str
     here: float
     elsewhere: float
     away: float
     above: float
+    yes_or_no: bool = False
 
     @property
     def strength(self) -> float:
@@ -30,8 +31,17 @@ class Trait:
 
     @property
     def words(self) -> str:
+        if self.yes_or_no:
+            return self._how_often
         very = "very " if abs(self.away) >= 1.5 else "" if abs(self.away) >= 0.6 else "rather "
         return f"{very}{'high' if self.away > 0 else 'low'}"
+
+    @property
+    def _how_often(self) -> str:
+        for least, words in ((0.9, "nearly always"), (0.5, "mostly"), (0.1, "often" if self.away > 0 else "seldom")):
+            if self.here >= least:
+                return words
+        return "hardly ever"
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,7 @@ def _traits(subject: Subject) -> dict[int, list[Trait]]:
     spread = values.std(axis=0, dtype=np.float64)
     spread = np.where(spread > 0, spread, 1.0)
     total = values.sum(axis=0, dtype=np.float64)
+    flags = ((values == 0) | (values == 1)).all(axis=0)
     result = {}
     for j, size in enumerate(subject.sizes):
         if size == 0:
@@ -85,8 +96,8 @@ def _traits(subject: Subject) -> dict[int, list[Trait]]:
         above = (rank_sum - m * (m + 1) / 2) / (m * rest) if m and rest else np.full(values.shape[1], 0.5)
         away = (here - elsewhere) / spread
         found = [
-            Trait(name, *map(float, numbers))
-            for name, *numbers in zip(subject.value_names, here, elsewhere, away, above)
+            Trait(name, float(mean), float(other), float(apart), float(share), bool(flag))
+            for name, mean, other, apart, share, flag in zip(subject.value_names, here, elsewhere, away, above, flags)
         ]
         result[j] = sorted(found, key=lambda trait: (-round(trait.strength, 2), -abs(trait.away)))
     return result

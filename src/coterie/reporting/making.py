@@ -12,6 +12,7 @@ from coterie.files import check_writable, replacing
 from coterie.reporting import sections, trust
 from coterie.reporting.cautions import cautions
 from coterie.reporting.findings import portraits
+from coterie.reporting.origin import Origin
 from coterie.reporting.page import Page
 from coterie.reporting.recipe import recipe
 from coterie.reporting.replay import Replay, replay
@@ -36,17 +37,6 @@ class Report:
 
     def __repr__(self) -> str:
         return f"Report({len(self.html) / 1e6:.1f} MB of HTML; save(path) writes it)"
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where the rows came from, for a report on a file: its name, its columns, and the command that was run."""
-
-    source: str
-    columns: Sequence[str]
-    scaled: bool = False
-    command: str | None = None
-    seconds: float | None = None
 
 
 def report(
@@ -133,10 +123,7 @@ def report(
     page.section("Stability", sections.steadiness(stable, draw))
     page.section("How many clusters", sections.how_many(counts, draw))
     page.section("What was done", sections.done(subject, source, None if origin is None else origin.seconds))
-    lines = recipe(
-        subject, source=source, columns=origin.columns if origin else None, scale=bool(origin and origin.scaled)
-    )
-    page.section("Do it again", sections.again(lines, origin.command if origin else None))
+    page.section("Do it again", sections.again(recipe(subject, origin), origin.command if origin else None))
     made = Report(page.html())
     if path is not None:
         made.save(path)

@@ -1,27 +1,30 @@
 """The lines of Python that make the same clusters again."""
 
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from coterie.reporting.origin import Origin
 from coterie.reporting.subject import Subject
 
 
-def recipe(
-    subject: Subject, *, source: str | None = None, columns: Sequence[str] | None = None, scale: bool = False
-) -> str:
-    """Python text. ``source`` is the file that was read, if one was; ``scale``: its columns were scaled."""
+def recipe(subject: Subject, origin: Origin | None = None) -> str:
+    """Python text. ``origin`` is the file that was read, if one was."""
     estimator = subject.pipeline if subject.pipeline is not None else subject.estimator
     imports, lines = ["import coterie"], []
-    if source is not None:
+    if origin is not None:
         imports.append("from coterie.data.tables import read_table")
-        lines.append(f"table = read_table({source!r})")
-        wanted = _wrapped([repr(str(name)) for name in columns or subject.value_names])
-        lines.append(f"X = table[{wanted}]")
-        if scale:
+        lines.append(f"table = read_table({origin.source!r})")
+        wanted = _wrapped([repr(str(name)) for name in origin.encoded or origin.columns])
+        if origin.encoded:
+            imports.append("from coterie.tabular import Columns")
+            lines.append(f"columns = Columns.of(table, {wanted}, encode=True)")
+            lines.append("X = columns.matrix(table)")
+        else:
+            lines.append(f"X = table[{wanted}]")
+        if origin.scaled and not origin.encoded:
             imports.append("from sklearn.preprocessing import StandardScaler")
             lines.append("X = StandardScaler().fit_transform(X)")
     else:
@@ -29,7 +32,7 @@ def recipe(
     line, more = _made(estimator)
     imports += more
     lines.append(f"estimator = {line}.fit(X)")
-    extra = ", table=table" if source is not None else ""
+    extra = "" if origin is None else ", table=columns.table(table)" if origin.encoded else ", table=table"
     lines.append(f'coterie.report(estimator, X, "report.html"{extra})')
     seed = estimator.get_params().get("random_state", 0) if subject.pipeline is None else 0
     note = "" if isinstance(seed, int | np.integer) else "\n# Give random_state=0 to get the same clusters every time."

@@ -122,13 +122,13 @@ def sizes(subject: Subject) -> Html:
 
 def where(subject: Subject, view: Any, draw: Draw) -> Html:
     """The map: one or two columns in their own units, more as the estimator saw them."""
-    X, centers = subject.space, subject.centers
-    own = subject.own_units(centers)
+    X, centers, names = subject.space, subject.centers, subject.names
+    own = subject.own_units(centers) if subject.same_columns else subject.value_means
     if own is not None and (not isinstance(view, str) or (view in ("auto", "columns") and X.shape[1] <= 2)):
-        X, centers = subject.values, own
-    seen = View(X, subject.names, view)
+        X, centers, names = subject.values, own, subject.value_names
+    seen = View(X, names, view)
     row_names = None if isinstance(subject.table.index, range) else subject.table.index
-    figure = plot.clusters(X, subject.labels, centers, subject.names, view=seen, row_names=row_names)
+    figure = plot.clusters(X, subject.labels, centers, names, view=seen, row_names=row_names)
     drawn = len(seen.rows)
     if drawn == subject.n:
         note = f"All {subject.n:,} rows are drawn."
@@ -295,7 +295,9 @@ def layers(subject: Subject, played: Replay | str, view: Any, draw: Draw) -> Htm
     if isinstance(played, str):
         return tag("p", played)
     X = subject.space[played.rows]
-    seen = View(X, subject.names, "pca" if view == "umap" and X.shape[1] > 2 else view if view != "umap" else "auto")
+    if view == "umap" or not (isinstance(view, str) or subject.same_columns):  # centres move where the estimator sees
+        view = "auto"
+    seen = View(X, subject.names, view)
     steps = played.layers
     last = len(steps.names) - 1
     figures: list[tuple[go.Figure, str, int]] = [

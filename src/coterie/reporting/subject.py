@@ -111,11 +111,23 @@ class Subject:
 
     @cached_property
     def _same(self) -> bool:
-        return self.X.shape == self.values.shape and bool(np.allclose(self.X[:100], self.values[:100], rtol=1e-5))
+        return self.same_columns and bool(np.allclose(self.X[:100], self.values[:100], rtol=1e-5))
+
+    @property
+    def same_columns(self) -> bool:
+        """Whether the estimator saw one column for each that people know."""
+        return self.X.shape == self.values.shape
+
+    @cached_property
+    def value_means(self) -> np.ndarray:
+        """(k, columns) means of the clusters' rows in people's units."""
+        everywhere = self.values.mean(axis=0)
+        members = [self.labels == j for j in range(self.k)]
+        return np.array([self.values[own].mean(axis=0) if own.any() else everywhere for own in members])
 
     def own_units(self, rows: np.ndarray) -> np.ndarray | None:
         """Rows of the estimator's space in people's units, if the way there is a factor and a shift a column."""
-        if self.X.shape != self.values.shape or self.spherical:
+        if not self.same_columns or self.spherical:
             return None
         seen = slice(0, 5_000)
         X, values = self.X[seen].astype(np.float64), self.values[seen].astype(np.float64)

@@ -58,7 +58,7 @@ def labels(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
 def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     """``report.html``, of the rows that took part."""
     from coterie import report
-    from coterie.reporting.making import Origin
+    from coterie.reporting.origin import Origin
     from coterie.tabular import TableModel
 
     folder, frame = Path(task["folder"]), _frame(task)

@@ -1,0 +1,99 @@
+"""Tables with text: categories by what they share with other columns, beside a column for every value.
+
+Command: ``coterie bench mixed``.
+"""
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import adjusted_rand_score
+
+from coterie import KMeans, ZeroShotClusterer
+from coterie.data.encoding import Encoding, columns_of
+from coterie.files import replacing
+
+SEED = 1_000
+ROWS = 400
+METHODS = ("zero-shot", "zero-shot, K given", "k-means, K given")
+
+
+def drawn(seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """2 to 6 clusters told by 1 to 5 numbers and 1 to 3 categories; sometimes a category that tells nothing."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 7))
+    cluster = rng.integers(k, size=ROWS)
+    table: dict[str, np.ndarray] = {}
+    for j in range(rng.integers(1, 6)):
+        table[f"number {j}"] = rng.normal(rng.normal(0, 3, k)[cluster], 1)
+    for j in range(rng.integers(1, 4)):
+        shares_KL = rng.dirichlet(np.full(rng.integers(2, 6), 0.3), k)
+        table[f"category {j}"] = _values(rng, shares_KL[cluster])
+    for j in range(rng.integers(0, 2)):
+        table[f"noise {j}"] = _values(rng, np.full((ROWS, 3), 1 / 3))
+    return pd.DataFrame(table), cluster
+
+
+def _values(rng: np.random.Generator, shares_NL: np.ndarray) -> np.ndarray:
+    place = (rng.random((len(shares_NL), 1)) > shares_NL.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    return np.array([f"value {i}" for i in place], dtype=object)
+
+
+def run(quick: bool = False, output: Path = Path("results/mixed")) -> dict:
+    """60 tables (3 when quick)."""
+    began, count = time.perf_counter(), 3 if quick else 60
+    scores: dict[str, list[list[float]]] = {"a column for every value": [], "shared axes": []}
+    exact: dict[str, list[bool]] = {name: [] for name in scores}
+    for seed in range(SEED, SEED + count):
+        table, truth = drawn(seed)
+        columns = columns_of(table)
+        encoding = Encoding.of(columns)
+        every_value = (encoding.numbers(columns) - encoding.middle) / encoding.spread
+        for name, points in zip(scores, (every_value, encoding.points(columns))):
+            labels = _labels(points, len(np.unique(truth)))
+            scores[name].append([adjusted_rand_score(truth, one) for one in labels])
+            exact[name].append(len(np.unique(labels[0])) == len(np.unique(truth)))
+    result = {
+        "command": "coterie bench mixed" + (" --quick" if quick else ""),
+        "tables": count,
+        "seed": SEED,
+        "methods": METHODS,
+        "ari": {name: np.mean(values, axis=0).tolist() for name, values in scores.items()},
+        "error": {name: (np.std(values, axis=0) / np.sqrt(count)).tolist() for name, values in scores.items()},
+        "exact_k": {name: float(np.mean(values)) for name, values in exact.items()},
+        "seconds": time.perf_counter() - began,
+    }
+    output = Path(output)
+    output.mkdir(parents=True, exist_ok=True)
+    with replacing(output / "mixed.json") as file:
+        file.write_text(json.dumps(result, indent=1))
+    with replacing(output / "README.md") as file:
+        file.write_text(markdown(result))
+    return result
+
+
+def _labels(points: np.ndarray, k: int) -> list[np.ndarray]:
+    estimators = (
+        ZeroShotClusterer(scale=False),
+        ZeroShotClusterer(k, scale=False),
+        KMeans(k, n_init=10, random_state=0),
+    )
+    return [estimator.fit(points).labels_ for estimator in estimators]
+
+
+def markdown(result: dict) -> str:
+    lines = [
+        "# Tables with text",
+        "",
+        f"`{result['command']}`: {result['tables']} drawn tables of {ROWS} rows, 2 to 6 clusters told by numbers and "
+        f"categories; adjusted Rand index, ± one standard error; {result['seconds']:.0f} s.",
+        "",
+        "| categories | " + " | ".join(result["methods"]) + " | K found exactly (zero-shot) |",
+        "|" + "---|" * (len(result["methods"]) + 2),
+    ]
+    for name, values in result["ari"].items():
+        cells = [f"{value:.3f} ± {error:.3f}" for value, error in zip(values, result["error"][name])]
+        lines.append(f"| {name} | {' | '.join(cells)} | {result['exact_k'][name]:.0%} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,109 @@
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from coterie.data.encoding import LEVELS, Encoding, columns_of, tells_rows_apart
+
+
+def mixed(n=600):
+    """Two clusters that a number and a category know of, and a category that goes with nothing."""
+    rng = np.random.default_rng(0)
+    cluster = rng.integers(2, size=n)
+    number = rng.normal(6.0 * cluster, 1.0) * 40 + 7
+    telling = np.where(rng.random(n) < 0.9, cluster, 1 - cluster).astype(str).astype(object)
+    noise = rng.choice(["red", "green", "blue"], size=n).astype(object)
+    return cluster, [number, telling, noise]
+
+
+def test_categories_count_by_what_they_share():
+    cluster, columns = mixed()
+    encoding = Encoding.of(columns)
+    points = encoding.points(columns)
+    assert points.shape == (600, 2)  # the number, and one axis of what it shares with the telling category
+    axis = points[:, 1]
+    gap = abs(axis[cluster == 0].mean() - axis[cluster == 1].mean())
+    assert gap > 2 * axis[cluster == 0].std()
+    for value in ("red", "green", "blue"):
+        chosen = columns[2] == value
+        assert abs(axis[chosen].mean() - axis[~chosen].mean()) < 0.15 * axis.std()
+    assert encoding.place_names(["age", "class", "port"]) == ["age", "categories, axis 1"]
+    assert set(encoding.names(["age", "class", "port"])) >= {"age", "class = 0", "class = 1", "port = red"}
+
+
+def test_categories_that_share_nothing_count_nothing_unless_they_are_alone():
+    rng = np.random.default_rng(1)
+    kinds = rng.choice(["a", "b", "c"], size=500).astype(object)
+    assert Encoding.of([rng.normal(size=500), kinds]).points([rng.normal(size=500), kinds]).shape == (500, 1)
+    points = Encoding.of([kinds]).points([kinds])
+    assert len(np.unique(points.round(9), axis=0)) == 3
+    apart = [np.linalg.norm(points[kinds == a][0] - points[kinds == b][0]) for a, b in ("ab", "bc", "ac")]
+    np.testing.assert_allclose(apart, apart[0], rtol=0.1)
+
+
+def test_the_coordinates_of_a_mean_are_the_mean_of_the_coordinates():
+    _, columns = mixed()
+    encoding = Encoding.of(columns)
+    numbers = encoding.numbers(columns)
+    np.testing.assert_allclose(encoding.placed(numbers.mean(axis=0)[None])[0], encoding.points(columns).mean(axis=0))
+
+
+def test_gaps_stand_in_the_middle_and_unknown_levels_in_the_rest():
+    encoding = Encoding.of([np.array([1.0, 2.0, np.nan, 9.0]), np.array(["x", "x", "y", None], dtype=object)])
+    assert encoding.names(["a", "b"]) == ["a", "b = x", "b = y", "b = other"]
+    new = [np.array([np.nan]), np.array(["never seen"], dtype=object)]
+    np.testing.assert_array_equal(encoding.numbers(new), [[2.0, 0, 0, 1]])
+    complete = Encoding.of([np.array(["x", "y"], dtype=object)])
+    np.testing.assert_array_equal(complete.numbers(new[1:]), [[0, 0]])
+    filled = encoding.filled([np.array([np.nan]), np.array(["x"], dtype=object)])
+    assert filled[0, 0] == 2.0
+    assert np.isnan(filled[0, 1])
+
+
+def test_rare_levels_share_one():
+    names = np.array([f"row {i}" for i in range(200)], dtype=object)
+    encoding = Encoding.of([names])
+    assert encoding.numbers([names]).shape == (200, LEVELS + 1)
+    assert tells_rows_apart(names)
+    assert not tells_rows_apart(names[:LEVELS])
+    assert not tells_rows_apart(np.repeat(names, 2))
+    assert not tells_rows_apart(np.arange(200.0))
+
+
+def test_an_encoding_survives_json():
+    columns = [np.array([1.0, 4.0, 6.0]), np.array(["é", "b", None], dtype=object)]
+    encoding = Encoding.of(columns)
+    again = Encoding.from_json(encoding.to_json())
+    np.testing.assert_array_equal(again.points(columns), encoding.points(columns))
+
+
+def test_columns_are_numbers_where_they_can_be():
+    frame = pd.DataFrame(
+        {
+            "mixed": pd.Series([1, 2.5, None], dtype=object),
+            "flag": pd.array([True, None, False], dtype="boolean"),
+            "when": pd.to_datetime(["2024-01-01", None, "2024-01-02"]),
+            "text": ["a", " ", "b"],
+            "day": [date(2024, 1, 1), None, date(2024, 1, 3)],
+        }
+    )
+    mixed, flag, when, text, day = columns_of(frame)
+    np.testing.assert_array_equal(mixed, [1, 2.5, np.nan])
+    np.testing.assert_array_equal(flag, [1, np.nan, 0])
+    assert when[2] - when[0] == 1
+    assert day[2] - day[0] == 2
+    assert np.isnan(when[1])
+    assert text.tolist() == ["a", None, "b"]
+
+
+def test_a_column_that_changes_its_kind_is_refused_unless_it_is_empty():
+    numbers, text = np.array([1.0, 2.0]), np.array(["a", "b"], dtype=object)
+    for fitted, new in ((numbers, text), (text, numbers)):
+        encoding = Encoding.of([fitted])
+        with pytest.raises(ValueError, match="Column 0 held"):
+            encoding.points([new])
+    nothing = Encoding.of([numbers]).points([np.array([None, None], dtype=object)])
+    np.testing.assert_array_equal(nothing, [[0.0], [0.0]])
+    gaps = np.array([None, None], dtype=object)
+    np.testing.assert_array_equal(Encoding.of([text]).points([np.full(2, np.nan)]), Encoding.of([text]).points([gaps]))
