@@ -99,7 +99,7 @@ class Columns:
         names each row (:mod:`coterie.data.encoding`).
         """
         chosen = column_names(frame, names)
-        if encode and not _complete(frame, chosen):
+        if encode and not complete(frame, chosen):
             return cls._encoded(frame, chosen)
         matrix, _ = numeric_matrix(frame, chosen)
         if not (scale or encode):
@@ -111,7 +111,7 @@ class Columns:
     def _encoded(cls, frame: pd.DataFrame, chosen: list[str]) -> "Columns":
         columns = zip(chosen, columns_of(frame[chosen]))
         used = {name: values for name, values in columns if not tells_rows_apart(values)}
-        if used and _complete(frame, used):
+        if used and complete(frame, used):
             return cls.of(frame, list(used), scale=True)
         if not used:
             raise TableError("Every chosen column holds other text in nearly every row: there is nothing to compare.")
@@ -189,7 +189,7 @@ class Columns:
         return rows if self.mean is None or self.scale is None else rows * self.scale + self.mean
 
 
-def _complete(frame: pd.DataFrame, names: Iterable[str]) -> bool:
+def complete(frame: pd.DataFrame, names: Iterable[str]) -> bool:
     """Whether the columns hold numbers alone, and no gaps."""
     return all(is_number(frame[name]) and not frame[name].isna().any() for name in names)
 
@@ -200,6 +200,16 @@ class TableModel:
 
     estimator: Any
     columns: Columns
+
+    @classmethod
+    def of(
+        cls, columns: Columns, algorithm: str, usual: Mapping[str, Any] | None = None, **settings: Any
+    ) -> "TableModel":
+        """Not fitted yet; ``usual`` and ``settings`` are those of :func:`make_estimator`."""
+        estimator = make_estimator(algorithm, usual, **settings)
+        if columns.encoding is not None and "scale" in estimator.get_params():
+            estimator.set_params(scale=False)  # its columns come scaled, and their distances mean something
+        return cls(estimator, columns)
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         return self.estimator.predict(self.input(frame))

@@ -193,7 +193,7 @@ def test_too_large_or_odd_requests_are_refused(served, table):
     assert served.ask("POST", "/api/runs", {"table": "../../etc"}).status == 404
     assert served.ask("PUT", "/api/runs", b"").status == 405
     for wrong in (
-        {"columns": []}, {"columns": ["name"]}, {"columns": ["nobody"]}, {"columns": ["x", "x"]}, {"clusters": 10**9},
+        {"columns": []}, {"columns": ["nobody"]}, {"columns": ["x", "x"]}, {"clusters": 10**9},
         {"clusters": True}, {"seed": -1}, {"algorithm": "__class__"}, {"trim": "NaN"}, {"starts": 1e9}, {"most": 999},
         {"start": "lambda"}, {"criterion": []}, {"scale": 1},
     ):  # fmt: skip
@@ -267,6 +267,40 @@ def test_networks_run_too(served, table, algorithm, wanted):
     assert run["state"] == "done", run["error"]
     assert sum(one["size"] for one in run["result"]["clusters"]) == 60
     assert served.ask("GET", f"/api/runs/{run['id']}/map").json["layers"]
+
+
+@pytest.mark.parametrize("algorithm, wanted", [("kmeans", {"clusters": 2}), ("zeroshot", {})])
+def test_text_dates_and_gaps_are_encoded(served, tmp_path, algorithm, wanted):
+    kinds, gap = ("left", "right"), ("", "2024-02-01")
+    lines = [
+        f"{'' if i % 9 == 4 else i % 2 * 40 + i % 5},{i % 2 * 9 + i % 3},{kinds[i % 2]},{gap[i % 2]},person {i},"
+        for i in range(80)
+    ]
+    table = served.upload("people.csv", "\n".join(["age,size,side,day,who,nothing", *lines]).encode()).json
+    about = {column["name"]: column for column in table["columns"]}
+    assert {name: one["kind"] for name, one in about.items()} == {
+        "age": "number", "size": "number", "side": "text", "day": "date", "who": "name", "nothing": "empty",
+    }  # fmt: skip
+    assert about["side"]["values"] == 2
+    for name, words in (("who", "other text in nearly every row"), ("nothing", "is empty")):
+        answer = served.ask("POST", "/api/runs", {"table": table["id"], "columns": ["age", name]})
+        assert answer.status == 422
+        assert words in answer.json["error"]
+    chosen = {"columns": ["age", "size", "side", "day"], "algorithm": algorithm, **wanted}
+    run = served.finish(served.start(table, **chosen))
+    assert run["state"] == "done", run["error"]
+    assert [one["size"] for one in run["result"]["clusters"]] == [40, 40]
+    assert run["result"]["columns"] == ["age", "size", "side = left", "side = right", "day"]
+    assert run["result"]["used"] == 4
+    assert any("filled by the median: 'age'" in note for note in run["result"]["notes"])
+    rows = served.ask("GET", f"/api/runs/{run['id']}/clusters/1").json
+    assert rows["columns"][:4] == ["age", "size", "side", "day"]
+    files = f"/api/runs/{run['id']}/files"
+    (tmp_path / "model").write_bytes(served.ask("GET", f"{files}/model.safetensors").body)
+    assert TableModel.load(tmp_path / "model").columns.source == ("age", "size", "side", "day")
+    assert "nearly always side = left" in served.ask("GET", f"{files}/report.html").body.decode()
+    left_out = served.finish(served.start(table, **{**chosen, "columns": ["age", "side"]}, drop_missing=True))
+    assert left_out["result"]["left_out"] == sum(i % 9 == 4 for i in range(80))
 
 
 def test_a_run_stopped_in_the_middle_leaves_no_process_and_the_studio_lives_on(served):

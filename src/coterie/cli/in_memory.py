@@ -101,7 +101,7 @@ def run(wish: Wish, places: Places, as_json: bool) -> None:
     """Read, fit, write and tell."""
     from coterie.cli import console
     from coterie.data.tables import read_table
-    from coterie.tabular import Columns, TableModel, check_algorithm, fit_table, make_estimator, summarise
+    from coterie.tabular import Columns, TableModel, check_algorithm, fit_table, summarise
 
     started = time.perf_counter()
     with user_errors():
@@ -117,8 +117,7 @@ def run(wish: Wish, places: Places, as_json: bool) -> None:
             columns = Columns.of(frame, names, scale=wish.scale or inside, encode=wish.encode or inside)
         axes = places.axes(columns.names)
         usual = {"n_init": 10 if len(frame) <= LARGE else 1, "max_iter": 300}
-        done_before = {"scale": False} if inside and columns.encoding is not None else {}
-        model = TableModel(make_estimator(algorithm, usual, **wish.settings, **done_before), columns)
+        model = TableModel.of(columns, algorithm, usual, **wish.settings)
         clusters = _possible(wish.clusters, model.estimator, algorithm, len(frame))
         if wish.criterion is not None and len(clusters) < 2:
             raise Refused("--criterion chooses from a range of numbers of clusters: give one, as in -k 2..12.")

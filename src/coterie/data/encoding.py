@@ -200,12 +200,12 @@ def _read(column: Column, values: np.ndarray, called: str) -> np.ndarray:
 
 
 def columns_of(X: Any) -> list[np.ndarray]:
-    """A DataFrame's or array's columns as float arrays or, where they are not numbers, object arrays without NaN."""
+    """A DataFrame's or array's columns, each as ``values_of``."""
     if not hasattr(X, "columns"):
         return list(np.asarray(X, dtype=np.float64).T)
     if hasattr(X, "to_pandas"):  # polars and Arrow
         X = X.to_pandas()
-    return [_values(X.iloc[:, place]) for place in range(X.shape[1])]
+    return [values_of(X.iloc[:, place]) for place in range(X.shape[1])]
 
 
 def holds_moments(series: pd.Series) -> bool:
@@ -215,7 +215,8 @@ def holds_moments(series: pd.Series) -> bool:
     return series.dtype == object and pd.api.types.infer_dtype(series, skipna=True) in ("date", "datetime")
 
 
-def _values(series: Any) -> np.ndarray:
+def values_of(series: pd.Series) -> np.ndarray:
+    """One column: floats with NaN where something is missing or, where it does not hold numbers, objects with None."""
     missing = series.isna().to_numpy()
     if holds_moments(series):
         moments = pd.to_datetime(series) if series.dtype == object else series

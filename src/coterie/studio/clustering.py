@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.preprocessing import normalize
 
+from coterie.data.encoding import values_of
 from coterie.data.tables import TableError
 from coterie.plot.view import View, bulk
 from coterie.reporting.cautions import cautions
@@ -24,7 +25,7 @@ from coterie.selection import Choice, choose_k, on_sphere
 from coterie.studio import layers, reading
 from coterie.studio.reading import LEFT_OUT
 from coterie.studio.settings import CHOICES
-from coterie.tabular import Columns, TableModel, make_estimator, summarise
+from coterie.tabular import Columns, TableModel, complete, summarise
 
 MAP_POINTS = 100_000
 ROWS_OF_A_CLUSTER = 200
@@ -39,8 +40,9 @@ def run(frame: pd.DataFrame, wanted: dict[str, Any], folder: Path, tell: Tell) -
     started = time.perf_counter()
     rows = _kept_rows(frame, wanted)
     used = frame if len(rows) == len(frame) else frame.iloc[rows].reset_index(drop=True)
-    columns = Columns.of(used, wanted["columns"], scale=wanted["scale"])
-    model = TableModel(_estimator(wanted, len(used)), columns)
+    encode = not complete(used, wanted["columns"])
+    columns = Columns.of(used, wanted["columns"], scale=wanted["scale"], encode=encode)
+    model = _model(columns, wanted, len(used))
     ground = Ground(model, used)
     _write_json(folder / "points.json", ground.document(rows))
     tell({"stage": "fitting", "placed": True})
@@ -50,7 +52,8 @@ def run(frame: pd.DataFrame, wanted: dict[str, Any], folder: Path, tell: Tell) -
         if CHOICES[wanted["algorithm"]].counts:
             choice = _choose(model, used, wanted, tell)
         estimator, steps = _fit(model, used, ground, tell)
-    told = sorted({" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)})
+    told = columns.notes(used, wanted["columns"])
+    told += sorted({" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)})
     tell({"stage": "describing"})
     fitted = TableModel(estimator, columns)
     seconds = time.perf_counter() - started
@@ -65,8 +68,9 @@ class Ground:
         matrix = self.columns.matrix(frame)
         self.spherical = on_sphere(model.estimator)
         self.space = normalize(matrix) if self.spherical else matrix  # where the estimator measures distances
-        names = list(self.columns.names)
-        self.own_units = len(names) <= 2 and not self.spherical
+        encoding = self.columns.encoding
+        names = list(self.columns.names) if encoding is None else encoding.place_names(self.columns.source)
+        self.own_units = len(names) <= 2 and not self.spherical and encoding is None
         self.view = View(self._seen(self.space), names, "auto", MAP_POINTS)
 
     def _seen(self, space: np.ndarray) -> np.ndarray:
@@ -95,15 +99,20 @@ class Ground:
 def _kept_rows(frame: pd.DataFrame, wanted: dict[str, Any]) -> np.ndarray:
     if not wanted["drop_missing"]:
         return np.arange(len(frame))
-    numbers = [frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in wanted["columns"]]
-    rows = np.flatnonzero(np.logical_and.reduce([np.isfinite(column) for column in numbers]))
+    rows = np.flatnonzero(np.logical_and.reduce([_known(frame[name]) for name in wanted["columns"]]))
     if not len(rows):
         raise TableError("Every row has a missing value in one of the chosen columns: choose fewer columns.")
     return rows
 
 
-def _estimator(wanted: dict[str, Any], n_rows: int) -> Any:
-    return make_estimator(
+def _known(column: pd.Series) -> np.ndarray:
+    values = values_of(column)
+    return values != None if values.dtype == object else np.isfinite(values)  # noqa: E711
+
+
+def _model(columns: Columns, wanted: dict[str, Any], n_rows: int) -> TableModel:
+    return TableModel.of(
+        columns,
         wanted["algorithm"],
         {"n_init": wanted["starts"] or (10 if n_rows <= LARGE else 1), "init": wanted["start"]},
         random_state=wanted["seed"],
@@ -195,7 +204,7 @@ def _rows(
 ) -> dict[str, Any]:
     """Of every cluster the rows nearest to its centre first; of the outliers the farthest first."""
     centers = np.asarray(fitted.estimator.cluster_centers_, dtype=np.float64)
-    chosen = list(fitted.columns.names)
+    chosen = list(fitted.columns.source or fitted.columns.names)
     names = (chosen + [name for name in frame.columns if name not in chosen])[:SHOWN_COLUMNS]
     document: dict[str, Any] = {"columns": names, "chosen": min(len(chosen), SHOWN_COLUMNS), "clusters": {}}
     for label in np.unique(labels).tolist():
@@ -219,14 +228,16 @@ def _result(
 ) -> dict[str, Any]:
     """What the page says about the run in words and numbers."""
     estimator = fitted.estimator
-    subject = Subject.of(estimator, fitted.columns.matrix(frame), frame, list(fitted.columns.names))
+    columns = fitted.columns
+    subject = Subject.of(estimator, fitted.input(frame), columns.table(frame), list(columns.names))
     sure = sureness(subject)
     words = {one.label: one.in_words() for one in portraits(subject)} | {-1: "far from every centre"}
     notes = [one.what for one in cautions(subject, sure, "", None, choice, told)]
     return {
         "estimator": type(estimator).__name__,
-        "columns": list(fitted.columns.names),
-        "scaled": fitted.columns.scale is not None,
+        "columns": list(columns.names),
+        "used": len(columns.source or columns.names),
+        "scaled": not columns.raw,
         "iterations": int(getattr(estimator, "n_iter_", 0)),
         "inertia": float(estimator.inertia_) if hasattr(estimator, "inertia_") else None,
         "silhouette": None if sure is None else sure.mean,

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coterie.data.tables import TableError, read_table
+from coterie.data.encoding import holds_moments, tells_rows_apart, values_of
+from coterie.data.tables import TableError, is_number, read_table
 
 BLOCK = 2**20
 SHOWN_ROWS = 20
@@ -129,9 +130,13 @@ def describe(frame: pd.DataFrame) -> dict[str, Any]:
 
 def _column(name: str, values: pd.Series) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": name, "kind": "text", "holes": int(values.isna().sum())}
-    if pd.api.types.is_datetime64_any_dtype(values):
+    if holds_moments(values):
         entry["kind"] = "date"
-    elif pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
+    elif not is_number(values):
+        known = [value for value in values_of(values) if value is not None]
+        kind = "name" if tells_rows_apart(np.array(known, dtype=object)) else "text" if known else "empty"
+        entry |= {"kind": kind, "values": len(set(known)), "holes": len(values) - len(known)}
+    else:
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
         finite = numbers[np.isfinite(numbers)]
         entry["holes"] = len(numbers) - len(finite)
@@ -166,6 +171,8 @@ def _words(value: Any) -> str | None:
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
     """The table with numbers, dates and words only: what a file may hold besides (lists, structures) becomes words."""
     for name in frame.columns:
-        if frame[name].dtype == object:
+        if frame[name].dtype == object and holds_moments(frame[name]):
+            frame[name] = pd.to_datetime(frame[name])
+        elif frame[name].dtype == object:
             frame[name] = pd.Series([_words(value) for value in frame[name]], dtype="str", index=frame.index)
     return frame

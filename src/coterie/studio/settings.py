@@ -7,6 +7,8 @@ from coterie.studio.limits import Limits
 from coterie.tabular import ALGORITHMS, SettingError
 
 CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")
+USABLE = ("number", "text", "date")  # kinds of columns
+UNUSABLE = {"name": "holds other text in nearly every row", "empty": "is empty"}
 STARTS = ("k-means++", "random", "spectral")
 
 
@@ -79,12 +81,12 @@ class RunSettings:
 def _columns(given: Any, known: list[dict[str, Any]]) -> list[str]:
     kinds = {column["name"]: column["kind"] for column in known}
     if not isinstance(given, list) or not given:
-        raise SettingError("No column was chosen: choose at least one with numbers.")
+        raise SettingError("No column was chosen: choose at least one.")
     for name in given:
         if not isinstance(name, str) or name not in kinds:
             raise SettingError("A chosen column is not in the table: open the table again.")
-        if kinds[name] != "number":
-            raise SettingError(f"The column {name!r} holds no numbers: leave it out.")
+        if kinds[name] not in USABLE:
+            raise SettingError(f"The column {name!r} {UNUSABLE[kinds[name]]}: leave it out.")
     if len(set(given)) < len(given):
         raise SettingError("A column was chosen twice.")
     return given

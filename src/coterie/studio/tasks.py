@@ -65,10 +65,12 @@ def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     model = TableModel.load(folder / "model.safetensors")
     used = np.load(folder / "labels.npy", allow_pickle=False) != LEFT_OUT
     frame = frame[used].reset_index(drop=True)
-    origin = Origin(task["name"], list(model.columns.names), model.columns.scale is not None)
+    columns = model.columns
+    origin = Origin(task["name"], list(columns.names), not columns.raw, encoded=columns.source)
     made = report(
         model.estimator, model.input(frame), folder / "report.html",
-        table=frame, columns=list(model.columns.names), origin=origin, on_step=lambda step: tell({"stage": step}),
+        table=columns.table(frame), columns=list(columns.names), origin=origin,
+        on_step=lambda step: tell({"stage": step}),
     )  # fmt: skip
     return {"bytes": len(made.html)}
 

@@ -14,8 +14,7 @@ MAIN = "flow-d2"
 UNIFORM, NO_FLOW, UNIT, DISTINCT = "flow-d2-uniform", "flow-d2-no-flow", "flow-d2-unit", "flow-d2-distinct"
 DEEPER = {32: "flow-d2-32", 64: "flow-d2-64"}
 INSTANCES = 1000
-# Of columns that are slow: other networks of the same size, or the posterior; deeper ones, or a path of SNR values.
-FEWER, FEWEST = 300, 100
+FEWER = 300  # of columns that are slow or beside the point: other networks, a path of SNR values, n = 2,000
 SIZES = (100, 500, 1000, 2000)
 SCORES = "scores.npz"
 Columns = dict[str, scoring.Column | None]
@@ -91,13 +90,13 @@ def depths(quick: bool = False) -> Columns:
     return {
         "kmeans": scoring.KMEANS,
         "layers_16": scoring.tokens(MAIN),
-        "layers_32": scoring.tokens(DEEPER[32], most=FEWEST),
-        "layers_64": scoring.tokens(DEEPER[64], most=FEWEST),
+        "layers_32": scoring.tokens(DEEPER[32], most=FEWER),
+        "layers_64": scoring.tokens(DEEPER[64], most=FEWER),
         "no_flow": scoring.tokens(NO_FLOW, most=FEWER),
         "refined": scoring.refined(MAIN),
-        "averaged": scoring.averaged(MAIN, sweeps=sweeps, most=FEWER),
-        "refined_snr_estimated": scoring.refined(MAIN, snr_known=False, most=FEWEST),
-        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, sweeps=sweeps, most=FEWEST),
+        "averaged": scoring.averaged(MAIN, sweeps=sweeps),
+        "refined_snr_estimated": scoring.refined(MAIN, snr_known=False, most=FEWER),
+        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, sweeps=sweeps, most=FEWER),
     }
 
 
@@ -114,8 +113,8 @@ def rounded() -> Columns:
     return {
         "kmeans": scoring.KMEANS,
         "layers_16": scoring.kmeans_of_tokens(MAIN),
-        "layers_32": scoring.kmeans_of_tokens(DEEPER[32], most=FEWEST),
-        "layers_64": scoring.kmeans_of_tokens(DEEPER[64], most=FEWEST),
+        "layers_32": scoring.kmeans_of_tokens(DEEPER[32], most=FEWER),
+        "layers_64": scoring.kmeans_of_tokens(DEEPER[64], most=FEWER),
         "no_flow": scoring.kmeans_of_tokens(NO_FLOW, most=FEWER),
     }
 
@@ -123,7 +122,7 @@ def rounded() -> Columns:
 def orderings(output: Path, quick: bool = False) -> dict[str, Any]:
     """The document's orderings at one training budget: uniform, no flow and unit, paired over the same instances."""
     count, n_points = (4, 150) if quick else (FEWER, 1000)
-    columns = {name: scoring.tokens(name) for name in (UNIFORM, NO_FLOW, UNIT, DISTINCT)}
+    columns = {name: scoring.tokens(name) for name in (UNIFORM, NO_FLOW, UNIT)}
     kept = kept_scores(output, quick)
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": "log", "levels": {}}
     for level, snr_db in document.LEVELS.items():
@@ -164,7 +163,7 @@ def _sizes(number: int, measure: str, output: Path, quick: bool) -> dict[str, An
     for level, snr_db in document.LEVELS.items():
         row: dict[str, Any] = {}
         for n_points in sizes:
-            flow = scoring.tokens(MAIN, most=FEWEST if n_points > 1000 else None)
+            flow = scoring.tokens(MAIN, most=FEWER if n_points > 1000 else None)
             names = {f"flow_{n_points}": flow, f"kmeans_{n_points}": scoring.KMEANS}
             w2 = scoring.score_all(names, snr_db, n_points, count, kept)
             theirs = {n: v[level] for n, v in document.TABLES[number].items() if n in names}

@@ -130,15 +130,20 @@ function showTables() {
 function showColumns() {
   $("columns").replaceChildren(
     ...current.columns.map((column) => {
-      const usable = column.kind === "number";
-      const about = usable ? `${number(column.low)} to ${number(column.high)}` : column.kind;
+      const usable = ["number", "text", "date"].includes(column.kind);
       const holes = column.holes ? `, ${count(column.holes)} missing` : "";
       return make("label", { class: `check column${usable ? "" : " unusable"}` },
-        make("input", { type: "checkbox", value: column.name, checked: usable && !column.constant, disabled: !usable }),
-        make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, about + holes)));
+        make("input", { type: "checkbox", value: column.name, checked: column.kind === "number" && !column.constant, disabled: !usable }),
+        make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, aboutColumn(column) + holes)));
     }),
   );
   showChosen();
+}
+
+function aboutColumn(column) {
+  if (column.kind === "number") return `${number(column.low)} to ${number(column.high)}`;
+  if (column.kind === "text") return `text, ${plural(column.values, "different value")}`;
+  return { date: "dates", name: "other text in nearly every row", empty: "empty" }[column.kind];
 }
 
 function showChosen() {
@@ -146,7 +151,7 @@ function showChosen() {
   $("columns-told").textContent = `${chosen.size} of ${current.columns.length}`;
   const holes = current.columns.filter((column) => chosen.has(column.name)).reduce((most, column) => Math.max(most, column.holes), 0);
   $("drop-missing-line").hidden = !holes;
-  $("drop-missing-told").textContent = `Leave out rows with missing values (at least ${count(holes)})`;
+  $("drop-missing-told").textContent = `Leave out rows with missing values (at least ${count(holes)}); else gaps are filled`;
 }
 
 export const chosenColumns = () => [...$("columns").querySelectorAll("input:checked")].map((box) => box.value);

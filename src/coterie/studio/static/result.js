@@ -88,7 +88,7 @@ function tellResult(next, points) {
   const { result } = next;
   const clusters = result.clusters.filter((one) => one.label >= 0);
   $("title-result").textContent = `${plural(clusters.length, "cluster")} by ${result.estimator}`;
-  const told = [`${plural(result.rows, "row")} of ${next.table_name} by ${plural(result.columns.length, "column")}${result.scaled ? ", scaled" : ""}.`];
+  const told = [`${plural(result.rows, "row")} of ${next.table_name} by ${plural(result.used, "column")}${result.scaled ? ", scaled" : ""}.`];
   if (result.left_out) told.push(`${plural(result.left_out, "row")} with missing values took no part.`);
   if (result.separation) told.push(`Separation: ${result.separation} (silhouette ${result.silhouette.toFixed(2)}).`);
   if (points.note) told.push(`${points.note[0].toUpperCase()}${points.note.slice(1)}.`);
