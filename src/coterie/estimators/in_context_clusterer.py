@@ -127,12 +127,12 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def _start(self, read: np.ndarray, random):
         import torch
 
-        from coterie.incontext.beginning import least_inertia, lloyd
+        from coterie.starts.batched import least_inertia, lloyd
 
         kinds = ["spectral" if number % 2 else "k-means++" for number in range(self.n_init)]
         chosen = np.stack([starts.choose(read, self.n_clusters, kind, random) for kind in kinds])
         x_SND = torch.from_numpy(read).expand(len(chosen), -1, -1)
-        centers_SKD, _ = lloyd(x_SND, torch.from_numpy(chosen), n_iter=10)
+        centers_SKD = lloyd(x_SND, torch.from_numpy(chosen), n_iter=10)
         return least_inertia(x_SND, centers_SKD, self.n_init)
 
     def _remember(self, context) -> None:

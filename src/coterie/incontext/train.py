@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from coterie.data.separated import Separated, SeparatedPrior
-from coterie.incontext.beginning import best_start
 from coterie.incontext.model import PointConfig, PointTransformer
 from coterie.incontext.pairs import PairConfig, PairTransformer
 from coterie.metrics import permutation_free_cross_entropy
 from coterie.runs import Run
+from coterie.starts.batched import best_start, sq_to_centers
 from coterie.training import TrainingConfig, train
 
 
@@ -131,8 +131,6 @@ class PointTask:
 
 def starting_labels(points_BND: Tensor, n_clusters: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Algorithm 2: centres from one spectral start and the nearest of them for every point."""
-    from coterie.incontext.beginning import sq_to_centers
-
     centers_BKD = best_start(points_BND, n_clusters, generator, n_starts=1, n_iter=10, spectral=1)
     return centers_BKD, sq_to_centers(points_BND, centers_BKD).argmin(-1)
 

@@ -23,6 +23,7 @@ from coterie.kmeans.engine import Centers
 from coterie.kmeans.fused import Fused
 from coterie.kmeans.table import VARIANTS
 from coterie.kmeans.weights import Settings
+from coterie.starts.batched import lloyd_step, sq_to_centers
 
 SHIPPED = {5: "learned-lloyd-5", 10: "learned-lloyd-10"}
 
@@ -57,18 +58,9 @@ class LearnedLloyd(nn.Module):
         return out
 
 
-def sq_distances(x_BND: Tensor, c_BKD: Tensor) -> Tensor:
-    """(B, N, K), with the centres' mean as the origin so that little cancels."""
-    origin = c_BKD.mean(1, keepdim=True)
-    x_BND, c_BKD = x_BND - origin, c_BKD - origin
-    cross_BNK = x_BND @ c_BKD.mT
-    sq_BNK = x_BND.square().sum(-1, keepdim=True) - 2 * cross_BNK + c_BKD.square().sum(-1).unsqueeze(1)
-    return sq_BNK.clamp(min=0.0)
-
-
 def soft_means(x_BND: Tensor, c_BKD: Tensor, gamma: Tensor, weight_BN: Tensor) -> Tensor:
     """The weighted mean of the points for each centre, after points chose by softmax; an unchosen centre stays."""
-    sq_BNK = sq_distances(x_BND, c_BKD)
+    sq_BNK = sq_to_centers(x_BND, c_BKD)
     if c_BKD.shape[1] == 1:
         shares_BNK = weight_BN.unsqueeze(-1)
     else:
@@ -85,17 +77,14 @@ def soft_means(x_BND: Tensor, c_BKD: Tensor, gamma: Tensor, weight_BN: Tensor) -
 
 def inertia(x_BND: Tensor, c_BKD: Tensor) -> Tensor:
     """(B,): mean squared distance to the nearest centre."""
-    return sq_distances(x_BND, c_BKD).amin(-1).mean(-1)
+    return sq_to_centers(x_BND, c_BKD).amin(-1).mean(-1)
 
 
 def lloyd_layers(x_BND: Tensor, c_BKD: Tensor, n_layers: int) -> list[Tensor]:
     """Plain Lloyd in a batch: what the learned layers are measured against."""
-    out, ones_BN = [], x_BND.new_ones(x_BND.shape[:2])
+    out = []
     for _ in range(n_layers):
-        chosen_BNK = nn.functional.one_hot(sq_distances(x_BND, c_BKD).argmin(-1), c_BKD.shape[1]).to(x_BND)
-        counts_BK1 = (chosen_BNK * ones_BN.unsqueeze(-1)).sum(1).unsqueeze(-1)
-        means_BKD = (chosen_BNK.mT @ x_BND) / counts_BK1.clamp(min=1.0)
-        c_BKD = torch.where(counts_BK1 > 0, means_BKD, c_BKD)
+        c_BKD = lloyd_step(x_BND, c_BKD)
         out.append(c_BKD)
     return out
 

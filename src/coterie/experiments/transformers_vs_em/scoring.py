@@ -14,11 +14,11 @@ import coterie
 from coterie import checkpoints, starts
 from coterie.data.separated import Separated
 from coterie.experiments.transformers_vs_em.settings import Plan, Row, Setting
-from coterie.incontext.beginning import best_start
 from coterie.incontext.model import PointConfig, PointTransformer
 from coterie.incontext.pairs import PairConfig, PairTransformer
 from coterie.incontext.train import ExponentialDecay, starting_labels, train_points
 from coterie.metrics import clustering_scores, permutation_free_cross_entropy
+from coterie.starts.batched import best_start
 
 SEED = 20_250
 SHIPPED = "incontext"

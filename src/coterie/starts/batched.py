@@ -1,6 +1,6 @@
 """Starts for a batch of data sets at once: k-means++ or spectral, a few Lloyd steps, the best of several.
 
-The estimators' starts (``coterie.starts``) take one table; here are many small ones, as training needs.
+The estimators' starts take one table; here are many small ones, as training needs.
 """
 
 import torch
@@ -8,7 +8,9 @@ from torch import Tensor
 
 
 def sq_to_centers(x_BND: Tensor, centers_BKD: Tensor) -> Tensor:
-    """(B, N, K) squared distances."""
+    """(B, N, K) squared distances, with the centres' mean as the origin so that little cancels."""
+    origin_B1D = centers_BKD.mean(1, keepdim=True)
+    x_BND, centers_BKD = x_BND - origin_B1D, centers_BKD - origin_B1D
     cross_BNK = x_BND @ centers_BKD.mT
     return (x_BND.square().sum(-1)[..., None] - 2 * cross_BNK + centers_BKD.square().sum(-1)[:, None]).clamp_min(0)
 
@@ -28,15 +30,19 @@ def plus_plus(x_BND: Tensor, n_clusters: int, generator: torch.Generator) -> Ten
     return torch.cat(centers, 1)
 
 
-def lloyd(x_BND: Tensor, centers_BKD: Tensor, n_iter: int) -> tuple[Tensor, Tensor]:
-    """Centres after ``n_iter`` steps and the nearest centre of every row; an empty cluster's centre stays."""
+def lloyd_step(x_BND: Tensor, centers_BKD: Tensor) -> Tensor:
+    """The means of the rows that are nearest to each centre; an empty cluster's centre stays."""
+    nearest_BN = sq_to_centers(x_BND, centers_BKD).argmin(-1)
+    own_BNK = torch.nn.functional.one_hot(nearest_BN, centers_BKD.shape[1]).to(x_BND)
+    count_BK1 = own_BNK.sum(1)[..., None]
+    return torch.where(count_BK1 > 0, own_BNK.mT @ x_BND / count_BK1.clamp_min(1), centers_BKD)
+
+
+def lloyd(x_BND: Tensor, centers_BKD: Tensor, n_iter: int) -> Tensor:
+    """Centres after ``n_iter`` steps."""
     for _ in range(n_iter):
-        own_BNK = torch.nn.functional.one_hot(sq_to_centers(x_BND, centers_BKD).argmin(-1), centers_BKD.shape[1]).to(
-            x_BND
-        )
-        count_BK1 = own_BNK.sum(1)[..., None]
-        centers_BKD = torch.where(count_BK1 > 0, own_BNK.mT @ x_BND / count_BK1.clamp_min(1), centers_BKD)
-    return centers_BKD, sq_to_centers(x_BND, centers_BKD).argmin(-1)
+        centers_BKD = lloyd_step(x_BND, centers_BKD)
+    return centers_BKD
 
 
 def best_start(
@@ -62,9 +68,9 @@ def best_start(
         part = x_BND.repeat(spectral, 1, 1)
         vectors_BDK = torch.linalg.eigh(x_BND.mT @ x_BND)[1][..., D - n_clusters :].repeat(spectral, 1, 1)
         projected = part @ vectors_BDK
-        found, _ = lloyd(projected, plus_plus(projected, n_clusters, generator), n_iter)
+        found = lloyd(projected, plus_plus(projected, n_clusters, generator), n_iter)
         centers_RKD = torch.cat([found @ vectors_BDK.mT, centers_RKD[len(found) :]])
-    centers_RKD, _ = lloyd(runs_RND, centers_RKD, n_iter)
+    centers_RKD = lloyd(runs_RND, centers_RKD, n_iter)
     return least_inertia(runs_RND, centers_RKD, n_starts) + mean_B1D
 
 
