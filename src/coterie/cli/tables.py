@@ -100,9 +100,10 @@ def cluster(
 ) -> None:
     """Find clusters in a table.
 
-    Without -k a pretrained network (zeroshot) finds clusters of any shape and their number; it scales the columns and
-    encodes text by itself. With -k the algorithm is kmeans: scale the columns (--scale) when their units differ, and
-    let it read text as categories (--encode).
+    Without -k a pretrained network (zeroshot) finds clusters of any shape
+    and their number; it scales the columns and encodes text by itself.
+    With -k the algorithm is kmeans: scale the columns (--scale) when their
+    units differ, and let it take text as categories (--encode).
 
     [bold]Algorithms[/]
 
