@@ -242,12 +242,12 @@ def tell_models(cards: list[dict[str, Any]]) -> None:
         print("No networks are shipped with this version.")
         return
     table = Table()
-    for title in ("name", "kind", "size", "trained on", "licence"):
+    for title in ("name", "what it is", "size", "trained for", "licence"):
         table.add_column(title, overflow="fold")
     for card in cards:
-        size = f"{card['bytes'] / 2**20:.1f} MB" if "bytes" in card else ""
-        data = card["data"]
-        if isinstance(data, dict):
-            data = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in data.items())
-        table.add_row(*(escape(str(cell)) for cell in (card["name"], card["kind"], size, data, card["licence"])))
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+        size = f"{card['bytes'] / 2**10:,.0f} kB"
+        minutes = f"{card['training']['cpu_seconds'] / 60:.0f} CPU minutes"
+        table.add_row(*(escape(cell) for cell in (card["name"], card["about"], size, minutes, card["licence"])))
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    console.print("coterie.checkpoints.load(NAME) gives a network, coterie.checkpoints.card(NAME) all that is known of it.")

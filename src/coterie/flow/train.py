@@ -51,7 +51,10 @@ class FlowRun(Run):
     def about(self) -> str:
         low, high = self.prior.dims
         dims = f"{low}" if low == high else f"{low} to {high}"
-        return f"Measure flow for {dims} dimensions, {self.model.n_layers} layers, {self.model.regime} flow speed"
+        layers = f"{self.model.n_layers} {'shared' if self.model.n_blocks == 1 else 'distinct'} layers"
+        speed = "no flow" if self.model.regime == "none" else f"{self.model.regime} flow speed"
+        ratios = "{:g} to {:g} dB".format(*self.prior.snr_db)
+        return f"Measure flow for {dims} dimensions, {layers}, {speed}, {ratios}"
 
 
 class FlowTask:
