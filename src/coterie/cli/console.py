@@ -245,9 +245,9 @@ def tell_models(cards: list[dict[str, Any]]) -> None:
     for title in ("name", "what it is", "size", "trained for", "licence"):
         table.add_column(title, overflow="fold")
     for card in cards:
-        size = f"{card['bytes'] / 2**10:,.0f} kB"
-        minutes = f"{card['training']['cpu_seconds'] / 60:.0f} CPU minutes"
+        size = f"{card['bytes'] / 2**10:,.1f} kB"
+        minutes = f"{card['training']['cpu_seconds'] / 60:.0f} CPU min"
         table.add_row(*(escape(cell) for cell in (card["name"], card["about"], size, minutes, card["licence"])))
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(table)
-    console.print("coterie.checkpoints.load(NAME) gives a network, coterie.checkpoints.card(NAME) all that is known of it.")
+    console.print("In Python, coterie.checkpoints.load(NAME) gives a network and card(NAME) all that is known of it.")
