@@ -14,7 +14,8 @@ MAIN = "flow-d2"
 UNIFORM, NO_FLOW, UNIT, DISTINCT = "flow-d2-uniform", "flow-d2-no-flow", "flow-d2-unit", "flow-d2-distinct"
 DEEPER = {32: "flow-d2-32", 64: "flow-d2-64"}
 INSTANCES = 1000
-FEWER = 300  # of columns that are slow or beside the point: other networks, a path of SNR values, n = 2,000
+# Of columns that are slow: other networks of the same size, or n = 2,000; deeper ones, or a path of SNR values.
+FEWER, FEWEST = 300, 100
 SIZES = (100, 500, 1000, 2000)
 SCORES = "scores.npz"
 Columns = dict[str, scoring.Column | None]
@@ -90,13 +91,13 @@ def depths(quick: bool = False) -> Columns:
     return {
         "kmeans": scoring.KMEANS,
         "layers_16": scoring.tokens(MAIN),
-        "layers_32": scoring.tokens(DEEPER[32], most=FEWER),
-        "layers_64": scoring.tokens(DEEPER[64], most=FEWER),
+        "layers_32": scoring.tokens(DEEPER[32], most=FEWEST),
+        "layers_64": scoring.tokens(DEEPER[64], most=FEWEST),
         "no_flow": scoring.tokens(NO_FLOW, most=FEWER),
         "refined": scoring.refined(MAIN),
         "averaged": scoring.averaged(MAIN, sweeps=sweeps),
-        "refined_snr_estimated": scoring.refined(MAIN, snr_known=False, most=FEWER),
-        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, sweeps=sweeps, most=FEWER),
+        "refined_snr_estimated": scoring.refined(MAIN, snr_known=False, most=FEWEST),
+        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, sweeps=sweeps, most=FEWEST),
     }
 
 
@@ -113,8 +114,8 @@ def rounded() -> Columns:
     return {
         "kmeans": scoring.KMEANS,
         "layers_16": scoring.kmeans_of_tokens(MAIN),
-        "layers_32": scoring.kmeans_of_tokens(DEEPER[32], most=FEWER),
-        "layers_64": scoring.kmeans_of_tokens(DEEPER[64], most=FEWER),
+        "layers_32": scoring.kmeans_of_tokens(DEEPER[32], most=FEWEST),
+        "layers_64": scoring.kmeans_of_tokens(DEEPER[64], most=FEWEST),
         "no_flow": scoring.kmeans_of_tokens(NO_FLOW, most=FEWER),
     }
 
