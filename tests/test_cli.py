@@ -149,7 +149,7 @@ def test_scaling_and_column_names_travel_with_the_model(points):
     columns = Columns.of(points, ["left", "right"], scale=True)
     fitted = coterie.KMeans(3, random_state=0).fit(columns.matrix(points))
     TableModel(fitted, columns).save("m")
-    with pytest.raises(ValueError, match="scale of its columns"):
+    with pytest.raises(ValueError, match="what was made of its columns"):
         coterie.load("m")  # it would take raw columns for scaled ones
     back = TableModel.load("m")
     np.testing.assert_array_equal(back.columns.mean, columns.mean)
@@ -203,7 +203,7 @@ def test_text_dates_and_gaps_are_encoded(passengers, words):
     assert adjusted_rand_score(passengers, np.load("l.npy")) > 0.95
     assert document["encoded"] == ["age", "fare", "class", "port", "boarded"]
     told = " ".join(document["notes"])
-    for part in ("nearly every row: 'name'", "columns: 'class' and 'port'", "1970): 'boarded'", "median: 'age' (6)"):
+    for part in ("most rows: 'name'", "columns: 'class' and 'port'", "days: 'boarded'", "median: 'age' (6)"):
         assert part in told
     assert all(set(one["center"]) >= {"age", "class = first", "port = Cherbourg"} for one in document["clusters"])
     succeed("predict m passengers.csv -o again.npy")
@@ -211,7 +211,7 @@ def test_text_dates_and_gaps_are_encoded(passengers, words):
     page = Path("r.html").read_text()
     assert "nearly always class = third" in page
     assert "Columns.of(table" in page
-    with pytest.raises(ValueError, match="scale of its columns"):
+    with pytest.raises(ValueError, match="what was made of its columns"):
         coterie.load("m")
 
 
@@ -219,11 +219,39 @@ def test_an_encoded_model_refuses_columns_of_another_kind(passengers):
     succeed("cluster passengers.csv -k 3 --encode -s m -p c.png --view age,fare")
     frame = read_table("passengers.csv")
     frame.assign(**{"class": 1.0}).to_csv("changed.csv", index=False)
-    assert "'class' held text when the estimator was fitted and holds numbers now" in refuse("predict m changed.csv")
+    assert "'class' held text when it was fitted and holds numbers now" in refuse("predict m changed.csv")
     frame.drop(columns="fare").to_csv("less.csv", index=False)
     assert "There is no column 'fare'" in refuse("predict m less.csv")
     frame.assign(port="Queenstown", age=np.nan).to_csv("unseen.csv", index=False)
-    succeed("predict m unseen.csv")
+    result = succeed("predict m unseen.csv")
+    assert "values that the model has not seen: 'port' (240)" in result.stderr
+    assert "filled by the median: 'age' (240)" in result.stderr
+
+
+def test_pictures_and_reports_of_encoded_tables_with_few_axes(folder):
+    number = np.arange(40.0)
+    for name, plan in (("none", np.tile(["a", "b"], 20)), ("one", np.repeat(["a", "b"], 20))):
+        pd.DataFrame({"x": number, "plan": plan, "plan = a": 0.0}).to_csv(f"{name}.csv", index=False)
+        succeed(f"cluster {name}.csv -c x,plan -k 2 --encode -p {name}.png -r {name}.html")
+        assert Path(f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "count nothing: 'plan'" in succeed("cluster none.csv -c x,plan -k 2 --encode").stderr
+
+
+def test_clusters_of_filled_rows_are_noted(folder):
+    rng = np.random.default_rng(0)
+    x = np.r_[rng.normal(0, 0.1, 40), rng.normal(10, 0.1, 40), np.full(20, np.nan)]
+    pd.DataFrame({"x": x, "y": rng.normal(size=100) * 0.1}).to_csv("gaps.csv", index=False)
+    result = succeed("cluster gaps.csv -k 3 --encode -c x")
+    assert "have gaps that were filled" in result.stderr
+
+
+def test_a_model_of_a_complete_table_fills_later_gaps(folder):
+    frame = pd.DataFrame({"x": np.r_[np.zeros(20), np.ones(20)], "y": np.arange(40.0)})
+    frame.to_csv("full.csv", index=False)
+    succeed("cluster full.csv -k 2 --encode -s m")
+    frame.loc[3, "y"] = np.nan
+    frame.to_csv("hole.csv", index=False)
+    assert "filled by the median: 'y' (1)" in succeed("predict m hole.csv").stderr
 
 
 def test_a_table_that_cannot_be_encoded_is_refused(passengers):

@@ -4,7 +4,7 @@ import difflib
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coterie.data.encoding import Encoding, columns_of, holds_moments, tells_rows_apart
-from coterie.data.tables import TableError, column_names, is_number, listed, numeric_matrix, refuse_holes
+from coterie.data.encoding import Column, Encoding, columns_of, holds_moments, is_empty, tells_rows_apart, values_of
+from coterie.data.tables import TableError, column_names, listed, numeric_matrix, refuse_holes
 from coterie.selection import Choice, check_criterion, choose_k, on_sphere
 
 ALGORITHMS = {
@@ -95,26 +95,26 @@ class Columns:
     ) -> "Columns":
         """All columns or the named ones; with ``scale``, each brought to mean 0 and standard deviation 1.
 
-        ``encode`` does so too; it takes text as categories and moments as days, fills gaps, and leaves out text that
-        names each row (:mod:`coterie.data.encoding`).
+        ``encode`` scales too, and reads mixed tables: text as categories, moments as days, gaps filled; empty columns
+        and text that names each row are left out (:mod:`coterie.data.encoding`).
         """
         chosen = column_names(frame, names)
-        if encode and not complete(frame, chosen):
+        if encode:
             return cls._encoded(frame, chosen)
         matrix, _ = numeric_matrix(frame, chosen)
-        if not (scale or encode):
+        if not scale:
             return cls(tuple(chosen))
         deviation = matrix.std(axis=0, dtype=np.float64)
         return cls(tuple(chosen), matrix.mean(axis=0, dtype=np.float64), np.where(deviation > 0, deviation, 1.0))
 
     @classmethod
     def _encoded(cls, frame: pd.DataFrame, chosen: list[str]) -> "Columns":
-        columns = zip(chosen, columns_of(frame[chosen]))
-        used = {name: values for name, values in columns if not tells_rows_apart(values)}
-        if used and complete(frame, used):
-            return cls.of(frame, list(used), scale=True)
+        columns = dict(zip(chosen, columns_of(frame[chosen])))
+        used = {name: values for name, values in columns.items() if not (is_empty(values) or tells_rows_apart(values))}
         if not used:
-            raise TableError("Every chosen column holds other text in nearly every row: there is nothing to compare.")
+            raise TableError(
+                "Every chosen column is empty or holds other text in most rows: there is nothing to compare."
+            )
         for name, values in used.items():
             if values.dtype != object:
                 refuse_holes(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)[:, None], [name])
@@ -122,13 +122,22 @@ class Columns:
         made = encoding.names(list(used))
         if len(set(made)) < len(made):
             doubled = next(name for i, name in enumerate(made) if name in made[:i])
-            raise TableError(f"Encoding gives two columns called {doubled!r}: rename the one that the table has.")
+            raise TableError(f"A column is called {doubled!r}, as is a value of another: rename it.")
         return cls(tuple(made), encoding=encoding, source=tuple(used))
 
     @property
     def raw(self) -> bool:
         """Whether the estimator sees the table's columns as they are."""
         return self.scale is None and self.encoding is None
+
+    @property
+    def place_names(self) -> list[str]:
+        """Names of the estimator's own columns."""
+        return list(self.names) if self.encoding is None else self.encoding.place_names(self.source)
+
+    @property
+    def has_categories(self) -> bool:
+        return self.encoding is not None and self.encoding.factors is not None
 
     def numbers(self, frame: pd.DataFrame) -> np.ndarray:
         """The rows in the table's own units, values of categories as 0 and 1."""
@@ -147,28 +156,58 @@ class Columns:
         if self.encoding is None:
             return frame
         numbers = pd.DataFrame(self.numbers(frame), columns=list(self.names), index=frame.index)
-        return numbers.join(frame.drop(columns=list(self.source)))
+        taken = {*self.source, *self.names}
+        return pd.concat([numbers, frame[[name for name in frame.columns if name not in taken]]], axis=1)
 
     def notes(self, frame: pd.DataFrame, wanted: Sequence[str] | None = None) -> list[str]:
         """What encoding did to the ``wanted`` columns, for people."""
-        used = self.source or self.names
-        left_out = [name for name in column_names(frame, wanted) if name not in used]
-        told = [f"left out, with other text in nearly every row: {listed(left_out)}"] if left_out else []
         if self.encoding is None:
-            return told
-        columns = dict(zip(self.source, self.encoding.columns))
-        text = [name for name, column in columns.items() if column.levels is not None]
-        if text:
-            told.append(f"taken as categories, which count by what they share with other columns: {listed(text)}")
+            return []
+        told = []
+        left_out = [name for name in column_names(frame, wanted) if name not in self.source]
+        empty = [name for name in left_out if is_empty(values_of(frame[name]))]
+        texts = [name for name in left_out if name not in empty]
+        categories = [name for name, column in self._read if column.levels is not None]
         days = [name for name in self.source if holds_moments(frame[name])]
+        if empty:
+            told.append(f"left out, being empty: {listed(empty)}")
+        if texts:
+            told.append(f"left out, with other text in most rows: {listed(texts)}")
+        if categories:
+            count = 0 if self.encoding.factors is None else self.encoding.factors.shape[1]
+            how = "which count by what they share with other columns" if count else "which go with no other column"
+            told.append(f"taken as categories, {how}{'' if count else ' and count nothing'}: {listed(categories)}")
         if days:
-            told.append(f"taken as numbers of days (moments since 1970): {listed(days)}")
-        gaps = {name: int(frame[name].isna().sum()) for name in self.source}
-        filled = [f"{name!r} ({gaps[name]:,})" for name in self.source if gaps[name] and name not in text]
-        if filled:
-            more = f" and {len(filled) - 8} more columns" if len(filled) > 8 else ""
-            told.append(f"missing values, filled by the median: {', '.join(filled[:8])}{more}")
-        return told
+            told.append(f"taken as numbers of days: {listed(days)}")
+        return told + self.gap_notes(frame)
+
+    def gap_notes(self, frame: pd.DataFrame) -> list[str]:
+        """Which gaps are filled, and which values were not there when the model was fitted."""
+        filled, unknown = [], []
+        for name, column in self._read:
+            values = values_of(frame[name])
+            if column.levels is None and values.dtype != object and (gaps := int(np.isnan(values).sum())):
+                filled.append(f"{name!r} ({gaps:,})")
+            if column.levels is not None and not column.rest and values.dtype == object:
+                count = sum(value is not None and value not in column.levels for value in values)
+                unknown += [f"{name!r} ({count:,})"] if count else []
+        told = [f"missing values, filled by the median: {_some(filled)}"] if filled else []
+        return told + ([f"values that the model has not seen: {_some(unknown)}"] if unknown else [])
+
+    def filled_clusters(self, frame: pd.DataFrame, labels: np.ndarray) -> list[str]:
+        """A word of warning about clusters that filled gaps seem to have made."""
+        gaps = np.zeros(len(frame), dtype=bool)
+        for name, column in self._read:
+            gaps |= frame[name].isna().to_numpy() & (column.levels is None)
+        found = [label for label in np.unique(labels[labels >= 0]) if gaps[labels == label].mean() > 0.5]
+        if not found or gaps.mean() > 0.5:
+            return []
+        which = f"cluster {found[0]}" if len(found) == 1 else f"clusters {', '.join(map(str, found))}"
+        return [f"most rows of {which} have gaps that were filled, which may be all that they have in common"]
+
+    @property
+    def _read(self) -> list[tuple[str, Column]]:
+        return [] if self.encoding is None else list(zip(self.source, self.encoding.columns))
 
     def matrix(self, frame: pd.DataFrame) -> np.ndarray:
         """The rows as the estimator sees them."""
@@ -183,15 +222,14 @@ class Columns:
         return ((rows - self.mean) / self.scale).astype(rows.dtype)
 
     def original(self, rows: np.ndarray) -> np.ndarray:
-        """Rows of the estimator's space in the table's own units; not of an encoded table, whose way is one-way."""
+        """Rows of the estimator's space in the table's own units; not where there are categories."""
         if self.encoding is not None:
-            raise TypeError("An encoded table has no way back.")
+            return self.encoding.original(rows)
         return rows if self.mean is None or self.scale is None else rows * self.scale + self.mean
 
 
-def complete(frame: pd.DataFrame, names: Iterable[str]) -> bool:
-    """Whether the columns hold numbers alone, and no gaps."""
-    return all(is_number(frame[name]) and not frame[name].isna().any() for name in names)
+def _some(entries: list[str]) -> str:
+    return ", ".join(entries[:8]) + (f" and {len(entries) - 8} more columns" if len(entries) > 8 else "")
 
 
 @dataclass(frozen=True)
@@ -218,7 +256,7 @@ class TableModel:
         """Columns in their own units keep their names: the estimator then checks them."""
         columns, matrix = self.columns, self.columns.matrix(frame)
         if columns.encoding is not None:
-            return pd.DataFrame(matrix, columns=columns.encoding.place_names(columns.source))
+            return pd.DataFrame(matrix, columns=columns.place_names)
         return pd.DataFrame(matrix, columns=list(columns.names)) if columns.raw else matrix
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -238,7 +276,7 @@ class TableModel:
             "source": columns.source,
         }
         tensors, entry = persistence.packed(self.estimator)
-        name = persistence.ENTRY if columns.raw else persistence.SCALED_ENTRY
+        name = persistence.ENTRY if columns.raw else persistence.TABLE_ENTRY
         persistence.write(path, tensors, {name: entry, "table": json.dumps(table)})
         return Path(path)
 
@@ -255,7 +293,7 @@ class TableModel:
             tensors, metadata = persistence.read(path)
         except (ValueError, OSError) as error:
             raise TableError(f"{path} is not a saved model: {again}") from error
-        entry = metadata.get(persistence.ENTRY) or metadata.get(persistence.SCALED_ENTRY)
+        entry = metadata.get(persistence.ENTRY) or metadata.get(persistence.TABLE_ENTRY)
         if entry is None:
             raise TableError(f"{path} is a safetensors file, but not a model: {again}")
         estimator = persistence.unpacked(tensors, entry, path)
@@ -345,12 +383,13 @@ def draw(
     """A picture: columns in their own units, principal axes and UMAP as the estimator sees the rows."""
     from coterie.plot import save_clusters
 
-    names = list(model.columns.names)
-    matrix = model.columns.numbers(frame)
+    columns = model.columns
+    names, matrix = list(columns.names), columns.numbers(frame)
     summaries = [one for one in summarise(model, frame, labels) if one.label >= 0]
     centers = np.array([list(one.center.values()) for one in summaries])
-    if view in ("pca", "umap") or (view == "auto" and len(names) > 2):
-        matrix, centers = model.columns.scaled(matrix), model.columns.scaled(centers)
+    if view in ("pca", "umap") or (view == "auto" and (len(names) > 2 or columns.has_categories)):
+        matrix, centers = columns.scaled(matrix), columns.scaled(centers)
+        names = columns.place_names
     return save_clusters(path, matrix, labels, centers, names, title, view)
 
 
@@ -361,7 +400,7 @@ def summarise(model: TableModel, frame: pd.DataFrame, labels: np.ndarray) -> lis
     mean = matrix.mean(axis=0, dtype=np.float64)
     deviation = matrix.std(axis=0, dtype=np.float64)
     deviation = np.where(deviation > 0, deviation, 1.0)
-    by_mean = on_sphere(model.estimator) or model.columns.encoding is not None
+    by_mean = on_sphere(model.estimator) or model.columns.has_categories
     centers = np.asarray(model.estimator.cluster_centers_, dtype=np.float64)
     centers = np.tile(mean, (len(centers), 1)) if by_mean else model.columns.original(centers)
     summaries = []

@@ -1,10 +1,11 @@
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
-from coterie.data.encoding import LEVELS, Encoding, columns_of, tells_rows_apart
+from coterie.data.encoding import LEVELS, Encoding, columns_of, holds_moments, tells_rows_apart, values_of
 
 
 def mixed(n=600):
@@ -40,6 +41,61 @@ def test_categories_that_share_nothing_count_nothing_unless_they_are_alone():
     assert len(np.unique(points.round(9), axis=0)) == 3
     apart = [np.linalg.norm(points[kinds == a][0] - points[kinds == b][0]) for a, b in ("ab", "bc", "ac")]
     np.testing.assert_allclose(apart, apart[0], rtol=0.1)
+
+
+def test_categories_of_many_values_that_share_nothing_count_nothing():
+    rng = np.random.default_rng(2)
+    columns = [rng.normal(size=400), *(rng.integers(30, size=400).astype(str).astype(object) for _ in range(2))]
+    assert Encoding.of(columns).points(columns).shape == (400, 1)
+
+
+def test_a_number_that_never_changes_does_not_take_the_place_of_others():
+    kinds = np.array(["a", "b"] * 50, dtype=object)
+    columns = [np.full(100, 2024.0), kinds]
+    points = Encoding.of(columns).points(columns)
+    assert len(np.unique(points.round(9), axis=0)) == 2
+
+
+def test_a_value_called_other_is_not_the_rest():
+    encoding = Encoding.of([np.array(["other", "a", None], dtype=object)])
+    assert encoding.names(["plan"]) == ["plan = a", "plan = other", "plan = (other)"]
+
+
+def test_categories_of_digits_may_come_as_numbers():
+    encoding = Encoding.of([np.array(["38", "40", "XL"], dtype=object)])
+    np.testing.assert_array_equal(encoding.numbers([np.array([40.0, 38.0])]), [[0, 1, 0], [1, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pd.Series([date(9999, 12, 31), None, date(2024, 1, 2)]),
+        pd.Series([datetime(9999, 12, 31), None, datetime(2024, 1, 2)], dtype=object),
+        pd.Series([datetime(9999, 12, 31, 2, tzinfo=timezone(timedelta(hours=2))), None, datetime(2024, 1, 2)]),
+        pd.Series(np.array(["9999-12-31", "NaT", "2024-01-02"], dtype="M8[us]")),
+        pd.Series(np.array(["9999-12-31", "NaT", "2024-01-02"], dtype="M8[us]")).dt.tz_localize("UTC"),
+        pd.Series([date(9999, 12, 31), None, date(2024, 1, 2)], dtype=pd.ArrowDtype(pa.date32())),
+        pd.Series([datetime(9999, 12, 31), None, datetime(2024, 1, 2)], dtype=pd.ArrowDtype(pa.timestamp("us"))),
+    ],
+)
+def test_moments_are_days_in_every_form(series):
+    assert holds_moments(series)
+    np.testing.assert_array_equal(values_of(series), [2_932_896, np.nan, 19_724])
+
+
+def test_durations_are_days_and_lists_are_text():
+    durations = pd.Series([timedelta(hours=36), None], dtype=object)
+    np.testing.assert_array_equal(values_of(durations), [1.5, np.nan])
+    assert values_of(pd.Series([[1, 2], [3, 4]])).tolist() == ["[1, 2]", "[3, 4]"]
+    assert values_of(pd.Series(pd.Categorical([1, 2, None]))).tolist() == ["1", "2", None]
+
+
+def test_the_way_back_is_there_without_categories():
+    columns = [np.array([1.0, 2.0, 9.0]), np.array([5.0, 5.0, 6.0])]
+    encoding = Encoding.of(columns)
+    np.testing.assert_allclose(encoding.original(encoding.points(columns)), np.column_stack(columns))
+    with pytest.raises(ValueError, match="Categories"):
+        Encoding.of([np.array(["a", "b"], dtype=object)]).original(np.zeros((1, 1)))
 
 
 def test_the_coordinates_of_a_mean_are_the_mean_of_the_coordinates():

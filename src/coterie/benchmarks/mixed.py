@@ -21,7 +21,7 @@ METHODS = ("zero-shot", "zero-shot, K given", "k-means, K given")
 
 
 def drawn(seed: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """2 to 6 clusters told by 1 to 5 numbers and 1 to 3 categories; sometimes a category that tells nothing."""
+    """2 to 6 clusters told by 1 to 5 numbers and 1 to 3 categories; up to 2 categories tell nothing."""
     rng = np.random.default_rng(seed)
     k = int(rng.integers(2, 7))
     cluster = rng.integers(k, size=ROWS)
@@ -31,8 +31,9 @@ def drawn(seed: int) -> tuple[pd.DataFrame, np.ndarray]:
     for j in range(rng.integers(1, 4)):
         shares_KL = rng.dirichlet(np.full(rng.integers(2, 6), 0.3), k)
         table[f"category {j}"] = _values(rng, shares_KL[cluster])
-    for j in range(rng.integers(0, 2)):
-        table[f"noise {j}"] = _values(rng, np.full((ROWS, 3), 1 / 3))
+    for j in range(rng.integers(0, 3)):
+        count = int(rng.choice([3, 30]))
+        table[f"noise {j}"] = _values(rng, np.full((ROWS, count), 1 / count))
     return pd.DataFrame(table), cluster
 
 

@@ -88,7 +88,7 @@ def tell(done: Clustering, as_json: bool) -> None:
     columns = done.model.columns
     names = columns.source or columns.names
     kind = f"{len(names)} columns" if len(names) > 1 else f"column {escape(names[0])}"
-    scaled = "" if columns.raw else ", scaled" if columns.encoding is None else ", encoded"
+    scaled = "" if columns.raw else ", encoded" if columns.has_categories else ", scaled"
     console.print(f"[bold]{escape(done.file)}[/]: {done.rows:,} rows, {kind}{scaled}", highlight=False)
     if done.choice is not None:
         console.print(f"How many clusters, by {done.choice.criterion}:", highlight=False)
@@ -193,7 +193,13 @@ def _cluster_entry(one: ClusterSummary) -> dict[str, Any]:
 
 
 def tell_prediction(
-    model: str, file: str, table_model: TableModel, labels: np.ndarray, output: Path | None, as_json: bool
+    model: str,
+    file: str,
+    table_model: TableModel,
+    labels: np.ndarray,
+    output: Path | None,
+    notes: list[str],
+    as_json: bool,
 ) -> None:
     """The result of ``coterie predict``."""
     counts = {label: int((labels == label).sum()) for label in range(len(table_model.estimator.cluster_centers_))}
@@ -203,9 +209,12 @@ def tell_prediction(
         rows = [{"label": label, "rows": count, "share": count / len(labels)} for label, count in counts.items()]
         document = {
             "model": model, "file": file, "rows": len(labels), "clusters": rows, "outliers": outliers, "files": files,
+            "notes": notes,
         }  # fmt: skip
         print(json.dumps(document))
         return
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(f"{escape(file)}: {len(labels):,} rows in the clusters of {escape(model)}", highlight=False)
     table = Table()

@@ -174,7 +174,7 @@ def predict(
 ) -> None:
     """Put the rows of another table into the clusters of a saved model.
 
-    Columns are found by name, and scaled as they were when the model was made.
+    Columns are found by name, and scaled and encoded as they were when the model was made.
 
     [bold]Examples[/]
 
@@ -196,7 +196,8 @@ def predict(
         labels = table_model.predict(frame)
         if output is not None:
             write_labels(output, labels, frame if with_data else None)
-    console.tell_prediction(str(model), str(file), table_model, labels, output, as_json)
+    notes = table_model.columns.gap_notes(frame)
+    console.tell_prediction(str(model), str(file), table_model, labels, output, notes, as_json)
 
 
 @app.command()

@@ -2,13 +2,17 @@
 
 Every value of a category as a column of its own would part the rows into islands, one for each combination of values,
 and those hide the clusters. So categories count only by the factors that they share with other columns: the principal
-axes of the whole table (numbers with spread one, values weighted by their rarity) whose variance is above that of a
-column alone. A category that goes with nothing else counts nothing, unless there is nothing else.
+axes of the whole table (numbers with spread one, values weighted by their rarity) whose variance is above what chance
+gives to columns that have nothing in common. A category that goes with nothing else counts nothing, unless there is
+nothing else.
 """
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,8 @@ LEVELS = 32  # of a category; rarer ones share a level
 FACTOR_WEIGHT = 0.7  # of categories beside numbers, chosen on drawn mixed tables (results/LOG.md)
 FACTOR_ROWS = 50_000  # from which factors are found
 SECONDS_OF_A_DAY = 86_400
+MOMENTS = ("date", "datetime", "timedelta")  # what pandas calls objects that are read as days
+UTC = timezone.utc
 
 
 @dataclass
@@ -112,7 +118,8 @@ class Encoding:
             if column.levels is None:
                 made.append(name)
             else:
-                made += [f"{name} = {level}" for level in column.levels] + [f"{name} = other"] * column.rest
+                rest = "(other)" if "other" in column.levels else "other"
+                made += [f"{name} = {level}" for level in column.levels] + [f"{name} = {rest}"] * column.rest
         return made
 
     def place_names(self, columns: Sequence[str]) -> list[str]:
@@ -120,6 +127,12 @@ class Encoding:
         numbers = [name for column, name in zip(self.columns, columns) if column.levels is None]
         count = 0 if self.factors is None else self.factors.shape[1]
         return numbers + [f"categories, axis {number + 1}" for number in range(count)]
+
+    def original(self, points_NE: np.ndarray) -> np.ndarray:
+        """The numbers of points; only where there are no categories, whose factors cannot be undone."""
+        if self.factors is not None:
+            raise ValueError("Categories cannot be told from their factors.")
+        return points_NE * self.spread + self.middle
 
     def to_json(self) -> str:
         factors = None if self.factors is None else self.factors.tolist()
@@ -135,24 +148,30 @@ class Encoding:
 
 
 def tells_rows_apart(values: np.ndarray) -> bool:
-    """Whether a column of text is a name or a number of each row, with too many values for a category."""
+    """Whether a column of text is a name of each row, or nearly: more values than half of the rows."""
     if values.dtype != object:
         return False
-    known = [str(value) for value in values if value is not None]
+    known = [value for value in values if value is not None]
     return len(set(known)) > max(LEVELS, len(known) / 2)
 
 
+def is_empty(values: np.ndarray) -> bool:
+    """Whether nothing is known in a column."""
+    return all(value is None for value in values) if values.dtype == object else bool(np.isnan(values).all())
+
+
 def _factors(numbers_ND: np.ndarray, encoding: Encoding) -> np.ndarray:
-    """(D, F) what categories share with other columns, for ``placed``."""
+    """(D, F) what categories share with other columns, for ``placed``: a map of all scaled numbers, whose own part in
+    the shared axes it takes along."""
     n, d = numbers_ND.shape
     mean_D, category_D = numbers_ND.mean(axis=0), encoding.of_category
     unit_D = np.where(category_D, np.sqrt(np.maximum(mean_D, 1 / n)), numbers_ND.std(axis=0))
     unit_D = np.where(unit_D > 0, unit_D, 1.0)
     z_ND = (numbers_ND - mean_D) / unit_D
     variance_D, axes_DD = np.linalg.eigh(z_ND.T @ z_ND / n)
-    shared_D = variance_D > 1 + np.sqrt(d / n)  # a column alone has one, and chance adds to the largest
+    shared_D = variance_D > (1 + np.sqrt(d / n)) ** 2  # the largest that chance gives (Marchenko and Pastur)
     weight = FACTOR_WEIGHT
-    if not shared_D.any() and category_D.all():
+    if not shared_D.any() and category_D[z_ND.std(axis=0) > 0].all():
         shared_D, weight = variance_D > 1e-9, 1.0
     axes_DF = axes_DD[:, shared_D]
     onto_DD = axes_DF @ axes_DF.T * category_D  # from z to the part of the categories that is shared
@@ -175,28 +194,43 @@ def _number(values: np.ndarray) -> Column:
 
 
 def _category(values: np.ndarray) -> Column:
-    known = np.array([str(value) for value in values if value is not None], dtype=object)
-    names, counts = np.unique(known.astype(str), return_counts=True) if len(known) else (np.array([]), np.array([]))
-    order = np.lexsort((names, -counts))[:LEVELS]
-    levels = [str(name) for name in names[order]]
-    others = int(len(values) - counts[order].sum())
-    shares = np.append(counts[order], others) / max(1, len(values))
+    common = Counter(value for value in values if value is not None).most_common()
+    common = sorted(common, key=lambda one: (-one[1], one[0]))[:LEVELS]
+    levels, counts = [name for name, _ in common], [count for _, count in common]
+    others = len(values) - sum(counts)
+    shares = np.array([*counts, others]) / max(1, len(values))
     apart = 1 - float((shares**2).sum())  # chance that two rows differ
     return Column(0.0, float(np.sqrt(apart)) if apart > 0 else 1.0, levels, rest=others > 0)
 
 
 def _read(column: Column, values: np.ndarray, called: str) -> np.ndarray:
-    was_text, is_text = column.levels is not None, values.dtype == object
-    if was_text != is_text:
-        if not all(value is None or value != value for value in values):
-            held, holds = ("text" if text else "numbers" for text in (was_text, is_text))
-            raise ValueError(f"{called} held {held} when the estimator was fitted and holds {holds} now.")
-        values = np.array([None if was_text else np.nan] * len(values), dtype=object if was_text else np.float64)
     if column.levels is None:
+        if values.dtype == object:
+            values = _refused_unless_empty(
+                values, f"{called} held numbers when the estimator was fitted and holds text"
+            )
         return np.where(np.isnan(values), column.middle, values)[:, None]
     place = {name: number for number, name in enumerate(column.levels)}
-    found = [place.get(str(value), len(column.levels)) if value is not None else len(column.levels) for value in values]
+    if values.dtype != object:  # categories of digits, in a table without the others
+        said = _texts([None if np.isnan(value) else f"{value:.15g}" for value in values])
+        if not place.keys() & set(said):
+            _refused_unless_empty(said, f"{called} held text when it was fitted and holds numbers")
+        values = said
+    found = [place.get(value, len(place)) for value in values]
     return np.eye(len(column.levels) + 1)[found][:, : column.width]  # without a rest, what was never seen is no level
+
+
+def _refused_unless_empty(values: np.ndarray, what: str) -> np.ndarray:
+    if not is_empty(values):
+        raise ValueError(f"{what} now: bring it to the form that it had.")
+    return np.full(len(values), np.nan)
+
+
+def _texts(values: Iterable[str | None]) -> np.ndarray:
+    texts = list(values)
+    result = np.empty(len(texts), dtype=object)
+    result[:] = texts
+    return result
 
 
 def columns_of(X: Any) -> list[np.ndarray]:
@@ -212,19 +246,31 @@ def holds_moments(series: pd.Series) -> bool:
     """Whether a column holds dates, times of dates or durations, which are read as days."""
     if getattr(series.dtype, "kind", "O") in "mM":
         return True
-    return series.dtype == object and pd.api.types.infer_dtype(series, skipna=True) in ("date", "datetime")
+    return series.dtype == object and pd.api.types.infer_dtype(series, skipna=True) in MOMENTS
 
 
 def values_of(series: pd.Series) -> np.ndarray:
-    """One column: floats with NaN where something is missing or, where it does not hold numbers, objects with None."""
+    """One column: floats with NaN where something is missing or, where it does not hold numbers, texts and None."""
     missing = series.isna().to_numpy()
     if holds_moments(series):
-        moments = pd.to_datetime(series) if series.dtype == object else series
-        return np.where(missing, np.nan, moments.dt.as_unit("ns").array.asi8 / (1e9 * SECONDS_OF_A_DAY))
+        return np.where(missing, np.nan, _microseconds(series) / (1e6 * SECONDS_OF_A_DAY))
     if getattr(series.dtype, "kind", "O") in "iufb" or str(series.dtype) == "boolean":
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    blank = missing | np.array([isinstance(value, str) and not value.strip() for value in series], dtype=bool)
-    values = np.array([None if gone else value for value, gone in zip(series.tolist(), blank)], dtype=object)
-    if all(value is None or isinstance(value, int | float | np.number | bool) for value in values):
+    values = [None if gone else value for value, gone in zip(series.tolist(), missing)]
+    declared = isinstance(series.dtype, pd.CategoricalDtype)
+    if not declared and all(value is None or isinstance(value, int | float | np.number | Decimal) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values])
-    return values
+    texts = [None if value is None else str(value) for value in values]
+    return _texts(text if text is not None and text.strip() else None for text in texts)
+
+
+def _microseconds(series: pd.Series) -> np.ndarray:
+    """Moments since 1970, or durations; anything where one is missing."""
+    if isinstance(series.dtype, pd.ArrowDtype):
+        series = series.astype(object)
+    if series.dtype != object:
+        return series.dt.as_unit("us").array.asi8
+    known: list[Any] = [None if pd.isna(value) else value for value in series]
+    known = [at.astimezone(UTC).replace(tzinfo=None) if getattr(at, "tzinfo", None) else at for at in known]
+    kind = "m8" if any(isinstance(value, timedelta) for value in known) else "M8"
+    return np.array(known, dtype=f"{kind}[us]").astype(np.int64)

@@ -21,7 +21,7 @@ from coterie.files import check_writable, replacing
 
 FORMAT = 1
 ENTRY = "coterie"
-SCALED_ENTRY = "coterie-scaled"  # of an estimator that saw the columns of a table on another scale
+TABLE_ENTRY = "coterie-table"  # of an estimator that saw what was made of the columns of a table
 
 
 class SaveMixin:
@@ -41,9 +41,9 @@ def save(estimator, path: str | os.PathLike) -> None:
 def load(path: str | os.PathLike) -> Any:
     """Read an estimator that ``save`` wrote."""
     tensors, metadata = read(path)
-    if SCALED_ENTRY in metadata:
+    if TABLE_ENTRY in metadata:
         raise ValueError(
-            f"{path} was saved with the scale of its columns: read it with coterie.tabular.TableModel.load, or "
+            f"{path} was saved with what was made of its columns: read it with coterie.tabular.TableModel.load, or "
             "use it with `coterie predict`."
         )
     if ENTRY not in metadata:

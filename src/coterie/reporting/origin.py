@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class Origin:
     """Where the rows came from, for a report on a file: its name, its columns, and the command that was run.
 
-    ``encoded`` are the file's own columns if ``columns`` were made from them (:class:`coterie.tabular.Columns`).
+    ``made_from`` are the file's own columns if ``columns`` were made from them (:class:`coterie.tabular.Columns`).
     """
 
     source: str
@@ -16,4 +16,4 @@ class Origin:
     scaled: bool = False
     command: str | None = None
     seconds: float | None = None
-    encoded: Sequence[str] = ()
+    made_from: Sequence[str] = ()

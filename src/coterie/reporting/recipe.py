@@ -17,14 +17,14 @@ def recipe(subject: Subject, origin: Origin | None = None) -> str:
     if origin is not None:
         imports.append("from coterie.data.tables import read_table")
         lines.append(f"table = read_table({origin.source!r})")
-        wanted = _wrapped([repr(str(name)) for name in origin.encoded or origin.columns])
-        if origin.encoded:
+        wanted = _wrapped([repr(str(name)) for name in origin.made_from or origin.columns])
+        if origin.made_from:
             imports.append("from coterie.tabular import Columns")
             lines.append(f"columns = Columns.of(table, {wanted}, encode=True)")
             lines.append("X = columns.matrix(table)")
         else:
             lines.append(f"X = table[{wanted}]")
-        if origin.scaled and not origin.encoded:
+        if origin.scaled and not origin.made_from:
             imports.append("from sklearn.preprocessing import StandardScaler")
             lines.append("X = StandardScaler().fit_transform(X)")
     else:
@@ -32,7 +32,7 @@ def recipe(subject: Subject, origin: Origin | None = None) -> str:
     line, more = _made(estimator)
     imports += more
     lines.append(f"estimator = {line}.fit(X)")
-    extra = "" if origin is None else ", table=columns.table(table)" if origin.encoded else ", table=table"
+    extra = "" if origin is None else ", table=columns.table(table)" if origin.made_from else ", table=table"
     lines.append(f'coterie.report(estimator, X, "report.html"{extra})')
     seed = estimator.get_params().get("random_state", 0) if subject.pipeline is None else 0
     note = "" if isinstance(seed, int | np.integer) else "\n# Give random_state=0 to get the same clusters every time."

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import normalize
 
 from coterie.data.encoding import values_of
-from coterie.data.tables import TableError
+from coterie.data.tables import TableError, is_number
 from coterie.plot.view import View, bulk
 from coterie.reporting.cautions import cautions
 from coterie.reporting.findings import portraits
@@ -25,7 +25,7 @@ from coterie.selection import Choice, choose_k, on_sphere
 from coterie.studio import layers, reading
 from coterie.studio.reading import LEFT_OUT
 from coterie.studio.settings import CHOICES
-from coterie.tabular import Columns, TableModel, complete, summarise
+from coterie.tabular import Columns, TableModel, summarise
 
 MAP_POINTS = 100_000
 ROWS_OF_A_CLUSTER = 200
@@ -40,8 +40,8 @@ def run(frame: pd.DataFrame, wanted: dict[str, Any], folder: Path, tell: Tell) -
     started = time.perf_counter()
     rows = _kept_rows(frame, wanted)
     used = frame if len(rows) == len(frame) else frame.iloc[rows].reset_index(drop=True)
-    encode = not complete(used, wanted["columns"])
-    columns = Columns.of(used, wanted["columns"], scale=wanted["scale"], encode=encode)
+    complete = all(is_number(used[name]) and not used[name].isna().any() for name in wanted["columns"])
+    columns = Columns.of(used, wanted["columns"], scale=wanted["scale"], encode=not complete)
     model = _model(columns, wanted, len(used))
     ground = Ground(model, used)
     _write_json(folder / "points.json", ground.document(rows))
@@ -52,7 +52,7 @@ def run(frame: pd.DataFrame, wanted: dict[str, Any], folder: Path, tell: Tell) -
         if CHOICES[wanted["algorithm"]].counts:
             choice = _choose(model, used, wanted, tell)
         estimator, steps = _fit(model, used, ground, tell)
-    told = columns.notes(used, wanted["columns"])
+    told = columns.notes(used, wanted["columns"]) + columns.filled_clusters(used, estimator.labels_)
     told += sorted({" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)})
     tell({"stage": "describing"})
     fitted = TableModel(estimator, columns)
@@ -68,9 +68,8 @@ class Ground:
         matrix = self.columns.matrix(frame)
         self.spherical = on_sphere(model.estimator)
         self.space = normalize(matrix) if self.spherical else matrix  # where the estimator measures distances
-        encoding = self.columns.encoding
-        names = list(self.columns.names) if encoding is None else encoding.place_names(self.columns.source)
-        self.own_units = len(names) <= 2 and not self.spherical and encoding is None
+        names = self.columns.place_names
+        self.own_units = len(names) <= 2 and not self.spherical and not self.columns.has_categories
         self.view = View(self._seen(self.space), names, "auto", MAP_POINTS)
 
     def _seen(self, space: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from coterie.tabular import ALGORITHMS, SettingError
 
 CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")
 USABLE = ("number", "text", "date")  # kinds of columns
-UNUSABLE = {"name": "holds other text in nearly every row", "empty": "is empty"}
+UNUSABLE = {"name": "holds other text in most rows", "empty": "is empty"}
 STARTS = ("k-means++", "random", "spectral")
 
 

@@ -66,7 +66,7 @@ def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     used = np.load(folder / "labels.npy", allow_pickle=False) != LEFT_OUT
     frame = frame[used].reset_index(drop=True)
     columns = model.columns
-    origin = Origin(task["name"], list(columns.names), not columns.raw, encoded=columns.source)
+    origin = Origin(task["name"], list(columns.names), not columns.raw, made_from=columns.source)
     made = report(
         model.estimator, model.input(frame), folder / "report.html",
         table=columns.table(frame), columns=list(columns.names), origin=origin,

@@ -143,7 +143,7 @@ function showColumns() {
 function aboutColumn(column) {
   if (column.kind === "number") return `${number(column.low)} to ${number(column.high)}`;
   if (column.kind === "text") return `text, ${plural(column.values, "different value")}`;
-  return { date: "dates", name: "other text in nearly every row", empty: "empty" }[column.kind];
+  return { date: "dates", name: "other text in most rows", empty: "empty" }[column.kind];
 }
 
 function showChosen() {
