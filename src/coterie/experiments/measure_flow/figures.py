@@ -1,6 +1,7 @@
 """Figures 1, 2, 4 and 6 to 11 of document 003. Every function writes ``figureN.json`` and then the picture from it."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from coterie.flow.inference import flow_tokens
 from coterie.flow.model import MeasureFlow
 
 HIGH, LOW = "flow-d2-high", "flow-d2-low"
+DEEPER_INSTANCES = 40  # of every point of a curve
 
 
 def _main() -> MeasureFlow:
@@ -117,7 +119,7 @@ def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
 def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
     """Depth and no flow over the SNR."""
     names = ("kmeans", "layers_16", "layers_32", "layers_64", "no_flow")
-    return _curves(7, {name: tables.depths()[name] for name in names}, output, quick)
+    return _curves(7, _fewer_of_deeper({name: tables.depths()[name] for name in names}), output, quick)
 
 
 def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
@@ -149,8 +151,7 @@ def figure10(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def figure11(output: Path, quick: bool = False) -> dict[str, Any]:
     """k-means of points and of tokens over the SNR."""
-    names = ("kmeans", "layers_16", "layers_32", "layers_64", "no_flow")
-    return _curves(11, {name: tables.rounded()[name] for name in names}, output, quick)
+    return _curves(11, _fewer_of_deeper(tables.rounded()), output, quick)
 
 
 def training_curve(output: Path, quick: bool = False, log: Path = Path("runs/flow-d2/log.csv")) -> dict[str, Any]:
@@ -163,6 +164,15 @@ def training_curve(output: Path, quick: bool = False, log: Path = Path("runs/flo
     write(record, "training_curve", output, quick)
     pictures.draw_training(record, output / "training_curve.png")
     return record
+
+
+def _fewer_of_deeper(columns: tables.Columns) -> tables.Columns:
+    return {
+        name: replace(column, most=DEEPER_INSTANCES)
+        if column is not None and name in ("layers_32", "layers_64")
+        else column
+        for name, column in columns.items()
+    }
 
 
 def _curves(number: int, columns: tables.Columns, output: Path, quick: bool) -> dict[str, Any]:
