@@ -32,8 +32,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     with other columns.
 
     Limits: 1,000,000 rows in ``fit`` (``predict`` takes any number), 100 clusters if their number is given, 16 if it is
-    not. Clusters with only a few of the 1,024 rows read are missed; in tables of a few binary columns, too many are found:
-    give their number.
+    not. Clusters with only a few of the 1,024 rows read are missed; in tables of a few binary columns, too many are
+    found: give their number.
 
     Parameters
     ----------
