@@ -203,7 +203,7 @@ def test_text_dates_and_gaps_are_encoded(passengers, words):
     assert adjusted_rand_score(passengers, np.load("l.npy")) > 0.95
     assert document["encoded"] == ["age", "fare", "class", "port", "boarded"]
     told = " ".join(document["notes"])
-    for part in ("most rows: 'name'", "columns: 'class' and 'port'", "days: 'boarded'", "median: 'age' (6)"):
+    for part in ("most rows: 'name'", "columns: 'class' and 'port'", "days: 'boarded'", "like theirs: 'age' (6)"):
         assert part in told
     assert all(set(one["center"]) >= {"age", "class = first", "port = Cherbourg"} for one in document["clusters"])
     succeed("predict m passengers.csv -o again.npy")
@@ -225,7 +225,7 @@ def test_an_encoded_model_refuses_columns_of_another_kind(passengers):
     frame.assign(port="Queenstown", age=np.nan).to_csv("unseen.csv", index=False)
     result = succeed("predict m unseen.csv")
     assert "values that the model has not seen: 'port' (240)" in result.stderr
-    assert "filled by the median: 'age' (240)" in result.stderr
+    assert "filled from the row most like theirs: 'age' (240)" in result.stderr
 
 
 def test_pictures_and_reports_of_encoded_tables_with_few_axes(folder):
@@ -235,14 +235,6 @@ def test_pictures_and_reports_of_encoded_tables_with_few_axes(folder):
         succeed(f"cluster {name}.csv -c x,plan -k 2 --encode -p {name}.png -r {name}.html")
         assert Path(f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert "count nothing: 'plan'" in succeed("cluster none.csv -c x,plan -k 2 --encode").stderr
-
-
-def test_clusters_of_filled_rows_are_noted(folder):
-    rng = np.random.default_rng(0)
-    x = np.r_[rng.normal(0, 0.1, 40), rng.normal(10, 0.1, 40), np.full(20, np.nan)]
-    pd.DataFrame({"x": x, "y": rng.normal(size=100) * 0.1}).to_csv("gaps.csv", index=False)
-    result = succeed("cluster gaps.csv -k 3 --encode -c x")
-    assert "have gaps that were filled" in result.stderr
 
 
 def test_a_model_of_a_complete_table_fills_later_gaps(folder):

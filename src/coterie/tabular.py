@@ -191,19 +191,13 @@ class Columns:
             if column.levels is not None and not column.rest and values.dtype == object:
                 count = sum(value is not None and value not in column.levels for value in values)
                 unknown += [f"{name!r} ({count:,})"] if count else []
-        told = [f"missing values, filled by the median: {_some(filled)}"] if filled else []
+        how = (
+            "by the median"
+            if self.encoding is None or self.encoding.donors is None
+            else "from the row most like theirs"
+        )
+        told = [f"missing values, filled {how}: {_some(filled)}"] if filled else []
         return told + ([f"values that the model has not seen: {_some(unknown)}"] if unknown else [])
-
-    def filled_clusters(self, frame: pd.DataFrame, labels: np.ndarray) -> list[str]:
-        """A word of warning about clusters that filled gaps seem to have made."""
-        gaps = np.zeros(len(frame), dtype=bool)
-        for name, column in self._read:
-            gaps |= frame[name].isna().to_numpy() & (column.levels is None)
-        found = [label for label in np.unique(labels[labels >= 0]) if gaps[labels == label].mean() > 0.5]
-        if not found or gaps.mean() > 0.5:
-            return []
-        which = f"cluster {found[0]}" if len(found) == 1 else f"clusters {', '.join(map(str, found))}"
-        return [f"most rows of {which} have gaps that were filled, which may be all that they have in common"]
 
     @property
     def _read(self) -> list[tuple[str, Column]]:

@@ -105,8 +105,33 @@ def test_the_coordinates_of_a_mean_are_the_mean_of_the_coordinates():
     np.testing.assert_allclose(encoding.placed(numbers.mean(axis=0)[None])[0], encoding.points(columns).mean(axis=0))
 
 
-def test_gaps_stand_in_the_middle_and_unknown_levels_in_the_rest():
-    encoding = Encoding.of([np.array([1.0, 2.0, np.nan, 9.0]), np.array(["x", "x", "y", None], dtype=object)])
+def test_gaps_are_filled_from_the_row_that_is_most_alike():
+    age, size = np.array([1.0, 2.0, 80.0, np.nan, np.nan]), np.array([0.0, 0.1, 9.0, 8.8, 0.0])
+    kind = np.array(["x", "x", "y", "y", "x"], dtype=object)
+    encoding = Encoding.of([age, size, kind])
+    np.testing.assert_array_equal(encoding.numbers([age, size, kind])[:, 0], [1, 2, 80, 80, 1])
+    again = Encoding.from_json(encoding.to_json())
+    np.testing.assert_array_equal(again.numbers([age, size, kind]), encoding.numbers([age, size, kind]))
+    alone = [np.array([np.nan]), np.array([np.nan]), np.array(["y"], dtype=object)]
+    np.testing.assert_array_equal(encoding.numbers(alone), [[80, 9, 0, 1]])
+
+
+def test_gaps_in_every_row_are_filled():
+    columns = [np.array([1.0, np.nan, 3.0]), np.array([np.nan, 5.0, 6.0]), np.array([7.0, 8.0, np.nan])]
+    assert np.isfinite(Encoding.of(columns).numbers(columns)).all()
+
+
+def test_rows_that_all_have_a_gap_are_filled_from_their_own_kind():
+    kind = np.array(["x", "y"] * 10, dtype=object)
+    rare = np.where(kind == "x", np.nan, 1.0)  # so that no row of kind x is complete
+    age = np.where(kind == "x", 5.0, 50.0)
+    age[[2, 3]] = np.nan
+    encoding = Encoding.of([age, rare, kind])
+    np.testing.assert_array_equal(encoding.numbers([age, rare, kind])[2:4, 0], [5, 50])
+
+
+def test_later_gaps_stand_in_the_middle_and_unknown_levels_in_the_rest():
+    encoding = Encoding.of([np.array([1.0, 2.0, 2.0, 9.0]), np.array(["x", "x", "y", None], dtype=object)])
     assert encoding.names(["a", "b"]) == ["a", "b = x", "b = y", "b = other"]
     new = [np.array([np.nan]), np.array(["never seen"], dtype=object)]
     np.testing.assert_array_equal(encoding.numbers(new), [[2.0, 0, 0, 1]])

@@ -292,7 +292,7 @@ def test_text_dates_and_gaps_are_encoded(served, tmp_path, algorithm, wanted):
     assert [one["size"] for one in run["result"]["clusters"]] == [40, 40]
     assert run["result"]["columns"] == ["age", "size", "side = left", "side = right", "day"]
     assert run["result"]["used"] == 4
-    assert any("filled by the median: 'age'" in note for note in run["result"]["notes"])
+    assert any("most like theirs: 'age'" in note for note in run["result"]["notes"])
     rows = served.ask("GET", f"/api/runs/{run['id']}/clusters/1").json
     assert rows["columns"][:4] == ["age", "size", "side", "day"]
     files = f"/api/runs/{run['id']}/files"

@@ -132,7 +132,7 @@ def run(wish: Wish, places: Places, as_json: bool) -> None:
             verbose=sys.stderr.isatty(),
             on_candidate=advance,
         )
-    notes = columns.notes(frame, names) + columns.filled_clusters(frame, fitted.labels) + list(fitted.warnings)
+    notes = columns.notes(frame, names) + list(fitted.warnings)
     done = console.Clustering(
         file=str(wish.file),
         algorithm=algorithm,

@@ -1,5 +1,8 @@
 """Mixed tables as points: numbers scaled, moments as days, gaps filled, categories by what they share.
 
+A gap takes the value of the row that is most like its own in what is known of both, among some rows that are kept. (The
+median of the column often lies between clusters, and rows filled by it would look like one.)
+
 Every value of a category as a column of its own would part the rows into islands, one for each combination of values,
 and those hide the clusters. So categories count only by the factors that they share with other columns: the principal
 axes of the whole table (numbers with spread one, values weighted by their rarity) whose variance is above what chance
@@ -20,6 +23,8 @@ import pandas as pd
 
 LEVELS = 32  # of a category; rarer ones share a level
 FACTOR_WEIGHT = 0.7  # of categories beside numbers, chosen on drawn mixed tables (results/LOG.md)
+DONORS = 256  # rows that gaps are filled from
+FILLED_AT_ONCE = 50_000  # rows
 FACTOR_ROWS = 50_000  # from which factors are found
 SECONDS_OF_A_DAY = 86_400
 MOMENTS = ("date", "datetime", "timedelta")  # what pandas calls objects that are read as days
@@ -45,10 +50,15 @@ class Column:
 
 @dataclass
 class Encoding:
-    """``factors`` (D, F) makes F coordinates of all D scaled numbers; None where there are no categories."""
+    """``factors`` (D, F) makes F coordinates of all D scaled numbers; None where there are no categories.
+
+    ``donors`` (R, D) are rows that gaps are filled from, NaN where they have gaps themselves; None where there were no
+    gaps, and later ones get the median.
+    """
 
     columns: list[Column] = field(default_factory=list)
     factors: np.ndarray | None = None
+    donors: np.ndarray | None = None
 
     @classmethod
     def of(cls, columns: Sequence[np.ndarray], *, scale: bool = True) -> "Encoding":
@@ -58,18 +68,54 @@ class Encoding:
         """
         read = [_category(values) if values.dtype == object else _number(values) for values in columns]
         made = cls(read if scale else [replace(column, spread=1.0) for column in read])
+        made.donors = made._chosen_donors(columns)
         if made.of_category.any():
             every = -(-len(columns[0]) // FACTOR_ROWS)
             made.factors = _factors(made.numbers([values[::every] for values in columns]), made)
         return made
 
     def numbers(self, columns: Sequence[np.ndarray], names: Sequence[str] | None = None) -> np.ndarray:
-        """(N, D) numbers in their own units, gaps filled by the middle; 1 for the level of a category, 0 for others.
+        """(N, D) numbers in their own units, gaps filled; 1 for the level of a category, 0 for others.
 
         ``names`` are for the message that refuses a column of another kind than before.
         """
         called = [f"Column {number}" for number in range(len(columns))] if names is None else [repr(n) for n in names]
-        return np.concatenate([_read(*each) for each in zip(self.columns, columns, called)], axis=1)
+        numbers_ND = np.concatenate([_read(*each) for each in zip(self.columns, columns, called)], axis=1)
+        if self.donors is not None:
+            gaps_ND = self._gaps(columns)
+            rows = np.flatnonzero(gaps_ND.any(axis=1))
+            for block in np.array_split(rows, -(-len(rows) // FILLED_AT_ONCE) or 1):
+                self._fill(numbers_ND, gaps_ND, block)
+        return numbers_ND
+
+    def _gaps(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+        """(N, D) which numbers are not known."""
+        missing = [
+            np.isnan(values) if values.dtype != object and column.levels is None else np.zeros(len(values), dtype=bool)
+            for column, values in zip(self.columns, columns)
+        ]
+        return np.repeat(np.column_stack(missing), self._widths, axis=1)
+
+    def _chosen_donors(self, columns: Sequence[np.ndarray]) -> np.ndarray | None:
+        gaps_ND = self._gaps(columns)
+        if not gaps_ND.any():
+            return None
+        rows = np.linspace(0, len(gaps_ND) - 1, min(DONORS, len(gaps_ND))).astype(int)
+        return np.where(gaps_ND[rows], np.nan, self.numbers([values[rows] for values in columns]))
+
+    def _fill(self, numbers_ND: np.ndarray, gaps_ND: np.ndarray, rows: np.ndarray) -> None:
+        """Gaps of some rows by the nearest donor that knows the column; near in what is known of both."""
+        assert self.donors is not None
+        known_RD = ~np.isnan(self.donors)
+        donor_RD = np.where(known_RD, (self.donors - self.middle) / self.spread, 0.0)
+        seen_MD = (~gaps_ND[rows]).astype(np.float64)
+        row_MD = (numbers_ND[rows] - self.middle) / self.spread * seen_MD
+        sq_MR = row_MD**2 @ known_RD.T - 2 * row_MD @ donor_RD.T + seen_MD @ (donor_RD**2).T
+        sq_MR -= 2 * seen_MD @ known_RD.T  # what a donor does not know counts as for two rows drawn at random
+        for d in np.flatnonzero(gaps_ND[rows].any(axis=0) & known_RD.any(axis=0)):
+            gap_M, able_R = gaps_ND[rows, d], np.flatnonzero(known_RD[:, d])
+            nearest = able_R[sq_MR[np.ix_(gap_M, able_R)].argmin(axis=1)]
+            numbers_ND[rows[gap_M], d] = self.donors[nearest, d]
 
     def points(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """(N, E) where the rows lie, each on its own: the numbers scaled, then the factors of the categories."""
@@ -83,14 +129,10 @@ class Encoding:
         return np.hstack([scaled_ND[:, ~self.of_category], scaled_ND @ self.factors])
 
     def filled(self, columns: Sequence[np.ndarray]) -> np.ndarray:
-        """The numbers in their own units, gaps filled by the middle; categories are NaN. (N, columns)"""
-        parts = []
-        for column, values in zip(self.columns, columns):
-            if column.levels is None:
-                parts.append(np.where(np.isnan(values), column.middle, values))
-            else:
-                parts.append(np.full(len(values), np.nan))
-        return np.column_stack(parts)
+        """The numbers in their own units, gaps filled; categories are NaN. (N, columns)"""
+        result = np.full((len(columns[0]), len(columns)), np.nan)
+        result[:, [column.levels is None for column in self.columns]] = self.numbers(columns)[:, ~self.of_category]
+        return result
 
     @property
     def middle(self) -> np.ndarray:
@@ -135,16 +177,25 @@ class Encoding:
         return points_NE * self.spread + self.middle
 
     def to_json(self) -> str:
-        factors = None if self.factors is None else self.factors.tolist()
-        return json.dumps({"columns": [asdict(column) for column in self.columns], "factors": factors})
+        arrays = {name: getattr(self, name) for name in ("factors", "donors")}
+        stored = {name: None if array is None else _json_rows(array) for name, array in arrays.items()}
+        return json.dumps({"columns": [asdict(column) for column in self.columns], **stored})
 
     @classmethod
     def from_json(cls, text: str) -> "Encoding":
         stored = json.loads(text)
         columns = [Column(**values) for values in stored["columns"]]
-        if stored["factors"] is None:
-            return cls(columns)
-        return cls(columns, np.array(stored["factors"]).reshape(sum(column.width for column in columns), -1))
+        made = cls(columns)
+        d = len(made.spread)
+        if stored["factors"] is not None:
+            made.factors = np.array(stored["factors"]).reshape(d, -1)
+        if stored["donors"] is not None:
+            made.donors = np.array(stored["donors"], dtype=np.float64).reshape(-1, d)
+        return made
+
+
+def _json_rows(array: np.ndarray) -> list[list[float | None]]:
+    return [[None if np.isnan(value) else value for value in row] for row in array.tolist()]
 
 
 def tells_rows_apart(values: np.ndarray) -> bool:

@@ -359,7 +359,7 @@ def refuse_holes(matrix: np.ndarray, names: Sequence[str]) -> None:
         return
     holes = ~finite
     row, column = (int(i) for i in np.argwhere(holes)[0])
-    value, advice = "a missing value", "fill them with the column's median by --encode, remove"
+    value, advice = "a missing value", "fill them by --encode, remove"
     if np.isinf(matrix[row, column]):
         value, advice = "an infinite value", "remove"
     others = int(holes.sum()) - 1

@@ -52,7 +52,7 @@ def run(frame: pd.DataFrame, wanted: dict[str, Any], folder: Path, tell: Tell) -
         if CHOICES[wanted["algorithm"]].counts:
             choice = _choose(model, used, wanted, tell)
         estimator, steps = _fit(model, used, ground, tell)
-    told = columns.notes(used, wanted["columns"]) + columns.filled_clusters(used, estimator.labels_)
+    told = columns.notes(used, wanted["columns"])
     told += sorted({" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)})
     tell({"stage": "describing"})
     fitted = TableModel(estimator, columns)
