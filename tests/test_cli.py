@@ -248,6 +248,8 @@ def test_a_model_of_a_complete_table_fills_later_gaps(folder):
 
 def test_a_table_that_cannot_be_encoded_is_refused(passengers):
     assert "nothing to compare" in refuse("cluster passengers.csv --columns name")
+    Path("same.csv").write_text("a,b\n" + "x,y\n" * 9)
+    assert "All rows are alike" in refuse("cluster same.csv")
     assert "turn them into numbers with --encode" in refuse("cluster passengers.csv -k 3")
     frame = read_table("passengers.csv")
     frame.loc[3, "fare"] = np.inf

@@ -120,6 +120,8 @@ class Columns:
                 refuse_holes(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)[:, None], [name])
         encoding = Encoding.of(list(used.values()))
         made = encoding.names(list(used))
+        if not encoding.place_names(list(used)):
+            raise TableError("All rows are alike in the chosen columns: there is nothing to compare.")
         if len(set(made)) < len(made):
             doubled = next(name for i, name in enumerate(made) if name in made[:i])
             raise TableError(f"A column is called {doubled!r}, as is a value of another: rename it.")
@@ -191,11 +193,8 @@ class Columns:
             if column.levels is not None and not column.rest and values.dtype == object:
                 count = sum(value is not None and value not in column.levels for value in values)
                 unknown += [f"{name!r} ({count:,})"] if count else []
-        how = (
-            "by the median"
-            if self.encoding is None or self.encoding.donors is None
-            else "from the row most like theirs"
-        )
+        alike = self.encoding is not None and self.encoding.donors is not None
+        how = "from the row most like theirs" if alike else "by the median"
         told = [f"missing values, filled {how}: {_some(filled)}"] if filled else []
         return told + ([f"values that the model has not seen: {_some(unknown)}"] if unknown else [])
 
