@@ -237,6 +237,15 @@ def test_pictures_and_reports_of_encoded_tables_with_few_axes(folder):
     assert "count nothing: 'plan'" in succeed("cluster none.csv -c x,plan -k 2 --encode").stderr
 
 
+def test_columns_may_be_numbered():
+    frame = pd.DataFrame({0: [1.0, np.nan, 3.0, 9.0], 1: ["a", "b", "a", "b"]})
+    for settings in ({"names": ["0"]}, {"encode": True}):
+        table = frame.fillna(0) if "names" in settings else frame
+        columns = Columns.of(table, **settings)
+        assert len(columns.matrix(table)) == len(columns.table(table)) == 4
+        assert isinstance(columns.notes(table), list)
+
+
 def test_a_model_of_a_complete_table_fills_later_gaps(folder):
     frame = pd.DataFrame({"x": np.r_[np.zeros(20), np.ones(20)], "y": np.arange(40.0)})
     frame.to_csv("full.csv", index=False)

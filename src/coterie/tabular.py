@@ -98,6 +98,7 @@ class Columns:
         ``encode`` scales too, and reads mixed tables: text as categories, moments as days, gaps filled; empty columns
         and text that names each row are left out (:mod:`coterie.data.encoding`).
         """
+        frame = _named(frame)
         chosen = column_names(frame, names)
         if encode:
             return cls._encoded(frame, chosen)
@@ -143,6 +144,7 @@ class Columns:
 
     def numbers(self, frame: pd.DataFrame) -> np.ndarray:
         """The rows in the table's own units, values of categories as 0 and 1."""
+        frame = _named(frame)
         if self.encoding is None:
             return numeric_matrix(frame, self.names)[0]
         source = column_names(frame, self.source)
@@ -157,6 +159,7 @@ class Columns:
         """The table with its encoded columns in place of those that they were made from."""
         if self.encoding is None:
             return frame
+        frame = _named(frame)
         numbers = pd.DataFrame(self.numbers(frame), columns=list(self.names), index=frame.index)
         taken = {*self.source, *self.names}
         return pd.concat([numbers, frame[[name for name in frame.columns if name not in taken]]], axis=1)
@@ -165,7 +168,7 @@ class Columns:
         """What encoding did to the ``wanted`` columns, for people."""
         if self.encoding is None:
             return []
-        told = []
+        told, frame = [], _named(frame)
         left_out = [name for name in column_names(frame, wanted) if name not in self.source]
         empty = [name for name in left_out if is_empty(values_of(frame[name]))]
         texts = [name for name in left_out if name not in empty]
@@ -185,7 +188,7 @@ class Columns:
 
     def gap_notes(self, frame: pd.DataFrame) -> list[str]:
         """Which gaps are filled, and which values were not there when the model was fitted."""
-        filled, unknown = [], []
+        filled, unknown, frame = [], [], _named(frame)
         for name, column in self._read:
             values = values_of(frame[name])
             if column.levels is None and values.dtype != object and (gaps := int(np.isnan(values).sum())):
@@ -219,6 +222,11 @@ class Columns:
         if self.encoding is not None:
             return self.encoding.original(rows)
         return rows if self.mean is None or self.scale is None else rows * self.scale + self.mean
+
+
+def _named(frame: pd.DataFrame) -> pd.DataFrame:
+    """Names of columns as text, as they are in files."""
+    return frame if all(isinstance(name, str) for name in frame.columns) else frame.rename(columns=str)
 
 
 def _some(entries: list[str]) -> str:

@@ -14,8 +14,8 @@ MAIN = "flow-d2"
 UNIFORM, NO_FLOW, UNIT, DISTINCT = "flow-d2-uniform", "flow-d2-no-flow", "flow-d2-unit", "flow-d2-distinct"
 DEEPER = {32: "flow-d2-32", 64: "flow-d2-64"}
 INSTANCES = 1000
-# Of columns that are slow: other networks of the same size, or n = 2,000; deeper ones, or a path of SNR values.
-FEWER, FEWEST = 300, 100
+# Of columns that are slow: other networks of the same size, or n = 2,000; a path of SNR values; deeper networks.
+FEWER, FEW, FEWEST = 300, 200, 100
 SIZES = (100, 500, 1000, 2000)
 SCORES = "scores.npz"
 Columns = dict[str, scoring.Column | None]
@@ -96,8 +96,8 @@ def depths(quick: bool = False) -> Columns:
         "no_flow": scoring.tokens(NO_FLOW, most=FEWER),
         "refined": scoring.refined(MAIN),
         "averaged": scoring.averaged(MAIN, sweeps=sweeps),
-        "refined_snr_estimated": scoring.refined(MAIN, snr_known=False, most=FEWEST),
-        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, sweeps=sweeps, most=FEWEST),
+        "refined_snr_estimated": scoring.refined(MAIN, snr_known=False, most=FEW),
+        "averaged_snr_estimated": scoring.averaged(MAIN, snr_known=False, sweeps=sweeps, most=FEW),
     }
 
 
