@@ -8,6 +8,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 import coterie
+from coterie.data.tables import read_table
 from coterie.reporting import trust
 from coterie.reporting.cautions import cautions
 from coterie.reporting.findings import portraits
@@ -16,6 +17,7 @@ from coterie.reporting.origin import Origin
 from coterie.reporting.recipe import recipe
 from coterie.reporting.replay import replay
 from coterie.reporting.subject import Subject, sample
+from coterie.tabular import Columns
 from tests.reporting.test_report import blobs, kmeans
 
 
@@ -168,6 +170,24 @@ def test_the_recipe_makes_the_same_clusters_again(tmp_path, monkeypatch):
     space: dict = {}
     exec("\n".join(line for line in lines.splitlines() if "coterie.report" not in line), space)
     np.testing.assert_array_equal(space["estimator"].labels_, fitted.labels_)
+
+
+def test_the_recipe_of_an_encoded_table_makes_the_same_clusters_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = blobs()
+    kind = np.where(rows[:, 0] > np.median(rows[:, 0]), "high", "low")
+    frame = pd.DataFrame(rows, columns=list("abcd")).assign(kind=kind)
+    frame.loc[::9, "b"] = np.nan
+    frame.to_csv("mixed.csv", index=False)
+    frame = read_table("mixed.csv")
+    columns = Columns.of(frame, encode=True)
+    fitted = kmeans().fit(columns.matrix(frame))
+    one = Subject.of(fitted, columns.matrix(frame), columns.table(frame), columns.names)
+    lines = recipe(one, Origin("mixed.csv", columns.names, scaled=True, made_from=columns.source))
+    space: dict = {}
+    exec(lines, space)
+    np.testing.assert_array_equal(space["estimator"].labels_, fitted.labels_)
+    assert (tmp_path / "report.html").exists()
 
 
 def test_the_recipe_tells_of_arrays_and_seeds_that_it_cannot_write():

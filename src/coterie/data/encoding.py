@@ -257,9 +257,7 @@ def _category(values: np.ndarray) -> Column:
 def _read(column: Column, values: np.ndarray, called: str) -> np.ndarray:
     if column.levels is None:
         if values.dtype == object:
-            values = _refused_unless_empty(
-                values, f"{called} held numbers when the estimator was fitted and holds text"
-            )
+            values = _refused_unless_empty(values, f"{called} held numbers when it was fitted and holds text")
         return np.where(np.isnan(values), column.middle, values)[:, None]
     place = {name: number for number, name in enumerate(column.levels)}
     if values.dtype != object:  # categories of digits, in a table without the others

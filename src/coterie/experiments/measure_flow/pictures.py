@@ -76,9 +76,9 @@ def draw_table(record: dict[str, Any], title: str, path: Path) -> None:
     axes[0].set_ylim(len(names) - 0.4, -0.6)
     what = "squared W2" if measure == "mean" else "mean log squared W2"
     size = record.get("n_points", "several sizes of")
-    figure.suptitle(
-        f"{title}: {what}, {record['instances']} instances of {size} points; black: the document", fontsize=11
-    )
+    known = any(entry.get("document") is not None for row in record["levels"].values() for entry in row.values())
+    black = "; black: the document" if known else ""
+    figure.suptitle(f"{title}: {what}, up to {record['instances']} instances of {size} points{black}", fontsize=11)
     _save(figure, path)
 
 
@@ -93,7 +93,7 @@ def draw_curves(record: dict[str, Any], title: str, path: Path) -> None:
     axis.set(xlabel="SNR in dB", ylabel="squared W2", yscale="log")
     missing = ", ".join(_name(name) for name in record["not_trained"])
     axis.set_title(
-        f"{title}: {record['instances']} instances of {record['n_points']} points"
+        f"{title}: up to {record['instances']} instances of {record['n_points']} points"
         + (f"\nnot trained yet: {missing}" if missing else ""),
         fontsize=10,
     )
