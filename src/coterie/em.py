@@ -22,7 +22,7 @@ class Iteration:
 
 
 @dataclass(frozen=True)
-class Run(Generic[State, Expectation]):
+class Outcome(Generic[State, Expectation]):
     """Where the loop ended."""
 
     state: State
@@ -40,7 +40,7 @@ def run(
     stop: Callable[[State, State, Expectation], bool] = lambda old, new, expectation: False,
     on_iteration: Callable[[Iteration], Any] | None = None,
     first: int = 1,
-) -> Run[State, Expectation]:
+) -> Outcome[State, Expectation]:
     """Alternate the two steps until ``stop(old_state, new_state, expectation)`` or ``max_iter``.
 
     ``on_iteration`` sees every finished iteration; a true answer ends the loop early, as a stop button does.
@@ -54,5 +54,5 @@ def run(
         state = new_state
         halted = on_iteration is not None and on_iteration(Iteration(number, max_iter, state, expectation))
         if converged or halted:
-            return Run(state, expectation, number, converged)
-    return Run(state, expectation, max(max_iter, first - 1), False)
+            return Outcome(state, expectation, number, converged)
+    return Outcome(state, expectation, max(max_iter, first - 1), False)

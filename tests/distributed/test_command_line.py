@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import coterie
-from coterie.cli import blocks
+from coterie.cli import out_of_core
 from coterie.distributed import parquet
 from tests.test_cli import call, refuse, succeed
 
@@ -45,7 +45,7 @@ def here(monkeypatch):
         with dask.config.set(scheduler="synchronous"):
             yield
 
-    monkeypatch.setattr(blocks, "connected", connected)
+    monkeypatch.setattr(out_of_core, "connected", connected)
     monkeypatch.setattr(parquet, "BLOCK_BYTES", 1)
 
 
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_one_line(data, here):
 
 
 def test_a_scheduler_that_does_not_answer(data, monkeypatch):
-    monkeypatch.setattr(blocks, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(out_of_core, "CONNECT_SECONDS", 1)
     began = time.monotonic()
     assert "did not answer within 1 s" in refuse("cluster data -k 4 -x name --scheduler tcp://127.0.0.1:9")
     assert time.monotonic() - began < 8
@@ -119,9 +119,9 @@ def test_a_scheduler_that_does_not_answer(data, monkeypatch):
 
 def test_data_larger_than_memory_are_noticed_by_their_footer(data, monkeypatch):
     file = data / "data" / "part0.parquet"
-    assert not blocks.wanted(file, None, None)
-    monkeypatch.setattr(blocks, "_memory", lambda: 1000)
-    assert blocks.wanted(file, None, None)
+    assert not out_of_core.wanted(file, None, None)
+    monkeypatch.setattr(out_of_core, "_memory", lambda: 1000)
+    assert out_of_core.wanted(file, None, None)
 
 
 @pytest.mark.slow

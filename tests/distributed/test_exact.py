@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from coterie import KMeans, RobustKMeans, SoftKMeans, SphericalKMeans, TrimmedKMeans
-from coterie.distributed.parts import NearRows
+from coterie.distributed.block_statistics import NearRows
 
 K = 6
 
@@ -136,8 +136,8 @@ def test_progress_is_shown_with_the_share_that_moved(capsys):
 
 
 def test_only_rows_that_count_travel():
+    from coterie.distributed.block_statistics import Plan, Step, step
     from coterie.distributed.blocks import Opened
-    from coterie.distributed.parts import Plan, Step, step
 
     X = points(n=1000)
     wanted = Step(Plan("robust-topk", top=5), X[:K])

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import distributed
+from coterie.distributed.block_statistics import Plan
 from coterie.distributed.blocks import blocks_of
-from coterie.distributed.cluster import ClusterError
 from coterie.distributed.engine import fit
-from coterie.distributed.parts import Plan
+from coterie.distributed.passes import ClusterError
 from tests.distributed.processes import Cluster, slow_array, slow_block
 
 K, BLOCKS = 8, 12

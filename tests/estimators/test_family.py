@@ -26,7 +26,7 @@ from coterie import (
     SphericalKMeans,
     TrimmedKMeans,
 )
-from coterie.kmeans.table import TABLE
+from coterie.kmeans.family import TABLE
 
 FAMILY = [KMeans, SoftKMeans, SphericalKMeans, TrimmedKMeans, RobustKMeans, KMedoids, AttentionClustering]
 blobs, truth, true_centers = make_blobs(300, 4, centers=4, cluster_std=0.7, random_state=3, return_centers=True)

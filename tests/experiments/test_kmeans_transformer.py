@@ -10,7 +10,7 @@ from coterie.attention import Softmax
 from coterie.experiments import kmeans_transformer as experiments
 from coterie.experiments.kmeans_pictures import draw_figure3
 from coterie.kmeans import literal
-from coterie.kmeans.table import TABLE
+from coterie.kmeans.family import TABLE
 
 PNG = b"\x89PNG"
 

@@ -6,9 +6,9 @@ import torch
 
 from coterie import experiments
 from coterie.experiments.transformers_vs_em import figures, pictures, scoring, settings
-from coterie.experiments.transformers_vs_em.settings import Plan, Row, Setting
+from coterie.experiments.transformers_vs_em.settings import Budget, Row, Setting
 
-TINY = Plan(steps=2, batch=1, seeds=1, instances=2)
+TINY = Budget(steps=2, batch=1, seeds=1, instances=2)
 
 
 @pytest.fixture
@@ -43,11 +43,11 @@ def test_a_stopped_figure_goes_on_where_it_was(tmp_path, tiny, monkeypatch):
     trained = []
     whole = scoring.train_setting
 
-    def train(setting, plan, seed):
+    def train(setting, budget, seed):
         if len(trained) == 2:
             raise KeyboardInterrupt
         trained.append((setting, seed))
-        return whole(setting, plan, seed)
+        return whole(setting, budget, seed)
 
     monkeypatch.setattr(scoring, "train_setting", train)
     with pytest.raises(KeyboardInterrupt):
@@ -62,7 +62,7 @@ def test_a_stopped_figure_goes_on_where_it_was(tmp_path, tiny, monkeypatch):
 
 def test_bayes_is_never_worse_than_the_others_by_more_than_chance():
     setting = Setting(0, distance=4.0, var=(1.0, 1.0), counts=(25,) * 3, dims=3)
-    found = scoring.beside(setting, Plan(1, 1, 1, 40), {})
+    found = scoring.beside(setting, Budget(1, 1, 1, 40), {})
     for name in ("kmeans", "lloyd_spectral", "shipped"):
         if name in found:
             assert found["bayes"]["ari"] > found[name]["ari"] - 0.01

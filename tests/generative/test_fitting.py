@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from coterie.generative.fitting import Plan, fit
-from coterie.generative.mixture import Settings
+from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.mixture import EMSettings
 from tests.generative.test_mixture import blobs, make, one_hot
 
 
@@ -40,8 +40,8 @@ def run(tmp_path=None, kill_after=1000, n_init=1, x=None):
         rows if x is None else x,
         lambda number: starts[(number + 1) % 2] if n_init > 1 else starts[0],
         lambda generator: make(6, seed=generator.initial_seed()),
-        Settings(3, least_steps=5, learning_rate=1e-2, seed=7, revive_until=3),
-        Plan(max_iter=6, n_init=n_init, short_iter=2, tol=0.0),
+        EMSettings(3, least_steps=5, learning_rate=1e-2, seed=7, revive_until=3),
+        RestartPlan(max_iter=6, n_init=n_init, short_iter=2, tol=0.0),
         checkpoint=tmp_path,
         run=Kill(kill_after),
     )

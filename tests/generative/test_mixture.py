@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from coterie import em
-from coterie.generative.fitting import Plan, fit
-from coterie.generative.flows import FlowConfig, Flows
-from coterie.generative.mixture import Mixture, Settings, screened_bounds
-from coterie.generative.networks import VAEConfig, VAEs
+from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.mixture import EMSettings, Mixture, screened_bounds
+from coterie.generative.normalizing_flows import FlowConfig, Flows
+from coterie.generative.vaes import VAEConfig, VAEs
 
 
 def blobs(n=300, seed=0):
@@ -54,7 +54,7 @@ def state_of(networks, n_clusters):
 def test_rows_are_judged_by_the_networks_of_the_other_half():
     n, k = 8, 2
     x_ND = torch.arange(n).float()[:, None]
-    mixture = Mixture(x_ND, torch.full((n, k), 0.5), Settings(k, n_samples=1))
+    mixture = Mixture(x_ND, torch.full((n, k), 0.5), EMSettings(k, n_samples=1))
     table = torch.arange(2 * k).float()[:, None].expand(-1, n)  # network g says g about everything
     found = mixture.log_joint(state_of(Table(table), k)) + math.log(k)
     for row in range(n):
@@ -88,7 +88,7 @@ def test_a_row_is_sent_only_to_clusters_above_the_threshold():
     responsibilities = torch.zeros(n, 2)
     responsibilities[:10, 0], responsibilities[10:, 1] = 1, 1
     responsibilities[10, 0] = 1e-4  # below the threshold
-    mixture = Mixture(x_ND, responsibilities, Settings(2, folds=1, batch_size=4))
+    mixture = Mixture(x_ND, responsibilities, EMSettings(2, folds=1, batch_size=4))
     batches = list(mixture._batches(responsibilities, 1, torch.Generator().manual_seed(0)))
     rows_GT = torch.cat([rows for rows, _ in batches], 1)
     assert set(rows_GT[0].tolist()) == set(range(10))
@@ -100,7 +100,7 @@ def test_em_from_a_spoilt_start_finds_the_blobs_and_raises_the_bound():
     x_ND, truth = blobs()
     spoilt = truth.clone()
     spoilt[::5] = (spoilt[::5] + 1) % 3
-    settings = Settings(3, least_steps=60, batch_size=32, learning_rate=1e-2)
+    settings = EMSettings(3, least_steps=60, batch_size=32, learning_rate=1e-2)
     bounds = []
     mixture = Mixture(x_ND, one_hot(spoilt), settings)
     run = em.run(
@@ -122,15 +122,15 @@ def test_flows_go_through_the_same_loop():
         x_ND,
         lambda number: one_hot(truth),
         lambda generator: Flows(6, FlowConfig(2, 16, 4), generator),
-        Settings(3, least_steps=10),  # a flow learns 50 rows by heart if it is let
-        Plan(3),
+        EMSettings(3, least_steps=10),  # a flow learns 50 rows by heart if it is let
+        RestartPlan(3),
     )
     assert (torch.as_tensor(found.expectation.labels) == truth).float().mean() > 0.97
 
 
 def test_a_dead_cluster_begins_again_with_the_worst_explained_rows():
     x_ND, truth = blobs(90)
-    mixture = Mixture(x_ND, one_hot(truth), Settings(3))
+    mixture = Mixture(x_ND, one_hot(truth), EMSettings(3))
     responsibilities = one_hot(torch.zeros(90, dtype=torch.long))
     responsibilities[:45] = one_hot(torch.ones(45, dtype=torch.long))
     evidence = torch.arange(90).float()
@@ -141,7 +141,7 @@ def test_a_dead_cluster_begins_again_with_the_worst_explained_rows():
 
 def test_a_restarted_network_has_new_weights_and_no_momentum_and_the_others_keep_theirs():
     x_ND, truth = blobs(60)
-    mixture = Mixture(x_ND, one_hot(truth), Settings(3, least_steps=2))
+    mixture = Mixture(x_ND, one_hot(truth), EMSettings(3, least_steps=2))
     state = mixture.begin(make())
     state = mixture.m_step(state, mixture.e_step(state))
     before = state.networks.enter_weight.detach().clone()
@@ -153,14 +153,14 @@ def test_a_restarted_network_has_new_weights_and_no_momentum_and_the_others_keep
 
 
 def test_the_temperature_falls_to_one():
-    mixture = Mixture(*blobs(9)[:1], one_hot(blobs(9)[1]), Settings(3, temperature=16.0, anneal_iter=4))
+    mixture = Mixture(*blobs(9)[:1], one_hot(blobs(9)[1]), EMSettings(3, temperature=16.0, anneal_iter=4))
     assert [mixture._temperature(i) for i in (1, 3, 5, 9)] == pytest.approx([16, 4, 1, 1])
-    assert Mixture(blobs(9)[0], one_hot(blobs(9)[1]), Settings(3))._temperature(1) == 1
+    assert Mixture(blobs(9)[0], one_hot(blobs(9)[1]), EMSettings(3))._temperature(1) == 1
 
 
 def test_bfloat16_learns_the_same_clusters():
     x_ND, truth = blobs()
-    settings = Settings(3, least_steps=20, bfloat16=True)
+    settings = EMSettings(3, least_steps=20, bfloat16=True)
     mixture = Mixture(x_ND, one_hot(truth), settings)
     run = em.run(mixture.begin(make()), mixture.e_step, mixture.m_step, max_iter=2)
     assert run.state.networks.enter_weight.dtype == torch.float32

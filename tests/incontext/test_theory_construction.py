@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from coterie.incontext.theory import (
+    ConstructionSettings,
     Rows,
-    Settings,
     Size,
     approximation,
     context,
@@ -27,7 +27,7 @@ from coterie.incontext.theory.lloyd import distances, means
 from coterie.incontext.theory.modules import SoftmaxAttention, Transformer, UnnormalisedAttention
 
 BUILDERS = [transformer, transformer_plus, exact_transformer_plus]
-SQUARE = Settings(units=64, measure="square")
+SQUARE = ConstructionSettings(units=64, measure="square")
 
 
 def instance(seed, n=200, d=2, k=3):
@@ -195,7 +195,7 @@ def test_the_maximisation_picks_the_nearest_centre_and_tidies_up(pick, measure):
     blocks = maximisation.by_units(
         rows,
         len(x),
-        costs(size, Settings(units=128, measure=measure)),
+        costs(size, ConstructionSettings(units=128, measure=measure)),
         size.reach ** (1 + (measure == "square")),
         1e8,
         pick,
@@ -246,7 +246,7 @@ def test_with_fitted_squares_the_networks_are_lloyd(build):
 def test_with_fitted_norms_only_points_between_two_centres_part(build):
     different = 0
     for x, start in instances(12):
-        got = compare(build(size_of(x, 3), 5, Settings(units=256)), x, start, 5, "norm")
+        got = compare(build(size_of(x, 3), 5, ConstructionSettings(units=256)), x, start, 5, "norm")
         assert got.explained
         different += got.n_different
     assert different < 0.02 * 12 * 200
@@ -256,14 +256,14 @@ def test_with_fitted_norms_only_points_between_two_centres_part(build):
 @pytest.mark.parametrize("d,k", [(1, 4), (5, 2), (3, 3)])
 def test_any_number_of_clusters_and_dimensions_will_do(build, d, k):
     x, start = instance(1, n=60, d=d, k=k)
-    settings = Settings(units=48 * d, measure="square")
+    settings = ConstructionSettings(units=48 * d, measure="square")
     assert compare(build(size_of(x, k), 3, settings), x, start, 3, "square").parted is None
 
 
 @pytest.mark.parametrize("build", BUILDERS)
 def test_running_every_layer_by_its_definition_changes_nothing(build):
     x, start = instance(2, n=40)
-    model = build(size_of(x, 3), 2, Settings(units=32, measure="square"))
+    model = build(size_of(x, 3), 2, ConstructionSettings(units=32, measure="square"))
     h = context(x, start, lloyd(x, start, 0)[0].labels)
     literal = h
     for block in model.blocks:
@@ -290,7 +290,7 @@ def test_only_the_plus_networks_hold_unnormalised_attention_and_depths_are_withi
 
 def test_the_parameter_norm_grows_with_log_n():
     def norm(n):
-        settings = Settings(units=32, measure="square", hardmax_sharpness=1.0)
+        settings = ConstructionSettings(units=32, measure="square", hardmax_sharpness=1.0)
         return parameter_norm(transformer(Size(n, 2, 3, 1.0), 1, settings), per_head=False)
 
     grown = norm(10_000) - norm(100)
@@ -299,4 +299,4 @@ def test_the_parameter_norm_grows_with_log_n():
 
 def test_an_unknown_measure_is_told():
     with pytest.raises(ValueError, match="measure must be 'norm' or 'square'"):
-        transformer(Size(10, 2, 2, 1.0), 1, Settings(measure="cube"))
+        transformer(Size(10, 2, 2, 1.0), 1, ConstructionSettings(measure="cube"))

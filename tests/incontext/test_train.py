@@ -5,7 +5,7 @@ import torch
 
 from coterie import checkpoints
 from coterie.data.separated import sample_separated
-from coterie.incontext.model import PointConfig
+from coterie.incontext.point_transformer import PointConfig
 from coterie.incontext.train import ExponentialDecay, PairRun, PairTask, PointTask, train_points
 from coterie.metrics import permutation_free_cross_entropy
 

@@ -5,7 +5,7 @@ import torch
 
 from coterie.attention import gumbel_noise
 from coterie.kmeans import reference
-from coterie.kmeans.table import Row
+from coterie.kmeans.family import Row
 from coterie.kmeans.weights import Settings
 
 

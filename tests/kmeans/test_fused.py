@@ -11,9 +11,9 @@ from scipy import sparse
 
 from coterie.kmeans import fused, literal, reference
 from coterie.kmeans.engine import Centers
+from coterie.kmeans.family import TABLE, VARIANTS
 from coterie.kmeans.fused import Fused
 from coterie.kmeans.rows import rows_of
-from coterie.kmeans.table import TABLE, VARIANTS
 from coterie.kmeans.weights import Settings
 from tests.kmeans.cases import instance, settings_for
 
@@ -118,7 +118,7 @@ def test_a_million_rows_need_little_memory_beyond_themselves():
     code = """
 import resource, numpy as np, torch
 from coterie.kmeans import fused
-from coterie.kmeans.table import VARIANTS
+from coterie.kmeans.family import VARIANTS
 from coterie.kmeans.weights import Settings
 X = np.random.default_rng(0).standard_normal((1_000_000, 16), dtype=np.float32)
 fused.run(X[:1000], X[:64], VARIANTS["lloyd"], Settings(), max_iter=1)

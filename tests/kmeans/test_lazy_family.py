@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from coterie.kmeans import fused
+from coterie.kmeans.family import VARIANTS
 from coterie.kmeans.lazy import Assigner
-from coterie.kmeans.table import VARIANTS
 from coterie.kmeans.weights import Settings
 
 

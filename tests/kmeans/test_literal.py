@@ -8,7 +8,7 @@ import torch
 
 from coterie.attention import Limiting
 from coterie.kmeans import literal, reference
-from coterie.kmeans.table import FORMS, TABLE, VARIANTS, markdown
+from coterie.kmeans.family import FORMS, TABLE, VARIANTS, markdown
 from coterie.kmeans.weights import Settings, Stream
 from tests.kmeans.cases import Plain, instance, settings_for
 

@@ -9,9 +9,9 @@ from sklearn.preprocessing import StandardScaler
 
 import coterie
 from coterie.data.tables import read_table
-from coterie.reporting import trust
+from coterie.reporting import quality
 from coterie.reporting.cautions import cautions
-from coterie.reporting.findings import portraits
+from coterie.reporting.differences import portraits
 from coterie.reporting.markup import data, escape, join, tag
 from coterie.reporting.origin import Origin
 from coterie.reporting.recipe import recipe
@@ -85,18 +85,18 @@ def test_small_clusters_many_outliers_and_limits_are_told():
 
 def test_a_doubtful_number_of_clusters_is_told():
     one = subject(blobs(150), kmeans(6))
-    counts = trust.other_counts(one, seconds=60)
+    counts = quality.other_counts(one, seconds=60)
     assert counts.best == 3
     assert "3 have a higher silhouette" in told(one, counts=counts)
     right = subject(blobs(150), kmeans(3, n_init=5))
-    assert trust.other_counts(right, seconds=60).best == 3
-    assert told(right, counts=trust.other_counts(right, seconds=60)) == ""
+    assert quality.other_counts(right, seconds=60).best == 3
+    assert told(right, counts=quality.other_counts(right, seconds=60)) == ""
     choice = SimpleNamespace(
         criterion="silhouette", k=3, at_edge=True,
         candidates=[SimpleNamespace(k=2, score=0.1), SimpleNamespace(k=3, score=0.2)],
     )  # fmt: skip
     assert "largest number of clusters that was tried" in told(right, choice=choice)
-    assert trust.other_counts(right, choice).ks == [2, 3]
+    assert quality.other_counts(right, choice).ks == [2, 3]
 
 
 def test_silhouettes_of_a_sample_count_clusters_by_their_true_size():
@@ -104,20 +104,20 @@ def test_silhouettes_of_a_sample_count_clusters_by_their_true_size():
 
     X = np.random.default_rng(0).normal(size=(300, 2))
     one = subject(X)
-    assert trust.sureness(one).mean == pytest.approx(silhouette_score(X, one.labels))
-    assert trust.sureness(subject(X, kmeans(1))) is None
+    assert quality.sureness(one).mean == pytest.approx(silhouette_score(X, one.labels))
+    assert quality.sureness(subject(X, kmeans(1))) is None
 
 
 def test_clear_clusters_are_stable_and_noise_is_not():
-    clear = trust.stability(subject(blobs(300), kmeans(3, n_init=5)), refits=2)
+    clear = quality.stability(subject(blobs(300), kmeans(3, n_init=5)), refits=2)
     assert clear.mean == 1.0
     assert set(clear.recovery.values()) == {1.0}
     noise = np.random.default_rng(0).normal(size=(300, 6))
-    shaky = trust.stability(subject(noise, kmeans(12)), refits=2)
+    shaky = quality.stability(subject(noise, kmeans(12)), refits=2)
     assert shaky.mean < 0.8
     assert shaky.matrix.shape == (3, 3)
     given = subject(blobs(), coterie.KMeans(3, init=blobs()[:3], engine="fused"))
-    assert "start was given" in trust.stability(given)
+    assert "start was given" in quality.stability(given)
 
 
 def test_samples_keep_small_clusters():

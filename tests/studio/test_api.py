@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from coterie.studio.jobs import TooManyJobs, Workshop
+from coterie.studio.jobs import JobQueue, TooManyJobs
 from coterie.studio.limits import MEGABYTE, Limits
 from coterie.tabular import TableModel
 from tests.studio.serving import TOKEN, studio
@@ -326,11 +326,11 @@ def test_a_run_stopped_in_the_middle_leaves_no_process_and_the_studio_lives_on(s
 
 def in_a_workshop(folder, limits, story):
     async def live():
-        workshop = Workshop(limits, folder)
+        queue = JobQueue(limits, folder)
         try:
-            return await story(workshop)
+            return await story(queue)
         finally:
-            await workshop.close()
+            await queue.close()
 
     return asyncio.run(live())
 
@@ -340,18 +340,18 @@ def sample_task(folder):
 
 
 def test_a_job_that_takes_too_long_is_ended(tmp_path):
-    async def story(workshop):
-        return await workshop.submit(sample_task(tmp_path), 0.05).finished()
+    async def story(queue):
+        return await queue.submit(sample_task(tmp_path), 0.05).finished()
 
     job = in_a_workshop(tmp_path, Limits(), story)
     assert (job.state, job.error) == ("failed", "This took longer than the 0.05 seconds that it may take.")
 
 
 def test_only_so_many_jobs_are_taken(tmp_path):
-    async def story(workshop):
-        jobs = [workshop.submit(sample_task(tmp_path), 30) for _ in range(2)]
+    async def story(queue):
+        jobs = [queue.submit(sample_task(tmp_path), 30) for _ in range(2)]
         with pytest.raises(TooManyJobs):
-            workshop.submit(sample_task(tmp_path), 30)
+            queue.submit(sample_task(tmp_path), 30)
         for job in jobs:
             job.stop()
         return [job.state for job in jobs]
@@ -360,8 +360,8 @@ def test_only_so_many_jobs_are_taken(tmp_path):
 
 
 def test_a_job_whose_process_dies_says_so(tmp_path):
-    async def story(workshop):
-        job = workshop.submit(sample_task(tmp_path), 30)
+    async def story(queue):
+        job = queue.submit(sample_task(tmp_path), 30)
         while job.process is None:
             await asyncio.sleep(0.01)
         os.kill(job.process.pid, signal.SIGKILL)

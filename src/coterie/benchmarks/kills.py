@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from coterie.distributed.block_statistics import Plan
 from coterie.distributed.blocks import blocks_of
-from coterie.distributed.cluster import local
 from coterie.distributed.engine import fit
-from coterie.distributed.parts import Plan
+from coterie.distributed.passes import local
 from coterie.files import replacing
 from coterie.kmeans.result import Result
 

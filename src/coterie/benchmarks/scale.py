@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from coterie.distributed import parquet
+from coterie.distributed.block_statistics import Plan, Step, step
 from coterie.distributed.blocks import blocks_of
-from coterie.distributed.cluster import Passes, local
 from coterie.distributed.engine import fit
-from coterie.distributed.parts import Plan, Step, step
+from coterie.distributed.passes import Passes, local
 from coterie.files import replacing
 
 D, K, ITERATIONS = 8, 32, 10
@@ -206,9 +206,9 @@ def _case(n: int, workers: int, seconds: float, n_iter: int, client: Any, worked
 
 def _warm_up() -> None:
     """Load the compiled kernel."""
-    from coterie.kmeans import onepass
+    from coterie.kmeans import single_pass
 
-    onepass.statistics(np.zeros((64, D), "float32"), np.zeros((2, D), "float32"), n_threads=1)
+    single_pass.statistics(np.zeros((64, D), "float32"), np.zeros((2, D), "float32"), n_threads=1)
 
 
 def _warm_up_peer() -> None:

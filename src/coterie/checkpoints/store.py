@@ -11,7 +11,7 @@ SHELF = Path(__file__).parent
 BUILDERS = {
     "flow": ("coterie.flow.model", "build"),
     "learned-lloyd": ("coterie.kmeans.learned", "build"),
-    "incontext": ("coterie.incontext.pairs", "build"),
+    "incontext": ("coterie.incontext.pair_transformer", "build"),
     "zeroshot": ("coterie.zeroshot.model", "build"),
 }
 REQUIRED = ("name", "kind", "config", "sha256", "data", "training", "scores", "licence")

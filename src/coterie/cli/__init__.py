@@ -7,10 +7,10 @@ import sys
 
 import typer
 
-from coterie.cli import research, studio, tables
-from coterie.cli.base import MISUSE, app, complain
+from coterie.cli import cluster, research, studio
+from coterie.cli.application import MISUSE, app, complain
 
-__all__ = ["app", "main", "research", "studio", "tables"]
+__all__ = ["app", "cluster", "main", "research", "studio"]
 
 
 def main() -> None:

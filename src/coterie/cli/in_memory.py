@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coterie.cli.base import Refused, split_names, user_errors
+from coterie.cli.application import Refused, split_names, user_errors
 
 LARGE = 100_000  # rows: from here on one start instead of ten
 MOST_ROWS_READ = 1_000_000  # by zeroshot
@@ -15,7 +15,7 @@ DEFAULT_RANGE = range(2, 11)
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """What the command line asked for; None is what it left open."""
 
     file: Path
@@ -37,7 +37,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Places:
+class Outputs:
     """What to write, and where."""
 
     output: Path | None = None
@@ -97,7 +97,7 @@ class Places:
         return columns
 
 
-def run(wish: Wish, places: Places, as_json: bool) -> None:
+def run(request: Request, outputs: Outputs, as_json: bool) -> None:
     """Read, fit, write and tell."""
     from coterie.cli import console
     from coterie.data.tables import read_table
@@ -105,36 +105,36 @@ def run(wish: Wish, places: Places, as_json: bool) -> None:
 
     started = time.perf_counter()
     with user_errors():
-        places.check(wish.file)
-        algorithm = "zeroshot" if wish.automatic else wish.algorithm or "kmeans"
+        outputs.check(request.file)
+        algorithm = "zeroshot" if request.automatic else request.algorithm or "kmeans"
         check_algorithm(algorithm)
-        with console.working(f"Reading {wish.file.name}"):
-            frame = read_table(wish.file, header=wish.header)
-            if wish.automatic and len(frame) > MOST_ROWS_READ:
+        with console.working(f"Reading {request.file.name}"):
+            frame = read_table(request.file, header=request.header)
+            if request.automatic and len(frame) > MOST_ROWS_READ:
                 algorithm = "kmeans"
-            names = _chosen_columns(frame, wish.columns, wish.exclude)
+            names = _chosen_columns(frame, request.columns, request.exclude)
             inside = algorithm == "zeroshot"  # scales and encodes: picture and report then show what it saw
-            columns = Columns.of(frame, names, scale=wish.scale or inside, encode=wish.encode or inside)
-        axes = places.axes(columns.names)
+            columns = Columns.of(frame, names, scale=request.scale or inside, encode=request.encode or inside)
+        axes = outputs.axes(columns.names)
         usual = {"n_init": 10 if len(frame) <= LARGE else 1, "max_iter": 300}
-        model = TableModel.of(columns, algorithm, usual, **wish.settings)
-        clusters = _possible(wish.clusters, model.estimator, algorithm, len(frame))
-        if wish.criterion is not None and len(clusters) < 2:
+        model = TableModel.of(columns, algorithm, usual, **request.settings)
+        clusters = _possible(request.clusters, model.estimator, algorithm, len(frame))
+        if request.criterion is not None and len(clusters) < 2:
             raise Refused("--criterion chooses from a range of numbers of clusters: give one, as in -k 2..12.")
-    seed = wish.settings["random_state"]
+    seed = request.settings["random_state"]
     with user_errors(ValueError), console.counting("Trying numbers of clusters", len(clusters)) as advance:
         fitted = fit_table(
             model,
             frame,
             clusters,
-            criterion=wish.criterion or "silhouette",
+            criterion=request.criterion or "silhouette",
             seed=seed,
             verbose=sys.stderr.isatty(),
             on_candidate=advance,
         )
     notes = columns.notes(frame, names) + list(fitted.warnings)
     done = console.Clustering(
-        file=str(wish.file),
+        file=str(request.file),
         algorithm=algorithm,
         rows=len(frame),
         model=fitted.model,
@@ -145,10 +145,10 @@ def run(wish: Wish, places: Places, as_json: bool) -> None:
         notes=notes + console.spread_notes(frame, fitted.model),
     )
     with user_errors():
-        _write(done, frame, fitted.labels, places, axes)
-        if places.report is not None:
+        _write(done, frame, fitted.labels, outputs, axes)
+        if outputs.report is not None:
             with console.working("Writing the report"):
-                done.files["report"] = str(_report(places.report, done, frame, axes, notes))
+                done.files["report"] = str(_report(outputs.report, done, frame, axes, notes))
     console.tell(done, as_json)
 
 
@@ -177,17 +177,17 @@ def _chosen_columns(frame: Any, columns: str | None, exclude: str | None) -> lis
     return None if columns is None else split_names(columns, known)
 
 
-def _write(done: Any, frame: Any, labels: Any, places: Places, axes: str | list[str]) -> None:
+def _write(done: Any, frame: Any, labels: Any, outputs: Outputs, axes: str | list[str]) -> None:
     from coterie.data.tables import write_labels
     from coterie.tabular import draw
 
-    if places.output is not None:
-        done.files["labels"] = str(write_labels(places.output, labels, frame if places.with_data else None))
-    if places.plot is not None:
+    if outputs.output is not None:
+        done.files["labels"] = str(write_labels(outputs.output, labels, frame if outputs.with_data else None))
+    if outputs.plot is not None:
         title = f"{Path(done.file).name}: {len(done.model.estimator.cluster_centers_)} clusters by {done.algorithm}"
-        done.files["plot"] = str(draw(places.plot, done.model, frame, labels, title, axes))
-    if places.save is not None:
-        done.files["model"] = str(done.model.save(places.save))
+        done.files["plot"] = str(draw(outputs.plot, done.model, frame, labels, title, axes))
+    if outputs.save is not None:
+        done.files["model"] = str(done.model.save(outputs.save))
 
 
 def _report(path: Path, done: Any, frame: Any, axes: str | list[str], warnings: list[str]) -> Path:

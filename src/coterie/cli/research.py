@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coterie.cli.base import Refused, app, make_folder, user_errors
+from coterie.cli.application import Refused, app, make_folder, user_errors
 
 TRAINABLE = ("kmeans", "flow", "incontext", "zeroshot")
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from coterie.cli.base import Refused, app, complain
+from coterie.cli.application import Refused, app, complain
 
 
 @app.command()

@@ -3,7 +3,7 @@
 Nothing here imports dask before a Dask object comes in.
 """
 
-from coterie.distributed.saving import checkpoint
+from coterie.distributed.checkpointing import checkpoint
 
 __all__ = ["checkpoint", "is_dask"]
 

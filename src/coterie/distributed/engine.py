@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from coterie import em, starts
-from coterie.distributed import parts, start
+from coterie.distributed import block_statistics, parallel_start
+from coterie.distributed.block_statistics import Plan, Step
 from coterie.distributed.blocks import Blocks, on_sphere
-from coterie.distributed.cluster import Passes
-from coterie.distributed.parts import Plan, Step
-from coterie.distributed.saving import Checkpoint, Saved, current
+from coterie.distributed.checkpointing import Checkpoint, Saved, current
+from coterie.distributed.passes import Passes
 from coterie.distributed.survey import Survey, survey
 from coterie.kmeans.engine import Centers
 from coterie.kmeans.refill import refill
@@ -56,14 +56,14 @@ class BlockEngine:
         if self.plan.variant == "trimmed":
             limits = self.limits(wanted)
             wanted = Step(self.plan, state.places, limits=limits, previous=wanted.previous)
-        part = self.passes.total(parts.step, wanted)
+        part = self.passes.total(block_statistics.step, wanted)
         self.previous = state.places
         own = part.statistics if isinstance(part.statistics, Statistics) else part.statistics.statistics
         return Summed(own, limits, part.moved.moved / part.moved.rows if part.moved.rows else None)
 
     def limits(self, wanted: Step) -> np.ndarray:
         k = len(wanted.places)
-        sketch = self.passes.total(parts.sketch, wanted)
+        sketch = self.passes.total(block_statistics.sketch, wanted)
         found = sketch.thresholds(self.plan.keep, k if self.plan.per_cluster else 1)
         return found if self.plan.per_cluster else np.repeat(found, k)
 
@@ -76,7 +76,9 @@ class BlockEngine:
             places = on_sphere(places)
         weights = None if state.weights is None else statistics.counts / statistics.counts.sum()
         # as in memory: the compiled engine keeps centres in double precision, the fused one in that of the rows
-        return Centers(places if parts.is_plain(self.plan) else places.astype(self.passes.layout.dtype), weights)
+        return Centers(
+            places if block_statistics.is_plain(self.plan) else places.astype(self.passes.layout.dtype), weights
+        )
 
     def refilled(self, state: Centers, expectation: Summed) -> Statistics:
         """Empty clusters take over the rows farthest from their centres, by the rule of ``kmeans.refill``."""
@@ -85,7 +87,7 @@ class BlockEngine:
         empty = counts <= 0
         wanted = int(empty.sum()) + len(counts)
         step = Step(self.plan, state.places, limits=expectation.limits, wanted=wanted)
-        far = self.passes.total(parts.far_rows, step)
+        far = self.passes.total(block_statistics.far_rows, step)
         if self.plan.variant == "lloyd":
             refill(far.rows, far.labels, far.costs, sums, counts, far.weight)
         else:  # as engine.fill_empty: only the empty clusters change
@@ -143,7 +145,7 @@ def fit(
 def _loop(engine: BlockEngine, saved: Saved, max_iter, limit, saving: Checkpoint | None, problem, on_iteration):
     state = Centers(saved.places, saved.weights)
     if saved.done:
-        return em.Run(state, None, saved.number, True)
+        return em.Outcome(state, None, saved.number, True)
 
     stopped = False
 
@@ -185,9 +187,9 @@ def first_centers(passes: Passes, plan: Plan, n_clusters: int, init, rng, known:
     layout = passes.layout
     if isinstance(init, str):
         if init == "k-means++":
-            centers = start.parallel(passes, n_clusters, rng, known, plan.trim_start)
+            centers = parallel_start.parallel(passes, n_clusters, rng, known, plan.trim_start)
         elif init == "random":
-            centers = start.random_rows(passes, n_clusters, rng)
+            centers = parallel_start.random_rows(passes, n_clusters, rng)
         else:
             raise ValueError(
                 f"init={init!r} needs all rows in memory; with Dask data use 'k-means++' (run as k-means‖), 'random' "
@@ -200,7 +202,7 @@ def first_centers(passes: Passes, plan: Plan, n_clusters: int, init, rng, known:
 
 
 def _scaled_gamma(passes: Passes, plan: Plan, places: np.ndarray) -> float:
-    total = passes.total(parts.cost, Step(plan.with_gamma(1.0), places))
+    total = passes.total(block_statistics.cost, Step(plan.with_gamma(1.0), places))
     mean = total.inertia / total.counts.sum()
     return plan.gamma_scale / mean if mean > 0 else 1.0
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from coterie.distributed.blocks import Layout, open_block, single_columns
-from coterie.kmeans import onepass
+from coterie.kmeans import single_pass
 
 
 def labels(X, layout: Layout, centers: np.ndarray):
@@ -18,4 +18,4 @@ def labels(X, layout: Layout, centers: np.ndarray):
 def _block_labels(raw, *, layout: Layout, centers: np.ndarray, block_info=None) -> np.ndarray:
     number = block_info[0]["chunk-location"][0] if block_info else 0
     block = open_block(raw, None, number, layout, check=True)
-    return onepass.assign(block.X, centers, n_threads=1) if len(block.X) else np.empty(0, np.int32)
+    return single_pass.assign(block.X, centers, n_threads=1) if len(block.X) else np.empty(0, np.int32)

@@ -11,7 +11,7 @@ from coterie.estimators.soft_kmeans import SoftKMeans
 from coterie.estimators.spherical_kmeans import SphericalKMeans
 from coterie.estimators.trimmed_kmeans import TrimmedKMeans
 from coterie.estimators.vae_mixture import VAEMixture
-from coterie.estimators.zeroshot import ZeroShotClusterer
+from coterie.estimators.zero_shot_clusterer import ZeroShotClusterer
 
 __all__ = [
     "AttentionClustering",

@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from coterie.estimators.base import CenterClusterer
 from coterie.estimators.soft_kmeans import scaled_gamma
 from coterie.kmeans import fused, literal
+from coterie.kmeans.family import TABLE
 from coterie.kmeans.result import Result
-from coterie.kmeans.table import TABLE
 from coterie.kmeans.weights import Settings
 
 
@@ -23,7 +23,7 @@ class AttentionClustering(CenterClusterer):
     Parameters
     ----------
     algorithm : str, default="lloyd"
-        A row of ``coterie.kmeans.table.TABLE``: "lloyd", "soft", "trimmed", "robust-softmax", "robust-sparsemax",
+        A row of ``coterie.kmeans.family.TABLE``: "lloyd", "soft", "trimmed", "robust-softmax", "robust-sparsemax",
         "robust-topk" or "medoids", in Euclidean form or with "/dot", "/spherical" or "/spherical-layernorm" behind it.
     n_clusters : int, default=4
     engine : {"fused", "literal"}, default="fused"

@@ -16,14 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 from coterie import starts
 from coterie.distributed import is_dask
 from coterie.em import Iteration
-from coterie.estimators import over_blocks
-from coterie.estimators.border import check_device, check_enough_rows, check_rows, check_weights
+from coterie.estimators import on_dask
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
+from coterie.estimators.validation import check_device, check_enough_rows, check_rows, check_weights
+from coterie.kmeans.family import VARIANTS, Variant
 from coterie.kmeans.fused import Fused
 from coterie.kmeans.lazy import Assigner
 from coterie.kmeans.result import Result
-from coterie.kmeans.table import VARIANTS, Variant
 from coterie.kmeans.weights import Settings
 
 INIT_CONSTRAINTS = [StrOptions({"k-means++", "random", "spectral"}), callable, "array-like"]
@@ -72,7 +72,7 @@ class CenterClusterer(
         self
         """
         if is_dask(X):
-            return over_blocks.fit(self, X, sample_weight)
+            return on_dask.fit(self, X, sample_weight)
         X = check_rows(self, X, reset=True, accept_sparse=self._takes_sparse)
         weight = check_weights(X, sample_weight)
         kept = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
@@ -219,7 +219,7 @@ class CenterClusterer(
         labels : int32 array of shape (n_samples,); for Dask data a lazy Dask array
         """
         if is_dask(X):
-            return over_blocks.predict(self, X)
+            return on_dask.predict(self, X)
         return self._labels(self._checked_new(X))
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -229,7 +229,7 @@ class CenterClusterer(
     def transform(self, X):
         """Distance of every row to every centre (on the sphere: 1 - cosine), shape (n_samples, n_clusters)."""
         if is_dask(X):
-            return over_blocks.per_cluster(self, X, "transform")
+            return on_dask.per_cluster(self, X, "transform")
         X = self._checked_new(X)
         fused = self._fused(X)
         centers = torch.as_tensor(self.cluster_centers_, dtype=fused.rows.dtype, device=fused.rows.device)
@@ -239,7 +239,7 @@ class CenterClusterer(
     def score(self, X, y=None, sample_weight=None):
         """Minus the objective on X: the higher, the better."""
         if is_dask(X):
-            return over_blocks.score(self, X, sample_weight)
+            return on_dask.score(self, X, sample_weight)
         X = self._checked_new(X)
         _, cost = self._choose(X)
         weight = check_weights(X, sample_weight)

@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.estimators.border import check_rows
 from coterie.estimators.persistence import SaveMixin
+from coterie.estimators.validation import check_rows
 
 
 class FlowMixture(

@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from coterie import starts
-from coterie.estimators.border import check_context, check_enough_rows, check_rows
 from coterie.estimators.persistence import SaveMixin
+from coterie.estimators.validation import check_context, check_enough_rows, check_rows
 
 MAX_CLUSTERS = 10
 MAX_DIMS = 16
@@ -148,7 +148,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def _recall(self):
         import torch
 
-        from coterie.incontext.pairs import Context, Summary
+        from coterie.incontext.pair_transformer import Context, Summary
 
         def batched(array) -> torch.Tensor:
             return torch.as_tensor(np.asarray(array, dtype=np.float64))[None]

@@ -7,11 +7,11 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from coterie import checkpoints
-from coterie.estimators import chunked
+from coterie.estimators import on_chunks
 from coterie.estimators.base import CenterClusterer
 from coterie.kmeans import fused, lazy, learned, literal
+from coterie.kmeans.family import TABLE
 from coterie.kmeans.result import Result
-from coterie.kmeans.table import TABLE
 from coterie.kmeans.weights import Settings
 
 
@@ -123,8 +123,8 @@ class KMeans(CenterClusterer):
         """
         for name in ("sums_", "counts_"):
             self.__dict__.pop(name, None)
-        if chunked.is_chunked(X):
-            return chunked.fit(self, X, sample_weight)
+        if on_chunks.is_chunked(X):
+            return on_chunks.fit(self, X, sample_weight)
         return super().fit(X, sample_weight=sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -145,7 +145,7 @@ class KMeans(CenterClusterer):
         -------
         self
         """
-        return chunked.partial_fit(self, X, sample_weight)
+        return on_chunks.partial_fit(self, X, sample_weight)
 
     def _run(self, X, weight, random_state, on_iteration) -> Result:
         centers = self._start(X, weight, random_state)

@@ -9,8 +9,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from coterie.estimators.base import CenterClusterer
 from coterie.estimators.soft_kmeans import scaled_gamma
 from coterie.kmeans import fused
+from coterie.kmeans.family import VARIANTS
 from coterie.kmeans.result import Result
-from coterie.kmeans.table import VARIANTS
 from coterie.kmeans.weights import Settings
 
 FAR = 0.1  # the share of points that neither the start nor the choice among runs takes into account

@@ -8,12 +8,12 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from coterie.distributed import is_dask
-from coterie.estimators import over_blocks
+from coterie.estimators import on_dask
 from coterie.estimators.base import CenterClusterer
 from coterie.kmeans import fused
 from coterie.kmeans.engine import Centers
+from coterie.kmeans.family import VARIANTS
 from coterie.kmeans.result import Result
-from coterie.kmeans.table import VARIANTS
 from coterie.kmeans.weights import Settings
 
 
@@ -117,7 +117,7 @@ class SoftKMeans(CenterClusterer):
     def predict_proba(self, X):
         """Share of every row in every cluster; rows sum to one. Shape (n_samples, n_clusters)."""
         if is_dask(X):
-            return over_blocks.per_cluster(self, X, "predict_proba")
+            return on_dask.per_cluster(self, X, "predict_proba")
         return self._shares(self._checked_new(X))
 
 

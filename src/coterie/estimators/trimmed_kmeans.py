@@ -8,12 +8,12 @@ from sklearn.utils._param_validation import Interval
 
 from coterie.distributed import is_dask
 from coterie.em import Iteration
-from coterie.estimators import over_blocks
+from coterie.estimators import on_dask
 from coterie.estimators.base import CenterClusterer
-from coterie.estimators.border import check_weights
+from coterie.estimators.validation import check_weights
 from coterie.kmeans import fused
+from coterie.kmeans.family import VARIANTS
 from coterie.kmeans.result import Result
-from coterie.kmeans.table import VARIANTS
 from coterie.kmeans.weights import Settings
 
 
@@ -112,7 +112,7 @@ class TrimmedKMeans(CenterClusterer):
     def score(self, X, y=None, sample_weight=None):
         """Minus the sum of squared distances of the rows within the threshold: the higher, the better."""
         if is_dask(X):
-            return over_blocks.score(self, X, sample_weight)
+            return on_dask.score(self, X, sample_weight)
         X = self._checked_new(X)
         labels, cost = self._choose(X)
         weight = check_weights(X, sample_weight)

@@ -20,13 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from coterie import starts, threads
-from coterie.estimators.border import check_device, check_enough_rows, check_rows
 from coterie.estimators.kmeans import KMeans
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
-from coterie.generative.fitting import Plan, fit
-from coterie.generative.mixture import Settings, screened_bounds
-from coterie.generative.networks import VAEConfig, VAEs
+from coterie.estimators.validation import check_device, check_enough_rows, check_rows
+from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.mixture import EMSettings, screened_bounds
+from coterie.generative.vaes import VAEConfig, VAEs
 
 _UNIT_INTERVAL = ("bernoulli", "continuous_bernoulli")
 _ROWS_PER_BLOCK = 1024
@@ -96,7 +96,7 @@ class VAEMixture(
     n_iter_ : int
     converged_ : bool
     network_weights_ : float32 array
-        All weights of all networks, in the order of :class:`coterie.generative.networks.VAEs`.
+        All weights of all networks, in the order of :class:`coterie.generative.vaes.VAEs`.
     offset_, scale_ : arrays of shape (n_features,)
         The networks see (X - offset_) / scale_.
     n_features_in_ : int
@@ -187,14 +187,14 @@ class VAEMixture(
         rows = self._on_domain(X).astype(np.float32)
         random_state = check_random_state(self.random_state)
         config = VAEConfig(X.shape[1], self.hidden_size_, self.latent_size_, self.likelihood_)
-        settings = Settings(
+        settings = EMSettings(
             self.n_clusters,
             least_steps=min(200, max(2, len(X) // 4)),  # a small table needs more passes than a large one
             revive_until=self.max_iter // 2,
             bfloat16=self.dtype == "bfloat16",
             seed=int(random_state.randint(2**31 - 1)),
         )
-        plan = Plan(self.max_iter, self.n_init)
+        plan = RestartPlan(self.max_iter, self.n_init)
         with watching(self, X, plan.n_runs, self.max_iter) as watch:
             found = fit(
                 torch.as_tensor(rows, device=device),
@@ -283,13 +283,13 @@ class VAEMixture(
         networks, k = self._networks(dtype), len(self.weights_)
         device = networks.log_var_GD.device
         log_shares_K = torch.as_tensor(np.log(self.weights_), dtype=dtype, device=device)
-        noise = torch.randn(Settings.n_samples, 1, 1, self.latent_size_, generator=torch.Generator().manual_seed(0))
+        noise = torch.randn(EMSettings.n_samples, 1, 1, self.latent_size_, generator=torch.Generator().manual_seed(0))
         result = np.empty((len(rows), k))
         for first in range(0, len(rows), _ROWS_PER_BLOCK):
             block = torch.as_tensor(rows[first : first + _ROWS_PER_BLOCK], dtype=dtype, device=device)
             noise_S1BL = noise.to(block).expand(-1, -1, len(block), -1)
             first_KB, second_KB = (
-                screened_bounds(networks, block, noise_S1BL, log_shares_K, which, Settings.screen_gap)
+                screened_bounds(networks, block, noise_S1BL, log_shares_K, which, EMSettings.screen_gap)
                 for which in (range(k), range(k, 2 * k))
             )
             bound_BK = (first_KB + second_KB).T / 2

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from coterie.kmeans.table import markdown
+from coterie.kmeans.family import markdown
 
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"]
 KINDS = ("literal", "fused", "rotated", "rotated_limiting")

@@ -20,7 +20,7 @@ import coterie
 from coterie.attention import Linear, NormMax, Softmax, attend, dot_scores, gumbel_noise, normalise, sq_euclidean_scores
 from coterie.experiments.kmeans_pictures import KINDS, draw_figure3, draw_figure4, write_table1
 from coterie.kmeans import fused, literal, reference
-from coterie.kmeans.table import TABLE, Row
+from coterie.kmeans.family import TABLE, Row
 from coterie.kmeans.weights import Settings, Stream
 
 __all__ = ["figure3", "figure4", "table1"]

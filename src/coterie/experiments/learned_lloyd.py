@@ -15,11 +15,11 @@ from torch import Tensor
 
 from coterie.attention import Softmax
 from coterie.files import replacing
+from coterie.kmeans.family import TABLE
 from coterie.kmeans.learned import inertia, lloyd_layers
-from coterie.kmeans.table import TABLE
 from coterie.kmeans.train import Instances
+from coterie.kmeans.transformer import Attention, EncoderDecoder, Layer
 from coterie.kmeans.weights import Settings, Stream, layer
-from coterie.transformer import Attention, EncoderDecoder, Layer
 
 __all__ = ["from_random_weights"]
 K, D, LAYERS, BATCH = 4, 2, 5, 32

@@ -17,7 +17,7 @@ from coterie.flow.atoms import Atoms
 from coterie.flow.model import FlowConfig, MeasureFlow
 from coterie.flow.posterior import Sweeps, posterior_samples
 from coterie.metrics import own_center_error, squared_w2
-from coterie.runs import Run
+from coterie.training_run import TrainingRun
 
 TARGETS = Sweeps(burn_in=16, apart=16, n_draws=8)
 
@@ -35,7 +35,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class FlowRun(Run):
+class FlowRun(TrainingRun):
     """Everything that defines a run."""
 
     model: FlowConfig

@@ -14,15 +14,15 @@ from torch import Tensor
 
 from coterie import em
 from coterie.files import replacing
-from coterie.generative import processes
-from coterie.generative.mixture import Expectation, Mixture, Settings, State
-from coterie.generative.networks import Densities
+from coterie.generative import data_parallel
+from coterie.generative.mixture import EMSettings, Expectation, Mixture, State
+from coterie.generative.vaes import Densities
 
 OnIteration = Callable[[em.Iteration], Any]
 
 
 @dataclass(frozen=True)
-class Plan:
+class RestartPlan:
     """``n_init`` short runs, of which the one with the best bound is continued to ``max_iter``."""
 
     max_iter: int
@@ -88,7 +88,7 @@ class _Contestant:
         return expectation
 
     def save(self) -> None:
-        if self.path is None or not processes.is_first():
+        if self.path is None or not data_parallel.is_first():
             return
         saved = {
             "fingerprint": self.fingerprint,
@@ -118,8 +118,8 @@ def fit(
     x_ND: Tensor,
     start: Callable[[int], Tensor],
     networks: Callable[[torch.Generator], Densities],
-    settings: Settings,
-    plan: Plan,
+    settings: EMSettings,
+    plan: RestartPlan,
     *,
     checkpoint: Path | None = None,
     run: Callable[[int], AbstractContextManager[OnIteration | None]] = lambda number: nullcontext(),
@@ -149,7 +149,7 @@ def fit(
         chosen.advance(plan.max_iter, plan.tol, on_iteration)
     expectation = chosen.judged()
     for one in contestants:
-        if one.path is not None and processes.is_first():
+        if one.path is not None and data_parallel.is_first():
             one.path.unlink(missing_ok=True)
     return Fit(
         chosen.state,
@@ -161,7 +161,7 @@ def fit(
     )
 
 
-def _contestant(x_ND: Tensor, start_NK: Tensor, networks, settings: Settings, plan: Plan) -> _Contestant:
+def _contestant(x_ND: Tensor, start_NK: Tensor, networks, settings: EMSettings, plan: RestartPlan) -> _Contestant:
     mixture = Mixture(x_ND, start_NK, settings)
     models = networks(torch.Generator().manual_seed(settings.seed)).to(x_ND.device)
     described = repr((asdict(settings), asdict(plan), tuple(x_ND.shape))).encode()

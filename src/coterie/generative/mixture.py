@@ -18,15 +18,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coterie.generative import processes
-from coterie.generative.networks import Densities
+from coterie.generative import data_parallel
+from coterie.generative.vaes import Densities
 
 _ROWS_PER_BLOCK = 1024
 _DEAD_SHARE = 0.05  # of an equal share: below it a cluster is started again
 
 
 @dataclass(frozen=True)
-class Settings:
+class EMSettings:
     """How the two steps work. Bounds are in nats."""
 
     n_clusters: int
@@ -94,7 +94,7 @@ class Expectation:
 class Mixture:
     """The rows, how they are dealt into folds, and the two steps."""
 
-    def __init__(self, x_ND: Tensor, start_NK: Tensor, settings: Settings):
+    def __init__(self, x_ND: Tensor, start_NK: Tensor, settings: EMSettings):
         self.x_ND, self.settings = x_ND, settings
         self.start_NK = start_NK.to(x_ND)
         self.fold_N = torch.randperm(len(x_ND), generator=self._generator(0, "folds")).to(x_ND.device) % settings.folds
@@ -126,7 +126,7 @@ class Mixture:
         for fold in range(s.folds):
             judge = (fold + 1) % s.folds * s.n_clusters
             blocks = torch.nonzero(self.fold_N == fold).flatten().split(_ROWS_PER_BLOCK)
-            for number in processes.own_share(len(blocks)):
+            for number in data_parallel.own_share(len(blocks)):
                 rows = blocks[number]
                 # the same in every iteration: what moves a row is then the networks, not chance
                 generator = self._generator(number, "noise")
@@ -138,7 +138,7 @@ class Mixture:
                         state.networks, self.x_ND[rows], noise_S1BL, state.log_shares_K, which, s.screen_gap
                     )
                 result_NK[rows] = bounds_KB.T
-        return processes.total(result_NK) + state.log_shares_K
+        return data_parallel.total(result_NK) + state.log_shares_K
 
     def _temperature(self, iteration: int) -> float:
         left = max(0.0, 1 - (iteration - 1) / max(1, self.settings.anneal_iter))
@@ -175,14 +175,14 @@ class Mixture:
         generator = self._generator(state.iteration, "steps")
         for rows_GB, weights_GB in self._batches(expectation.responsibilities_NK, state.iteration, generator):
             noise = torch.randn(1, *rows_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
-            part = processes.own_slice(rows_GB.shape[1])
+            part = data_parallel.own_slice(rows_GB.shape[1])
             with self._precision():
                 bound_GB = state.networks.bound(self.x_ND[rows_GB[:, part]], noise[:, :, part])
             total_G1 = weights_GB.sum(1, keepdim=True).clamp_min(1e-12)
             loss = -(bound_GB * weights_GB[:, part] / total_G1).sum()
             state.optimizer.zero_grad()
             loss.backward()
-            processes.add_gradients(state.networks.parameters())
+            data_parallel.add_gradients(state.networks.parameters())
             state.optimizer.step()
         shares_K = self._log_shares(expectation.responsibilities_NK)
         return State(state.networks, state.optimizer, shares_K, state.iteration + 1)

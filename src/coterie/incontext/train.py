@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from coterie.data.separated import Separated, SeparatedPrior
-from coterie.incontext.model import PointConfig, PointTransformer
-from coterie.incontext.pairs import PairConfig, PairTransformer
+from coterie.incontext.pair_transformer import PairConfig, PairTransformer
+from coterie.incontext.point_transformer import PointConfig, PointTransformer
 from coterie.metrics import permutation_free_cross_entropy
-from coterie.runs import Run
 from coterie.starts.batched import best_start, sq_to_centers
 from coterie.training import TrainingConfig, train
+from coterie.training_run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ExponentialDecay(TrainingConfig):
 
 
 @dataclass(frozen=True)
-class PairRun(Run):
+class PairRun(TrainingRun):
     """Everything that defines a run of the shipped network. ``pairs``: (point, cluster) pairs in a step."""
 
     model: PairConfig

@@ -47,7 +47,7 @@ def run(
     tol: float,
     weights: Any = None,
     on_iteration: Callable[[em.Iteration], Any] | None = None,
-) -> tuple[Centers, Any, em.Run]:
+) -> tuple[Centers, Any, em.Outcome]:
     """Iterate until the labels repeat, the centres move by no more than ``tol`` in all (squared), or ``max_iter``.
 
     Returns the final state, an expectation that belongs to it (so that labels equal those of ``predict``), and how the
@@ -82,7 +82,7 @@ def fill_empty(X, labels, sq_distances, sums, counts, sample_weight) -> None:
     sums[empty], counts[empty] = plain_sums[empty], plain_counts[empty]
 
 
-def as_result(state: Centers, expectation: Any, ran: em.Run, trajectory: list | None = None) -> Result:
+def as_result(state: Centers, expectation: Any, ran: em.Outcome, trajectory: list | None = None) -> Result:
     """The engine's tensors as the arrays that estimators keep."""
     limits = getattr(expectation, "limits", None)
     return Result(

@@ -20,15 +20,15 @@ from torch import Tensor
 
 from coterie import em
 from coterie.attention import gumbel_noise
-from coterie.kmeans import engine, members
+from coterie.kmeans import engine, member_weights
 from coterie.kmeans.engine import Centers
+from coterie.kmeans.family import Variant
 from coterie.kmeans.lazy import Assigner
 from coterie.kmeans.refill import refill
 from coterie.kmeans.result import Result
 from coterie.kmeans.rows import DenseRows, SparseRows, rows_of
-from coterie.kmeans.table import Variant
+from coterie.kmeans.transformer import unit
 from coterie.kmeans.weights import Settings
-from coterie.transformer import unit
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,14 @@ class Fused:
         chosen, cost = self.choose(state.places)
         k, settings = len(state.places), self.settings
         if self.variant.centers == "norm-max":
-            limits = members.thresholds(chosen, cost, self.weight, k, settings.keep, self.per_cluster)
+            limits = member_weights.thresholds(chosen, cost, self.weight, k, settings.keep, self.per_cluster)
             inside = cost <= limits[chosen]
             weight = self.weight * inside
             objective = float((weight * cost.detach()).sum())
             return Assigned(torch.where(inside, chosen, -1), chosen, cost, weight, objective, limits)
         weight = self.weight
         if self.variant.centers != "gumbel":
-            weight = members.member_weights(self.variant.centers, chosen, cost, weight, k, settings)
+            weight = member_weights.member_weights(self.variant.centers, chosen, cost, weight, k, settings)
         return Assigned(chosen, chosen, cost, weight, float((self.weight * cost.detach()).sum()))
 
     def _drawn(self, state: Centers, assigned: Assigned) -> Tensor:

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from coterie.kmeans.engine import Centers
+from coterie.kmeans.family import VARIANTS
 from coterie.kmeans.fused import Fused
-from coterie.kmeans.table import VARIANTS
 from coterie.kmeans.weights import Settings
 from coterie.starts.batched import lloyd_step, sq_to_centers
 

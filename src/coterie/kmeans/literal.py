@@ -21,13 +21,13 @@ from torch import Tensor
 
 from coterie import em
 from coterie.attention import Limiting, Normaliser
-from coterie.kmeans import engine, members
+from coterie.kmeans import engine, member_weights
 from coterie.kmeans.engine import Centers
+from coterie.kmeans.family import Row
 from coterie.kmeans.refill import refill
 from coterie.kmeans.result import Result
-from coterie.kmeans.table import Row
+from coterie.kmeans.transformer import EncoderDecoder, unit
 from coterie.kmeans.weights import Settings, Stream, layer, rotated
-from coterie.transformer import EncoderDecoder, unit
 
 MAX_POINTS = 20_000
 
@@ -135,7 +135,7 @@ class Literal:
         cost = (self.x - old[labels]).square().sum(-1).double()
         weight = self.weight.double()
         if self.row.variant.centers == "norm-max":  # a point that was trimmed is no place for a centre
-            limits = members.thresholds(labels, cost, weight, len(old), self.settings.keep, per_cluster=True)
+            limits = member_weights.thresholds(labels, cost, weight, len(old), self.settings.keep, per_cluster=True)
             labels = torch.where(cost <= limits[labels], labels, -1)
         fill = refill if plain else engine.fill_empty
         fill(self.x.numpy(), labels.numpy(), cost.numpy(), sums, new_counts, weight.numpy())

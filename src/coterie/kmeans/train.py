@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from coterie.kmeans.learned import LearnedLloyd, LearnedLloydConfig, inertia, lloyd_layers
-from coterie.runs import Run
+from coterie.training_run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def random_rows(x_BND: Tensor, k: int, generator: torch.Generator) -> Tensor:
 
 
 @dataclass(frozen=True)
-class LearnedLloydRun(Run):
+class LearnedLloydRun(TrainingRun):
     """Everything that defines a run."""
 
     model: LearnedLloydConfig

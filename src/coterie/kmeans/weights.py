@@ -18,8 +18,8 @@ from torch import Tensor
 
 from coterie import attention
 from coterie.attention import Limiting, Normaliser
-from coterie.kmeans.table import Row
-from coterie.transformer import Attention, FeedForward, Layer, LayerNorm, RMSNorm
+from coterie.kmeans.family import Row
+from coterie.kmeans.transformer import Attention, FeedForward, Layer, LayerNorm, RMSNorm
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ _HOMES = {
     "memberships": "quality",
     "agreement": "quality",
     "candidates": "quality",
-    "Run": "png",
+    "Panel": "png",
     "save_clusters": "png",
     "save_comparison": "png",
     "save_trajectory": "png",

@@ -20,7 +20,7 @@ _LEGEND_ROWS = 16
 
 
 @dataclass(frozen=True)
-class Run:
+class Panel:
     """One of several clusterings of the same points."""
 
     title: str
@@ -61,7 +61,7 @@ def save_clusters(
 def save_comparison(
     path: str | os.PathLike,
     X: np.ndarray,
-    runs: Sequence[Run],
+    runs: Sequence[Panel],
     names: Sequence[str] | None = None,
     true_centers: np.ndarray | None = None,
     window: tuple[float, float] | None = None,

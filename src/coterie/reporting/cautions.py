@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coterie.reporting.quality import OtherCounts, Stability, Sureness
 from coterie.reporting.subject import Subject
-from coterie.reporting.trust import OtherCounts, Stability, Sureness
 from coterie.selection import uneven_columns, varying_columns
 
 TINY_SHARE = 0.01

@@ -11,11 +11,11 @@ from coterie.plot.marks import PALETTE, color, short
 from coterie.plot.themes import number
 from coterie.plot.view import View
 from coterie.reporting.cautions import Caution
-from coterie.reporting.findings import SHOWN, Portrait
+from coterie.reporting.differences import SHOWN, Portrait
 from coterie.reporting.markup import Html, join, table, tag
+from coterie.reporting.quality import OtherCounts, Stability, Sureness
 from coterie.reporting.replay import Replay
 from coterie.reporting.subject import Subject
-from coterie.reporting.trust import OtherCounts, Stability, Sureness
 
 CARDS = 40
 OPEN_CARDS = 8

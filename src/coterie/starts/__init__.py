@@ -10,8 +10,8 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from coterie import em, neighbours, threads
-from coterie.starts.order import count_distinct_rows, distinct, hash_rows, require_distinct_rows, require_spread
 from coterie.starts.plus_plus import kmeans_plus_plus, trimmed_plus_plus
+from coterie.starts.row_hashes import count_distinct_rows, distinct, hash_rows, require_distinct_rows, require_spread
 
 __all__ = [
     "by_neighbours",

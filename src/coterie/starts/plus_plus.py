@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie import threads
-from coterie.starts.order import BUCKET_BITS, ROWS_PER_BLOCK, Order, distinct, hash_rows, require_spread
+from coterie.starts.row_hashes import BUCKET_BITS, ROWS_PER_BLOCK, Order, distinct, hash_rows, require_spread
 from coterie.threads import kernel
 
 

@@ -14,8 +14,8 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS
-from coterie.studio.comparing import compare
-from coterie.studio.jobs import Job, TooManyJobs, Workshop
+from coterie.studio.comparison import compare
+from coterie.studio.jobs import Job, JobQueue, TooManyJobs
 from coterie.studio.limits import Limits
 from coterie.studio.samples import SAMPLES
 from coterie.studio.settings import CHOICES, CRITERIA, STARTS, RunSettings
@@ -32,10 +32,10 @@ ALIVE_SECONDS = 15.0
 
 
 class Api:
-    """The routes, over one store and one workshop."""
+    """The routes, over one store and one queue."""
 
-    def __init__(self, store: Store, workshop: Workshop, limits: Limits):
-        self.store, self.workshop, self.limits = store, workshop, limits
+    def __init__(self, store: Store, queue: JobQueue, limits: Limits):
+        self.store, self.queue, self.limits = store, queue, limits
         self._uploads = 0
 
     def routes(self) -> list[Route]:
@@ -132,7 +132,7 @@ class Api:
 
     async def _read(self, identity: str, folder: Path, name: str, source: dict[str, Any]) -> Response:
         task = {"kind": "read", "folder": str(folder), **source}
-        job = await self.workshop.submit(task, self.limits.reading_seconds).finished()
+        job = await self.queue.submit(task, self.limits.reading_seconds).finished()
         if job.state != "done":
             shutil.rmtree(folder, ignore_errors=True)
             raise HTTPException(422, job.error or "Reading was stopped.")
@@ -152,7 +152,7 @@ class Api:
         identity, folder = self.store.new_folder()
         task = {"kind": "run", "folder": str(folder), "table": str(table.file), "wanted": wanted}
         try:
-            job = self.workshop.submit(task, self.limits.run_seconds)
+            job = self.queue.submit(task, self.limits.run_seconds)
         except TooManyJobs:
             folder.rmdir()
             raise
@@ -220,7 +220,7 @@ class Api:
         """One job for all who ask at the same time."""
         if kind not in run.making or run.making[kind].ended:
             task = {"kind": kind, "folder": str(run.folder), "table": str(run.table.file), "name": run.table.name}
-            run.making[kind] = self.workshop.submit(task, self.limits.report_seconds)
+            run.making[kind] = self.queue.submit(task, self.limits.report_seconds)
         return await run.making[kind].finished()
 
     def _table(self, request: Request) -> Table:

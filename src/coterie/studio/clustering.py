@@ -17,14 +17,14 @@ from coterie.data.encoding import values_of
 from coterie.data.tables import TableError, is_number
 from coterie.plot.view import View, bulk
 from coterie.reporting.cautions import cautions
-from coterie.reporting.findings import portraits
+from coterie.reporting.differences import portraits
+from coterie.reporting.quality import sureness
 from coterie.reporting.sections import words_for_silhouette
 from coterie.reporting.subject import Subject
-from coterie.reporting.trust import sureness
 from coterie.selection import Choice, choose_k, on_sphere
-from coterie.studio import layers, reading
-from coterie.studio.reading import LEFT_OUT
+from coterie.studio import layers, uploads
 from coterie.studio.settings import CHOICES
+from coterie.studio.uploads import LEFT_OUT
 from coterie.tabular import Columns, TableModel, summarise
 
 MAP_POINTS = 100_000
@@ -217,7 +217,7 @@ def _rows(
         document["clusters"][str(label)] = {
             "total": int((labels == label).sum()),
             "numbers": (rows[own] + 1).tolist(),
-            "cells": reading.cells(frame.iloc[own][names]),
+            "cells": uploads.cells(frame.iloc[own][names]),
         }
     return document
 

@@ -67,7 +67,7 @@ class Job:
         return self
 
 
-class Workshop:
+class JobQueue:
     """Starts workers, keeps a spare one warm, and lets only so many work at a time."""
 
     def __init__(self, limits: Limits, folder: Path):

@@ -19,7 +19,7 @@ from starlette.routing import Mount, Route
 
 from coterie.studio.api import HANDLERS, Api
 from coterie.studio.guard import Guard, is_loopback
-from coterie.studio.jobs import Workshop
+from coterie.studio.jobs import JobQueue
 from coterie.studio.limits import Limits
 from coterie.studio.store import Store
 
@@ -42,21 +42,21 @@ def create_app(*, token: str, host: str, port: int, limits: Limits | None = None
     folder = Path(tempfile.mkdtemp(prefix="coterie-studio-"))  # readable by this user alone
     empty = folder / "empty"
     empty.mkdir()
-    store, workshop = Store(folder, limits), Workshop(limits, empty)
+    store, queue = Store(folder, limits), JobQueue(limits, empty)
 
     @contextlib.asynccontextmanager
     async def living(app: Starlette) -> AsyncIterator[None]:
-        workshop.open()
+        queue.open()
         try:
             yield
         finally:
-            await workshop.close()
+            await queue.close()
             shutil.rmtree(folder, ignore_errors=True)
 
     page = _page()
     free = frozenset(route.path for route in page)
     return Starlette(
-        routes=[*page, Mount("/api", routes=Api(store, workshop, limits).routes())],
+        routes=[*page, Mount("/api", routes=Api(store, queue, limits).routes())],
         middleware=[Middleware(Guard, token=token, host=host, port=port, free=free)],
         exception_handlers=HANDLERS,
         lifespan=living,

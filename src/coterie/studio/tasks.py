@@ -9,9 +9,9 @@ import pandas as pd
 from pyarrow import feather
 
 from coterie.data.tables import write_labels
-from coterie.studio import reading
-from coterie.studio.reading import LEFT_OUT
+from coterie.studio import uploads
 from coterie.studio.samples import SAMPLES
+from coterie.studio.uploads import LEFT_OUT
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -30,9 +30,9 @@ def read(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     elif "points" in task:
         frame = pd.DataFrame(task["points"], columns=["x", "y"], dtype=float)
     else:
-        frame, notes = reading.read_upload(folder / "upload", task["name"], task["header"], task["bounds"])
-    about = reading.describe(frame)
-    feather.write_feather(reading.plain(frame), folder / "table.arrow", compression="uncompressed")
+        frame, notes = uploads.read_upload(folder / "upload", task["name"], task["header"], task["bounds"])
+    about = uploads.describe(frame)
+    feather.write_feather(uploads.plain(frame), folder / "table.arrow", compression="uncompressed")
     for leftover in folder.glob("upload*"):
         leftover.unlink()
     return {**about, "notes": notes}

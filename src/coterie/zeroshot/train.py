@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from coterie import checkpoints
-from coterie.runs import Run
 from coterie.training import STATE_FILE, load_average
+from coterie.training_run import TrainingRun
 from coterie.zeroshot.choice import fit_choice
 from coterie.zeroshot.description import describe
 from coterie.zeroshot.inference import look
@@ -36,7 +36,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class ZeroShotRun(Run):
+class ZeroShotRun(TrainingRun):
     """Everything that defines a run."""
 
     model: ZeroShotConfig

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from coterie.experiments.incontext_theory.records import curve, instances, save
 from coterie.incontext.theory import (
-    Settings,
+    ConstructionSettings,
     Size,
     exact_transformer_plus,
     parameter_norm,
@@ -22,13 +22,16 @@ from coterie.incontext.theory import (
 from coterie.incontext.theory.comparison import Comparison, compare, one_hot, size_of
 from coterie.incontext.theory.modules import TransformerPlus
 
-NETWORKS: dict[str, tuple[Callable, Settings]] = {
-    "Transformer, norm, M = 128": (transformer, Settings(units=128)),
-    "Transformer+, norm, M = 128": (transformer_plus, Settings(units=128)),
-    "Transformer+, norm, M = 512": (transformer_plus, Settings(units=512)),
-    "Transformer+, squares, M = 64": (transformer_plus, Settings(units=64, measure="square")),
-    "exact": (exact_transformer_plus, Settings(measure="none")),
-    "exact, hardmax with C = 100": (exact_transformer_plus, Settings(measure="none", hardmax_sharpness=100.0)),
+NETWORKS: dict[str, tuple[Callable, ConstructionSettings]] = {
+    "Transformer, norm, M = 128": (transformer, ConstructionSettings(units=128)),
+    "Transformer+, norm, M = 128": (transformer_plus, ConstructionSettings(units=128)),
+    "Transformer+, norm, M = 512": (transformer_plus, ConstructionSettings(units=512)),
+    "Transformer+, squares, M = 64": (transformer_plus, ConstructionSettings(units=64, measure="square")),
+    "exact": (exact_transformer_plus, ConstructionSettings(measure="none")),
+    "exact, hardmax with C = 100": (
+        exact_transformer_plus,
+        ConstructionSettings(measure="none", hardmax_sharpness=100.0),
+    ),
 }
 
 
@@ -92,18 +95,18 @@ def parameter_norms(output: Path, quick: bool = False) -> dict:
     sizes = [2**power for power in range(5, 9 if quick else 14, 1)]
     units = [16, 32, 64] if quick else [16, 32, 64, 128, 256, 512]
     record: dict[str, Any] = {"radius": 1.0, "d": 2, "k": 3, "against_n": [], "against_m": []}
-    cases: dict[str, tuple[Callable, Settings]] = {
-        "Transformer": (transformer, Settings(hardmax_sharpness=100.0)),
-        "Transformer, squares": (transformer, Settings(measure="square", hardmax_sharpness=100.0)),
-        "Transformer+, any share": (transformer_plus, Settings(hardmax_sharpness=100.0)),
+    cases: dict[str, tuple[Callable, ConstructionSettings]] = {
+        "Transformer": (transformer, ConstructionSettings(hardmax_sharpness=100.0)),
+        "Transformer, squares": (transformer, ConstructionSettings(measure="square", hardmax_sharpness=100.0)),
+        "Transformer+, any share": (transformer_plus, ConstructionSettings(hardmax_sharpness=100.0)),
         "Transformer+, shares of 0.05 or more": (
             transformer_plus,
-            Settings(hardmax_sharpness=100.0, smallest_share=0.05),
+            ConstructionSettings(hardmax_sharpness=100.0, smallest_share=0.05),
         ),
     }
     for name, (build, settings) in cases.items():
 
-        def norm(n: int, m: int, build: Callable = build, settings: Settings = settings) -> float:
+        def norm(n: int, m: int, build: Callable = build, settings: ConstructionSettings = settings) -> float:
             return parameter_norm(build(Size(n, 2, 3, 1.0), 1, replace(settings, units=m)), per_head=False)
 
         record["against_n"].append(curve(f"{name}, M = 64", sizes, [norm(n, 64) for n in sizes]))

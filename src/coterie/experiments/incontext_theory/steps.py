@@ -12,7 +12,15 @@ import torch
 from torch import Tensor
 
 from coterie.experiments.incontext_theory.records import ROUNDING, curve, geometric, instances, mixture, save
-from coterie.incontext.theory import Rows, Settings, approximation, context, expectation, lloyd, maximisation
+from coterie.incontext.theory import (
+    ConstructionSettings,
+    Rows,
+    approximation,
+    context,
+    expectation,
+    lloyd,
+    maximisation,
+)
 from coterie.incontext.theory.comparison import one_hot, size_of
 from coterie.incontext.theory.construction import costs
 from coterie.incontext.theory.lloyd import distances, means
@@ -77,7 +85,7 @@ def expectation_error(output: Path, quick: bool = False) -> dict:
     return save(record, "expectation_error", output, quick, began)
 
 
-def _maximised(x: Tensor, centers: Tensor, settings: Settings) -> tuple[float, float, float]:
+def _maximised(x: Tensor, centers: Tensor, settings: ConstructionSettings) -> tuple[float, float, float]:
     """Distance error as a share of the reach, ‖labels - one-hot‖₂, and the share of points with another label."""
     size, k = size_of(x, len(centers)), len(centers)
     rows, power = Rows(x.shape[1], k), 2 if settings.measure == "square" else 1
@@ -113,7 +121,7 @@ def maximisation_error(output: Path, quick: bool = False) -> dict:
         found = []
         for m in units:
             each = [
-                _maximised(x, lloyd(x, start, 1)[1].centers, Settings(units=m, measure=measure))
+                _maximised(x, lloyd(x, start, 1)[1].centers, ConstructionSettings(units=m, measure=measure))
                 for _, x, start in instances(record["instances"], d=d, tau=1)
             ]
             found.append(np.array(each).mean(axis=0))

@@ -34,18 +34,18 @@ from coterie.experiments.transformers_vs_em.settings import (
     QUICK,
     VARIANCE,
     VARIANCE_WIDE,
-    Plan,
+    Budget,
     Row,
     Setting,
     averaged,
 )
-from coterie.incontext.model import PointTransformer
+from coterie.incontext.point_transformer import PointTransformer
 from coterie.incontext.train import starting_labels
 from coterie.metrics import permutation_free_cross_entropy
 
 
-def _plan(quick: bool, steps: int = FULL.steps) -> Plan:
-    return QUICK if quick else Plan(steps, FULL.batch, FULL.seeds, FULL.instances)
+def _budget(quick: bool, steps: int = FULL.steps) -> Budget:
+    return QUICK if quick else Budget(steps, FULL.batch, FULL.seeds, FULL.instances)
 
 
 def _rows(rows: tuple[Row, ...], quick: bool) -> tuple[Row, ...]:
@@ -54,10 +54,10 @@ def _rows(rows: tuple[Row, ...], quick: bool) -> tuple[Row, ...]:
 
 def _sweep(name: str, rows: tuple[Row, ...], output: Path, quick: bool) -> dict[str, Any]:
     """Rows of settings, a network trained for each."""
-    plan, cached = _plan(quick), {}  # type: ignore[var-annotated]
-    kept = Kept(output / f"{name}.partial.json", plan)
-    panels = {row.name: {"axis": row.axis, "points": run_row(row, plan, kept, cached)} for row in _rows(rows, quick)}
-    record = write({"rows": panels}, name, output, plan, quick)
+    budget, cached = _budget(quick), {}  # type: ignore[var-annotated]
+    kept = Kept(output / f"{name}.partial.json", budget)
+    panels = {row.name: {"axis": row.axis, "points": run_row(row, budget, kept, cached)} for row in _rows(rows, quick)}
+    record = write({"rows": panels}, name, output, budget, quick)
     pictures.draw_rows(record, name, output / f"{name}.png")
     kept.done()
     return record
@@ -75,12 +75,12 @@ def figure2(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def figure3(output: Path, quick: bool = False) -> dict[str, Any]:
     """Layers of the transformer against iterations of Lloyd's algorithm, 500 steps for every depth."""
-    plan, cached = _plan(quick, steps=500), {}  # type: ignore[var-annotated]
-    kept = Kept(output / "figure3.partial.json", plan)
+    budget, cached = _budget(quick, steps=500), {}  # type: ignore[var-annotated]
+    kept = Kept(output / "figure3.partial.json", budget)
     panels = {}
     for row in _rows(tuple(LAYERS.values()), quick):
-        points = run_row(row, plan, kept, cached)
-        data = test_data(row.settings[0], plan.instances)
+        points = run_row(row, budget, kept, cached)
+        data = test_data(row.settings[0], budget.instances)
         lloyd = []
         for n_iter in range(1, 7):
             found = []
@@ -90,32 +90,32 @@ def figure3(output: Path, quick: bool = False) -> dict[str, Any]:
                 found.append(lloyd_labels(x, start, n_iter))
             lloyd.append({"value": n_iter, "lloyd": summary(np.stack(found), data)})
         panels[row.name] = {"axis": row.axis, "points": points, "lloyd": lloyd}
-    record = write({"rows": panels}, "figure3", output, plan, quick)
+    record = write({"rows": panels}, "figure3", output, budget, quick)
     pictures.draw_layers(record, output / "figure3.png")
     kept.done()
     return record
 
 
-def _earlier(path: Path, row: Row, plan: Plan) -> list[dict[str, Any]] | None:
-    """The points of the same row in another figure's record, if that was made by the same plan."""
+def _earlier(path: Path, row: Row, budget: Budget) -> list[dict[str, Any]] | None:
+    """The points of the same row in another figure's record, if that was made by the same budget."""
     record = json.loads(path.read_text()) if path.exists() else {}
     points = record.get("rows", {}).get(row.name, {}).get("points", [])
-    same = record.get("plan") == vars(plan) and [p["value"] for p in points] == [s.value for s in row.settings]
+    same = record.get("budget") == vars(budget) and [p["value"] for p in points] == [s.value for s in row.settings]
     return points if same else None
 
 
 def _compare(name: str, earlier: str, rows: tuple[Row, ...], output: Path, quick: bool) -> dict[str, Any]:
     """Concatenated beside averaged heads; the former from the figure ``earlier``, where it is already there."""
-    plan, cached = _plan(quick), {}  # type: ignore[var-annotated]
-    kept = Kept(output / f"{name}.partial.json", plan)
+    budget, cached = _budget(quick), {}  # type: ignore[var-annotated]
+    kept = Kept(output / f"{name}.partial.json", budget)
     panels = {}
     for row in _rows(rows, quick):
-        points = _earlier(output / f"{earlier}.json", row, plan) or run_row(row, plan, kept, cached)
+        points = _earlier(output / f"{earlier}.json", row, budget) or run_row(row, budget, kept, cached)
         cached |= {setting.data_key(): point for setting, point in zip(row.settings, points)}
-        for point, other in zip(points, run_row(averaged(row), plan, kept, cached)):
+        for point, other in zip(points, run_row(averaged(row), budget, kept, cached)):
             point["averaged"] = other["transformer"]
         panels[row.name] = {"axis": row.axis, "points": points}
-    record = write({"rows": panels}, name, output, plan, quick)
+    record = write({"rows": panels}, name, output, budget, quick)
     pictures.draw_rows(record, name, output / f"{name}.png")
     kept.done()
     return record
@@ -148,8 +148,8 @@ def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
     Proposition 3.1 speaks of the excess over the best network of the class; the stand-in for that is the same network
     trained as long on data sets that never repeat.
     """
-    plan = QUICK if quick else Plan(400, 16, FULL.seeds, FULL.instances)
-    kept = Kept(output / "figure6.partial.json", plan)
+    budget = QUICK if quick else Budget(400, 16, FULL.seeds, FULL.instances)
+    kept = Kept(output / "figure6.partial.json", budget)
     sizes: list[int | None] = [8, 128, None] if quick else [4, 16, 64, 256, 1024, None]
     variance = 2.0
     base = Setting(0, counts=(20, 20, 20), dims=4, var=(variance, variance), network={"context": True})
@@ -157,12 +157,12 @@ def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
     for n in sizes:
         setting = Setting(n or 0, base.counts, base.dims, base.distance, base.var, n, base.network)
         runs = []
-        for seed in range(plan.seeds):
+        for seed in range(budget.seeds):
             score = kept.get(f"{n}/{seed}")
             if score is None:
-                network = train_setting(setting, plan, seed)
-                score = network_scores(network, test_data(setting, plan.instances))
-                score["l1"] = round(document_loss(network, setting, plan.instances), 5)
+                network = train_setting(setting, budget, seed)
+                score = network_scores(network, test_data(setting, budget.instances))
+                score["l1"] = round(document_loss(network, setting, budget.instances), 5)
                 kept.put(f"{n}/{seed}", score)
             runs.append(score)
         points.append({"n": n, **over_seeds(runs)})
@@ -182,7 +182,7 @@ def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
         "points": points,
         "slope_of_the_excess_against_n": fits,
     }
-    record = write(record, "figure6", output, plan, quick)
+    record = write(record, "figure6", output, budget, quick)
     pictures.draw_generalisation(record, output / "figure6.png")
     kept.done()
     return record
@@ -199,26 +199,26 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
     """Checks: context rows, layer norm, temperature; trained at N = 200, tested at other N too."""
-    plan = _plan(quick)
-    kept = Kept(output / "figure7.partial.json", plan)
+    budget = _budget(quick)
+    kept = Kept(output / "figure7.partial.json", budget)
     sizes = (25, 50) if quick else (12, 25, 50, 100)
     panels: dict[str, Any] = {}
     for name, network_config in VARIANTS.items():
         setting = Setting(0, distance=15.0, var=(10.0, 40.0), network=network_config)
         by_size: dict[int, list] = {n: [] for n in sizes}
-        for seed in range(plan.seeds):
+        for seed in range(budget.seeds):
             scores = kept.get(f"{name}/{seed}")
             if scores is None:
-                network = train_setting(setting, plan, seed)
+                network = train_setting(setting, budget, seed)
                 scores = {}
                 for n in sizes:
                     other = Setting(0, (n,) * 4, setting.dims, setting.distance, setting.var)
-                    scores[str(n)] = network_scores(network, test_data(other, max(16, plan.instances // 4)))
+                    scores[str(n)] = network_scores(network, test_data(other, max(16, budget.instances // 4)))
                 kept.put(f"{name}/{seed}", scores)
             for n in sizes:
                 by_size[n].append(scores[str(n)])
         panels[name] = [{"value": 4 * n, **over_seeds(runs)} for n, runs in by_size.items()]
-    record = write({"variants": panels, "trained_at": 200}, "figure7", output, plan, quick)
+    record = write({"variants": panels, "trained_at": 200}, "figure7", output, budget, quick)
     pictures.draw_variants(record, output / "figure7.png")
     kept.done()
     return record
@@ -226,13 +226,13 @@ def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
     """The shipped network beside k-means, Lloyd, EM and Bayes at 4 x 50 points, distance 5, variance 0.5 to 40."""
-    plan = Plan(0, 0, seeds=0, instances=QUICK.instances if quick else FULL.instances)
-    kept = Kept(output / "figure8.partial.json", plan)
+    budget = Budget(0, 0, seeds=0, instances=QUICK.instances if quick else FULL.instances)
+    kept = Kept(output / "figure8.partial.json", budget)
     panels = {
-        row.name: {"axis": row.axis, "points": run_row(row, plan, kept, {})}
+        row.name: {"axis": row.axis, "points": run_row(row, budget, kept, {})}
         for row in _rows((VARIANCE, VARIANCE_WIDE), quick)
     }
-    record = write({"rows": panels}, "figure8", output, plan, quick)
+    record = write({"rows": panels}, "figure8", output, budget, quick)
     pictures.draw_rows(record, "figure8", output / "figure8.png")
     kept.done()
     return record

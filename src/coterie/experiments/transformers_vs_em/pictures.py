@@ -57,10 +57,10 @@ def draw_rows(record: dict[str, Any], name: str, path: Path) -> None:
                 axis.minorticks_off()
     handles, labels = axes[0, 3].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
-    plan = record["plan"]
-    trained = f"{plan['steps']} steps, {plan['seeds']} seeds, " if plan["seeds"] else ""
+    budget = record["budget"]
+    trained = f"{budget['steps']} steps, {budget['seeds']} seeds, " if budget["seeds"] else ""
     figure.suptitle(
-        f"{name.replace('figure', 'Figure ')}: {trained}{plan['instances']} test data sets a point", fontsize=11
+        f"{name.replace('figure', 'Figure ')}: {trained}{budget['instances']} test data sets a point", fontsize=11
     )
     _save(figure, path)
 

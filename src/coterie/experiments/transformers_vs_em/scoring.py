@@ -13,9 +13,9 @@ from sklearn.cluster import KMeans
 import coterie
 from coterie import checkpoints, starts
 from coterie.data.separated import Separated
-from coterie.experiments.transformers_vs_em.settings import Plan, Row, Setting
-from coterie.incontext.model import PointConfig, PointTransformer
-from coterie.incontext.pairs import PairConfig, PairTransformer
+from coterie.experiments.transformers_vs_em.settings import Budget, Row, Setting
+from coterie.incontext.pair_transformer import PairConfig, PairTransformer
+from coterie.incontext.point_transformer import PointConfig, PointTransformer
 from coterie.incontext.train import ExponentialDecay, starting_labels, train_points
 from coterie.metrics import clustering_scores, permutation_free_cross_entropy
 from coterie.starts.batched import best_start
@@ -92,7 +92,7 @@ def has_shipped() -> bool:
     return any(card["name"] == SHIPPED for card in checkpoints.available())
 
 
-def beside(setting: Setting, plan: Plan, cached: dict[tuple, dict]) -> dict[str, Any]:
+def beside(setting: Setting, budget: Budget, cached: dict[tuple, dict]) -> dict[str, Any]:
     """What every picture shows beside the document's network: k-means, Lloyd, EM, Bayes, the shipped network.
 
     ``gain`` is the shipped network's ARI minus another's on the same data sets, with the paired standard error.
@@ -100,7 +100,7 @@ def beside(setting: Setting, plan: Plan, cached: dict[tuple, dict]) -> dict[str,
     key = setting.data_key()
     if key in cached:
         return cached[key]
-    data = test_data(setting, plan.instances)
+    data = test_data(setting, budget.instances)
     bayes = data.bayes_log_p_BNK()
     labels = {"kmeans": kmeans_labels(data), "lloyd_spectral": spectral_labels(data)}
     record: dict[str, Any] = {name: summary(found, data) for name, found in labels.items()}
@@ -125,12 +125,12 @@ def beside(setting: Setting, plan: Plan, cached: dict[tuple, dict]) -> dict[str,
     return record
 
 
-def train_setting(setting: Setting, plan: Plan, seed: int) -> PointTransformer:
+def train_setting(setting: Setting, budget: Budget, seed: int) -> PointTransformer:
     """The document's network for one setting."""
     config = PointConfig(dims=setting.dims, n_clusters=setting.n_clusters, **setting.network)
-    training = ExponentialDecay(steps=plan.steps, seed=seed, log_every=plan.steps, checkpoint_every=plan.steps)
+    training = ExponentialDecay(steps=budget.steps, seed=seed, log_every=budget.steps, checkpoint_every=budget.steps)
     instances = setting.training_instances
-    batch = plan.batch if instances is None else min(plan.batch, instances)
+    batch = budget.batch if instances is None else min(budget.batch, instances)
     return train_points(config, setting.source(), training, batch=batch, instances=instances)
 
 
@@ -145,22 +145,22 @@ def network_scores(network: PointTransformer, data: Separated) -> dict[str, Any]
     return summary(log_p.argmax(-1).numpy(), data, log_p)
 
 
-def run_row(row: Row, plan: Plan, kept: "Kept", cached: dict[tuple, dict]) -> list[dict[str, Any]]:
+def run_row(row: Row, budget: Budget, kept: "Kept", cached: dict[tuple, dict]) -> list[dict[str, Any]]:
     """Every setting of a row: the network's scores by seed, and the others'."""
     points = []
     for setting in row.settings:
         name = f"{row.name}/{setting.value:g}/{json.dumps(setting.network, sort_keys=True)}"
         data = None
         runs = []
-        for seed in range(plan.seeds):
+        for seed in range(budget.seeds):
             score = kept.get(f"{name}/{seed}")
             if score is None:
-                data = data or test_data(setting, plan.instances)
-                score = kept.put(f"{name}/{seed}", network_scores(train_setting(setting, plan, seed), data))
+                data = data or test_data(setting, budget.instances)
+                score = kept.put(f"{name}/{seed}", network_scores(train_setting(setting, budget, seed), data))
             runs.append(score)
         others = kept.get(f"{name}/beside")
         if others is None:
-            others = kept.put(f"{name}/beside", beside(setting, plan, cached))
+            others = kept.put(f"{name}/beside", beside(setting, budget, cached))
         points.append({**others, "value": setting.value, "transformer": over_seeds(runs)})
     return points
 
@@ -178,13 +178,13 @@ def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
 class Kept:
     """Scores of a figure so far, in a file: a run that was stopped goes on where it was. Deleted when done."""
 
-    def __init__(self, path: Path, plan: Plan):
+    def __init__(self, path: Path, budget: Budget):
         self.path = path
         self.values: dict[str, Any] = {}
-        self.plan = str(plan)
+        self.budget = str(budget)
         if path.exists():
             stored = json.loads(path.read_text())
-            self.values = stored["values"] if stored["plan"] == self.plan else {}
+            self.values = stored["values"] if stored["budget"] == self.budget else {}
 
     def get(self, name: str) -> Any:
         return self.values.get(name)
@@ -192,20 +192,20 @@ class Kept:
     def put(self, name: str, value: Any) -> Any:
         self.values[name] = value
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps({"plan": self.plan, "values": self.values}))
+        self.path.write_text(json.dumps({"budget": self.budget, "values": self.values}))
         return value
 
     def done(self) -> None:
         self.path.unlink(missing_ok=True)
 
 
-def write(record: dict[str, Any], name: str, output: Path, plan: Plan, quick: bool) -> dict[str, Any]:
-    """The record with the command, the plan, versions and the weights' hash before it, as JSON."""
+def write(record: dict[str, Any], name: str, output: Path, budget: Budget, quick: bool) -> dict[str, Any]:
+    """The record with the command, the budget, versions and the weights' hash before it, as JSON."""
     weights = {card["name"]: card["sha256"][:12] for card in checkpoints.available() if card["kind"] == "incontext"}
     head = {
         "command": f"coterie reproduce incontext/{name}" + (" --quick" if quick else ""),
         "seed": SEED,
-        "plan": vars(plan),
+        "budget": vars(budget),
         "centres": "N(0, I) points with mean zero, scaled so that the two nearest are the minimum distance apart",
         "versions": {
             "python": platform.python_version(),

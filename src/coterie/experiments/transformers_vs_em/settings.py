@@ -17,7 +17,7 @@ Source = Callable[[int, torch.Generator], Separated]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Budget:
     """How much is computed for a point of a figure."""
 
     steps: int
@@ -27,8 +27,8 @@ class Plan:
 
 
 # The document: 300 steps, 10 seeds, 512 test data sets, batch not given. More seeds only cost time: raise ``seeds``.
-FULL = Plan(steps=300, batch=8, seeds=2, instances=512)
-QUICK = Plan(steps=40, batch=8, seeds=1, instances=48)
+FULL = Budget(steps=300, batch=8, seeds=2, instances=512)
+QUICK = Budget(steps=40, batch=8, seeds=1, instances=48)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from coterie import starts
 from coterie.data import images
 from coterie.experiments.vae_em import pictures
 from coterie.experiments.vae_em.record import head, scores, write
-from coterie.generative.fitting import Plan, fit
-from coterie.generative.flows import FlowConfig, Flows
-from coterie.generative.mixture import Settings
-from coterie.generative.networks import VAEConfig, VAEs
+from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.mixture import EMSettings
+from coterie.generative.normalizing_flows import FlowConfig, Flows
+from coterie.generative.vaes import VAEConfig, VAEs
 
 K = 10
 SETTINGS = {"n_epochs": 6, "first_epochs": 60, "batch_size": 32}  # few images: more passes, smaller batches
@@ -64,14 +64,14 @@ def _run(X, truth, options: dict[str, Any], seed: int, quick: bool) -> dict[str,
     start = torch.as_tensor(_start(X, options["start"], np.random.RandomState(seed)))
     if options["model"] == "flow":
         X = PCA(20, whiten=True, random_state=seed).fit_transform(X)
-    settings = Settings(K, **{**SETTINGS, "seed": seed, **options["settings"]})
+    settings = EMSettings(K, **{**SETTINGS, "seed": seed, **options["settings"]})
     cpu = time.process_time()
     found = fit(
         torch.as_tensor(X, dtype=torch.float32),
         lambda number: start,
         lambda generator: _networks(options, X.shape[1], settings.folds * K, generator),
         settings,
-        Plan(2 if quick else options["max_iter"], tol=0.0),
+        RestartPlan(2 if quick else options["max_iter"], tol=0.0),
     )
     return {
         "start_accuracy": scores(found.start_labels.numpy(), truth)["accuracy"],

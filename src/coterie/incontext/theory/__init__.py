@@ -8,7 +8,7 @@ The document writes tokens as columns; here they are rows, as everywhere in the 
 """
 
 from coterie.incontext.theory.construction import (
-    Settings,
+    ConstructionSettings,
     Size,
     exact_transformer_plus,
     transformer,
@@ -19,8 +19,8 @@ from coterie.incontext.theory.lloyd import lloyd
 from coterie.incontext.theory.modules import parameter_norm
 
 __all__ = [
+    "ConstructionSettings",
     "Rows",
-    "Settings",
     "Size",
     "context",
     "exact_transformer_plus",

@@ -38,7 +38,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ConstructionSettings:
     """The free constants of the theorems.
 
     ``units`` is M, the units of each approximated function. ``measure`` is what is approximated in the Maximisation
@@ -57,7 +57,7 @@ class Settings:
     seed: int = 0
 
 
-def costs(size: Size, settings: Settings) -> list[tuple[SigmoidSum, slice]]:
+def costs(size: Size, settings: ConstructionSettings) -> list[tuple[SigmoidSum, slice]]:
     """Sums of units, and the coordinates of x - μ that each reads, which add up to the cost of a centre."""
     if settings.measure == "norm":
         unit = approximation.fitted_norm(settings.units, size.d, settings.seed)
@@ -68,7 +68,7 @@ def costs(size: Size, settings: Settings) -> list[tuple[SigmoidSum, slice]]:
     return [(unit.scaled(size.reach, size.reach**2), slice(c, c + 1)) for c in range(size.d)]
 
 
-def _maximisation(rows: Rows, size: Size, settings: Settings, plus: bool) -> list[Block]:
+def _maximisation(rows: Rows, size: Size, settings: ConstructionSettings, plus: bool) -> list[Block]:
     return maximisation.by_units(
         rows,
         size.n_points,
@@ -79,17 +79,17 @@ def _maximisation(rows: Rows, size: Size, settings: Settings, plus: bool) -> lis
     )
 
 
-def transformer(size: Size, tau: int, settings: Settings | None = None) -> Transformer:
+def transformer(size: Size, tau: int, settings: ConstructionSettings | None = None) -> Transformer:
     """Theorem 3.1: softmax attention only."""
-    settings, rows = settings or Settings(), Rows(size.d, size.k)
+    settings, rows = settings or ConstructionSettings(), Rows(size.d, size.k)
     iteration = expectation.by_softmax(rows, size.n_points, settings.mean_sharpness)
     iteration += _maximisation(rows, size, settings, plus=False)
     return Transformer([expectation.centred(rows)] + tau * iteration, rows.reading(rows.label))
 
 
-def transformer_plus(size: Size, tau: int, settings: Settings | None = None) -> TransformerPlus:
+def transformer_plus(size: Size, tau: int, settings: ConstructionSettings | None = None) -> TransformerPlus:
     """Theorem 3.2: un-normalised attention where it helps. Its first layer only clears the start centres."""
-    settings, rows = settings or Settings(), Rows(size.d, size.k)
+    settings, rows = settings or ConstructionSettings(), Rows(size.d, size.k)
     iteration = expectation.by_reciprocal(rows, size.n_points, settings.units, settings.smallest_share)
     iteration += _maximisation(rows, size, settings, plus=True)
     no_heads = torch.zeros(0, rows.width, rows.width, dtype=torch.float64)
@@ -97,9 +97,9 @@ def transformer_plus(size: Size, tau: int, settings: Settings | None = None) -> 
     return TransformerPlus([start] + tau * iteration, rows.reading(rows.label))
 
 
-def exact_transformer_plus(size: Size, tau: int, settings: Settings | None = None) -> TransformerPlus:
+def exact_transformer_plus(size: Size, tau: int, settings: ConstructionSettings | None = None) -> TransformerPlus:
     """⟨μ, x⟩ and ‖μ‖² from un-normalised attention: no approximation, so no M."""
-    settings, rows = settings or Settings(), Rows(size.d, size.k)
+    settings, rows = settings or ConstructionSettings(), Rows(size.d, size.k)
     iteration = expectation.by_softmax(rows, size.n_points, settings.mean_sharpness, copies=False)
     iteration += maximisation.exact(rows, size.n_points, size.radius, settings.hardmax_sharpness)
     return TransformerPlus([expectation.centred(rows)] + tau * iteration, rows.reading(rows.label))

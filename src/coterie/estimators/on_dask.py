@@ -14,15 +14,15 @@ from coterie.estimators.progress import watching
 def fit(estimator, X, sample_weight=None, known=None):
     """Fit on a Dask array or dataframe; ``labels_`` is a lazy Dask array. ``known``: a survey that was made before."""
     _require_dask()
-    from coterie.distributed import engine, saving
+    from coterie.distributed import checkpointing, engine
     from coterie.distributed.blocks import blocks_of
-    from coterie.distributed.cluster import Passes
+    from coterie.distributed.passes import Passes
 
     blocks = blocks_of(X, sample_weight, spherical=estimator._spherical)
     plan = plan_of(estimator, blocks.layout.n_features)
     _check_shape(estimator, X, blocks.layout, reset=True)
     n_init = estimator._n_runs()
-    if n_init > 1 and saving.current() is not None:
+    if n_init > 1 and checkpointing.current() is not None:
         raise ValueError("A checkpoint holds one run: set n_init=1, or fit outside coterie.distributed.checkpoint.")
     known = engine.look(Passes(blocks), estimator.n_clusters) if known is None else known
     rng = check_random_state(estimator.random_state)
@@ -54,7 +54,7 @@ def fit(estimator, X, sample_weight=None, known=None):
 
 def plan_of(estimator, n_features: int) -> Any:
     """What an estimator's parameters mean for the engine on blocks."""
-    from coterie.distributed.parts import Plan
+    from coterie.distributed.block_statistics import Plan
 
     given = estimator.get_params(deep=False)
     name = type(estimator).__name__
@@ -102,7 +102,7 @@ def score(estimator, X, sample_weight=None) -> float:
     _require_dask()
     check_is_fitted(estimator)
     from coterie.distributed.blocks import blocks_of
-    from coterie.distributed.cluster import Passes
+    from coterie.distributed.passes import Passes
 
     blocks = blocks_of(X, sample_weight)
     _check_shape(estimator, X, blocks.layout, reset=False)

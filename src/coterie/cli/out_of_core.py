@@ -9,28 +9,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coterie.cli.base import Refused, split_names, user_errors
+from coterie.cli.application import Refused, split_names, user_errors
 
 CONNECT_SECONDS = 10
 _IN_MEMORY = 4  # copies of a table that an ordinary run needs
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """What the command line asked for."""
 
     pattern: str
     n_clusters: int
     algorithm: str
     settings: dict[str, Any]
-    columns: "ColumnWish"
+    columns: "ColumnRequest"
     output: Path | None
     save: Path | None
     as_json: bool
 
 
 @dataclass(frozen=True)
-class ColumnWish:
+class ColumnRequest:
     """Which columns take part."""
 
     names: list[str] | None
@@ -38,13 +38,13 @@ class ColumnWish:
     scale: bool
 
     @classmethod
-    def of(cls, columns: str | None, exclude: str | None, scale: bool) -> "ColumnWish":
+    def of(cls, columns: str | None, exclude: str | None, scale: bool) -> "ColumnRequest":
         names, others = (None if text is None else split_names(text) for text in (columns, exclude))
         return cls(names, others or [], scale)
 
 
 @dataclass(frozen=True)
-class Place:
+class Execution:
     """Where it runs, and where its centres are kept meanwhile."""
 
     scheduler: str | None
@@ -82,7 +82,7 @@ def _memory() -> int:
     return MEMORY_LIMIT
 
 
-def run(wish: Wish, place: Place) -> None:
+def run(request: Request, execution: Execution) -> None:
     """Fit, write the labels as parts beside the input, and tell."""
     try:
         import dask.array  # noqa: F401
@@ -94,47 +94,51 @@ def run(wish: Wish, place: Place) -> None:
     from coterie.cli import console
     from coterie.distributed import parquet
     from coterie.distributed.blocks import blocks_of
-    from coterie.distributed.cluster import ClusterError, Passes
     from coterie.distributed.engine import look
-    from coterie.estimators import over_blocks
+    from coterie.distributed.passes import ClusterError, Passes
+    from coterie.estimators import on_dask
     from coterie.tabular import TableModel, make_estimator
 
     started = time.perf_counter()
     with user_errors(ValueError, ClusterError):
-        estimator = make_estimator(wish.algorithm, **wish.settings)
+        estimator = make_estimator(request.algorithm, **request.settings)
         if not getattr(estimator, "_takes_dask", False):
-            raise Refused(f"The algorithm {wish.algorithm!r} cannot read data in blocks: take kmeans, say.")
-        estimator.set_params(n_clusters=wish.n_clusters)
-        files = parquet.find(wish.pattern)
-        rows = parquet.open_files(files, wish.columns.names, wish.columns.exclude)
-        parts = parquet.LabelParts(wish.output or parquet.labels_folder(wish.pattern, files))
-        saving = nullcontext() if place.checkpoint is None else own.checkpoint(place.checkpoint, resume=place.resume)
-        with connected(place.scheduler, place.workers), saving:
+            raise Refused(f"The algorithm {request.algorithm!r} cannot read data in blocks: take kmeans, say.")
+        estimator.set_params(n_clusters=request.n_clusters)
+        files = parquet.find(request.pattern)
+        rows = parquet.open_files(files, request.columns.names, request.columns.exclude)
+        parts = parquet.LabelParts(request.output or parquet.labels_folder(request.pattern, files))
+        saving = (
+            nullcontext()
+            if execution.checkpoint is None
+            else own.checkpoint(execution.checkpoint, resume=execution.resume)
+        )
+        with connected(execution.scheduler, execution.workers), saving:
             X = rows.array()
             with console.working(f"Looking at {rows.n_rows:,} rows in {len(files)} files"):
-                known = look(Passes(blocks_of(X)), wish.n_clusters)
-            columns, X, inner = _scaled(rows, X, known, wish.columns.scale)
-            estimator.set_params(verbose=0 if wish.as_json else 1 if sys.stderr.isatty() else 2)
-            over_blocks.fit(estimator, X, known=inner)
+                known = look(Passes(blocks_of(X)), request.n_clusters)
+            columns, X, inner = _scaled(rows, X, known, request.columns.scale)
+            estimator.set_params(verbose=0 if request.as_json else 1 if sys.stderr.isatty() else 2)
+            on_dask.fit(estimator, X, known=inner)
             estimator.set_params(verbose=0)
             with console.working("Writing the labels"):
                 counts = parts.write(rows, X, estimator.predict)
         del estimator.labels_
         done = console.Clustering(
-            file=wish.pattern,
-            algorithm=wish.algorithm,
+            file=request.pattern,
+            algorithm=request.algorithm,
             rows=rows.n_rows,
             model=TableModel(estimator, columns),
             summaries=_summaries(estimator, columns, known, counts),
             choice=None,
-            seed=wish.settings["random_state"],
+            seed=request.settings["random_state"],
             seconds=time.perf_counter() - started,
             notes=[],
             files={"labels": str(parts.folder)},
         )
-        if wish.save is not None:
-            done.files["model"] = str(done.model.save(wish.save))
-    console.tell(done, wish.as_json)
+        if request.save is not None:
+            done.files["model"] = str(done.model.save(request.save))
+    console.tell(done, request.as_json)
 
 
 @contextmanager
@@ -145,7 +149,7 @@ def connected(scheduler: str | None, workers: int | None) -> Iterator[Any]:
     if scheduler is None:
         import joblib
 
-        from coterie.distributed.cluster import local
+        from coterie.distributed.passes import local
 
         with local(workers or joblib.cpu_count()) as cluster, distributed.Client(cluster) as client:
             yield client

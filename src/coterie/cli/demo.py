@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 from coterie import KMeans, RobustKMeans, TrimmedKMeans
 from coterie.cli import console as say
 from coterie.data.tables import sample
-from coterie.plot import Run, save_comparison, save_trajectory
+from coterie.plot import Panel, save_comparison, save_trajectory
 from coterie.tabular import Columns, TableModel, draw, fit_table, make_estimator, summarise
 
 SEED = 0
@@ -98,7 +98,7 @@ def _outliers(console: Console, path: Path) -> Path:
             estimator.fit(X)
             found, labels, missed = _matched(centers, estimator)
             table.add_row(name, f"{missed:.2f}", str(int((labels < 0).sum())))
-            runs.append(Run(f"{name}: missed by {missed:.2f}", labels, found))
+            runs.append(Panel(f"{name}: missed by {missed:.2f}", labels, found))
     console.print(table)
     console.print("(mean distance between a true centre and the one found for it; the groups have deviation 1)\n")
     return save_comparison(path, X, runs, true_centers=centers, window=(-9, 9))

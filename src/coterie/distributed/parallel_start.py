@@ -13,9 +13,9 @@ import numpy as np
 
 from coterie import starts
 from coterie.distributed.blocks import Opened
-from coterie.distributed.cluster import Passes
+from coterie.distributed.passes import Passes
 from coterie.distributed.survey import Survey
-from coterie.kmeans import lazy, onepass
+from coterie.kmeans import lazy, single_pass
 
 ROUNDS = 5
 OVERSAMPLING = 2  # candidates of a round, in units of n_clusters
@@ -58,7 +58,7 @@ def race(block: Opened, heat: Heat) -> Race:
     hashes, X, weight = _runners(block, heat.share)
     mass = np.ones(len(X)) if weight is None else weight
     if heat.candidates is not None and len(X):
-        labels = onepass.assign(X, heat.candidates, n_threads=1)
+        labels = single_pass.assign(X, heat.candidates, n_threads=1)
         difference = X - heat.candidates[labels]
         mass = mass * np.einsum("nd,nd->n", difference, difference, dtype=np.float64)
     running = np.flatnonzero(mass > 0)
@@ -77,7 +77,7 @@ def population(block: Opened, heat: Heat) -> np.ndarray:
     _, X, weight = _runners(block, heat.share)
     if not len(X):
         return np.zeros(len(heat.candidates))
-    return onepass.statistics(X, heat.candidates, weight, n_threads=1).counts
+    return single_pass.statistics(X, heat.candidates, weight, n_threads=1).counts
 
 
 def _runners(block: Opened, share: float):

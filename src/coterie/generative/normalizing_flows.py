@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from coterie.generative.networks import linear_weights
+from coterie.generative.vaes import linear_weights
 
 _MOST_LOG_SCALE = 2.0  # of one coupling: keeps an untrained tail from exploding
 

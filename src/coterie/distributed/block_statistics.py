@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from coterie.distributed.blocks import Opened
-from coterie.distributed.sketch import CostSketch
-from coterie.kmeans import onepass
+from coterie.distributed.quantile_sketch import CostSketch
+from coterie.kmeans import single_pass
 from coterie.kmeans.statistics import Statistics
 
 _SAMPLE = 4_096  # rows of a block that tell how many move
@@ -86,7 +86,7 @@ def sketch(block: Opened, wanted: Step) -> CostSketch:
 def cost(block: Opened, wanted: Step) -> Statistics:
     """The plain costs at the nearest centres, whatever the variant."""
     if is_plain(wanted.plan):
-        return onepass.statistics(block.X, wanted.places, block.weight, n_threads=1)
+        return single_pass.statistics(block.X, wanted.places, block.weight, n_threads=1)
     chosen, costs = _choose(block, wanted)
     return Statistics.of(block.X, chosen, costs, len(wanted.places), block.weight)
 
@@ -181,7 +181,7 @@ class NearRows:
     def _counts(self) -> np.ndarray:
         import torch
 
-        from coterie.kmeans.members import member_weights
+        from coterie.kmeans.member_weights import member_weights
 
         rule = {"robust-sparsemax": "sparsemax", "robust-topk": "top-k"}[self.plan.variant]
         labels, costs, weight = (
@@ -248,7 +248,7 @@ class FarRows:
 def far_rows(block: Opened, wanted: Step) -> FarRows:
     """The rows that may fill empty clusters."""
     if is_plain(wanted.plan):
-        chosen = onepass.assign(block.X, wanted.places, n_threads=1)
+        chosen = single_pass.assign(block.X, wanted.places, n_threads=1)
         difference = block.X.astype(np.float64) - wanted.places[chosen]
         costs = np.einsum("nd,nd->n", difference, difference)
     else:
@@ -284,8 +284,8 @@ def _settings(plan: Plan):
 
 
 def _fused(block: Opened, plan: Plan):
+    from coterie.kmeans.family import VARIANTS
     from coterie.kmeans.fused import Fused
-    from coterie.kmeans.table import VARIANTS
 
     variant = VARIANTS[plan.variant]
     return Fused(
@@ -315,7 +315,7 @@ def _choose(block: Opened, wanted: Step) -> tuple[np.ndarray, np.ndarray]:
         if wanted.plan.spherical or wanted.plan.device != "cpu":
             chosen, costs = fused.choose(centers)
             return chosen.cpu().numpy(), costs.cpu().numpy()
-        labels = onepass.assign(block.X, wanted.places, n_threads=1).astype(np.int64)  # the same, and faster
+        labels = single_pass.assign(block.X, wanted.places, n_threads=1).astype(np.int64)  # the same, and faster
         chosen = torch.from_numpy(labels)
         pieces = fused.rows.blocks(len(centers))
         own = [fused.rows.own_sq_distances(piece, centers, chosen[piece]).double() for piece in pieces]
@@ -325,5 +325,5 @@ def _choose(block: Opened, wanted: Step) -> tuple[np.ndarray, np.ndarray]:
 def _moved(block: Opened, wanted: Step) -> Moved:
     assert wanted.previous is not None
     X = np.ascontiguousarray(block.X[:: max(1, len(block.X) // _SAMPLE)])
-    now, before = (onepass.assign(X, places, n_threads=1) for places in (wanted.places, wanted.previous))
+    now, before = (single_pass.assign(X, places, n_threads=1) for places in (wanted.places, wanted.previous))
     return Moved(len(X), int(np.count_nonzero(now != before)))

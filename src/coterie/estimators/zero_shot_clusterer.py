@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import starts
-from coterie.estimators.border import check_context, check_enough_rows
 from coterie.estimators.persistence import SaveMixin
+from coterie.estimators.validation import check_context, check_enough_rows
 
 MAX_CONTEXT = 1_024
 MAX_CLUSTERS = 100

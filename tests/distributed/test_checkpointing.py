@@ -5,8 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from coterie import KMeans, SoftKMeans, distributed
-from coterie.distributed import parts
-from coterie.distributed.cluster import Passes
+from coterie.distributed import block_statistics
+from coterie.distributed.passes import Passes
 from tests.distributed.test_exact import K, points
 
 
@@ -26,7 +26,7 @@ def interrupted(monkeypatch):
     whole, steps = Passes.total, []
 
     def total(self, function, state, **options):
-        if function is parts.step:
+        if function is block_statistics.step:
             steps.append(function)
             if len(steps) == 5:
                 raise Lost

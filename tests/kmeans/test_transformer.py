@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from coterie.attention import Limiting, Linear
-from coterie.kmeans.table import TABLE
+from coterie.kmeans.family import TABLE
+from coterie.kmeans.transformer import Attention, EncoderDecoder, FeedForward, Layer, LayerNorm, RMSNorm, unit
 from coterie.kmeans.weights import Settings, Stream, layer
-from coterie.transformer import Attention, EncoderDecoder, FeedForward, Layer, LayerNorm, RMSNorm, unit
 
 
 def numbers(*shape: int, seed: int = 0) -> Tensor:

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from coterie.cli import blocks, in_memory
-from coterie.cli.base import Refused, app, make_folder, user_errors
+from coterie.cli import in_memory, out_of_core
+from coterie.cli.application import Refused, app, make_folder, user_errors
 
 
 def _option(panel: str | None, *names: str, **settings: Any) -> Any:
@@ -144,21 +144,23 @@ def cluster(
         raise Refused("--resume goes on from the centres in --checkpoint: name that file too.")
     numbers = None if clusters is None else _numbers(clusters)
     settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
-    if blocks.wanted(file, scheduler, workers):
+    if out_of_core.wanted(file, scheduler, workers):
         if numbers is None or len(numbers) > 1 or plot is not None or report is not None or with_data or encode:
             raise Refused(
                 "Data in blocks take one number of clusters (-k 5), no --encode, --plot, --report or --with-data."
             )
         settings["max_iter"] = max_iter or 300
-        by_name = blocks.ColumnWish.of(columns, exclude, scale)
-        wish = blocks.Wish(str(file), numbers[0], algorithm or "kmeans", settings, by_name, output, save, as_json)
-        blocks.run(wish, blocks.Place(scheduler, workers, checkpoint, resume))
+        by_name = out_of_core.ColumnRequest.of(columns, exclude, scale)
+        request = out_of_core.Request(
+            str(file), numbers[0], algorithm or "kmeans", settings, by_name, output, save, as_json
+        )
+        out_of_core.run(request, out_of_core.Execution(scheduler, workers, checkpoint, resume))
         return
     if checkpoint is not None:
         raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or leave it out.")
     in_memory.run(
-        in_memory.Wish(file, header, columns, exclude, scale, encode, algorithm, numbers, criterion, settings),
-        in_memory.Places(output, with_data, plot, report, view, save),
+        in_memory.Request(file, header, columns, exclude, scale, encode, algorithm, numbers, criterion, settings),
+        in_memory.Outputs(output, with_data, plot, report, view, save),
         as_json,
     )
 
@@ -189,7 +191,7 @@ def predict(
     if output is not None and output.resolve() == model.resolve():
         raise Refused(f"--output {output} would overwrite the model: choose another name.")
     with user_errors(ValueError):
-        in_memory.Places(output, with_data).check(file)
+        in_memory.Outputs(output, with_data).check(file)
         table_model = TableModel.load(model)
         with console.working(f"Reading {file.name}"):
             frame = read_table(file, header=header)
@@ -205,7 +207,7 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures.")] = Path("demo"),
 ) -> None:
     """See what it does: a real table, and points with outliers. Takes seconds and writes pictures."""
-    from coterie.cli.demonstration import run
+    from coterie.cli.demo import run
 
     make_folder(output)
     with user_errors():

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from coterie.generative.fitting import Plan, fit
-from coterie.generative.mixture import Settings
+from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.mixture import EMSettings
 from tests.generative.test_mixture import blobs, make, one_hot
 
 SCRIPT = """
@@ -33,8 +33,8 @@ def result():
         x_ND,
         lambda number: one_hot(truth),
         lambda generator: networks,
-        Settings(3, least_steps=3, batch_size=15, seed=1),
-        Plan(2, tol=0.0),
+        EMSettings(3, least_steps=3, batch_size=15, seed=1),
+        RestartPlan(2, tol=0.0),
     )
     gradients = [weight.grad.clone() for weight in networks.parameters() if weight.grad is not None]
     return {

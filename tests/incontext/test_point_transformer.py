@@ -4,8 +4,8 @@ from dataclasses import asdict
 import pytest
 import torch
 
-from coterie.incontext.model import PointConfig, PointTransformer, context_rows
-from coterie.incontext.pairs import PairConfig, PairTransformer, build
+from coterie.incontext.pair_transformer import PairConfig, PairTransformer, build
+from coterie.incontext.point_transformer import PointConfig, PointTransformer, context_rows
 from coterie.starts.batched import best_start, lloyd, plus_plus, sq_to_centers
 
 

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.generative.flows import FlowConfig, Flows
-from coterie.generative.networks import VAEConfig, VAEs
+from coterie.generative.normalizing_flows import FlowConfig, Flows
+from coterie.generative.vaes import VAEConfig, VAEs
 
 
 def vaes(n_networks=3, n_features=5, latent_size=2, likelihood="gaussian", seed=0) -> VAEs:

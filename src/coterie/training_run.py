@@ -1,7 +1,7 @@
 """A training run as a JSON file: what is trained, on what data, how; and the way of its weights to the shelf.
 
-A model's room derives a dataclass from :class:`Run`, which names its parts; reading the file, training, resuming and
-shipping are the same for all.
+A model's package derives a dataclass from :class:`TrainingRun`, which names its parts. Reading the file, training,
+resuming and shipping are the same for all.
 """
 
 import json
@@ -16,11 +16,11 @@ from torch import nn
 from coterie import checkpoints
 from coterie.training import STATE_FILE, Progress, Task, TrainingConfig, load_average, train
 
-AnyRun = TypeVar("AnyRun", bound="Run")
+AnyTrainingRun = TypeVar("AnyTrainingRun", bound="TrainingRun")
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """Everything that defines a run. A room adds the parts that its networks need beside these two."""
 
     model: Any
@@ -39,11 +39,11 @@ class Run:
         raise NotImplementedError
 
     @classmethod
-    def from_dict(cls: type[AnyRun], values: dict[str, Any]) -> AnyRun:
+    def from_dict(cls: type[AnyTrainingRun], values: dict[str, Any]) -> AnyTrainingRun:
         return _build(cls, values, "a run of this kind")
 
     @classmethod
-    def from_json(cls: type[AnyRun], path: Path) -> AnyRun:
+    def from_json(cls: type[AnyTrainingRun], path: Path) -> AnyTrainingRun:
         return cls.from_dict(json.loads(Path(path).read_text()))
 
     def to_dict(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.studio.comparing import compare
+from coterie.studio.comparison import compare
 
 
 def test_renamed_clusters_get_the_same_colours():

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from coterie.data.chunks import Chunks
-from coterie.estimators.border import check_enough_rows, check_rows, check_weights
 from coterie.estimators.progress import watching
-from coterie.kmeans import streaming
+from coterie.estimators.validation import check_enough_rows, check_rows, check_weights
+from coterie.kmeans import chunked
 from coterie.kmeans.statistics import Statistics
 
 
@@ -23,7 +23,7 @@ def fit(model, X, sample_weight):
     if model.algorithm != "lloyd" or model.engine not in ("auto", "lazy"):
         raise ValueError("A file is clustered by algorithm='lloyd' with engine='auto' or 'lazy' only.")
     chunks = X if isinstance(X, Chunks) else Chunks(X)
-    rows, times, n = streaming.sample(chunks, model.n_clusters, model._n_threads())
+    rows, times, n = chunked.sample(chunks, model.n_clusters, model._n_threads())
     check_rows(model, rows, reset=True)
     check_enough_rows(n, model.n_clusters)
     random_state, n_init, best = check_random_state(model.random_state), model._n_runs(), None
@@ -32,7 +32,7 @@ def fit(model, X, sample_weight):
         for number in range(n_init):
             with watch.run(number) as on_iteration:
                 centers = model._start(rows, times, random_state)
-                result = streaming.run(
+                result = chunked.run(
                     chunks,
                     centers,
                     max_iter=model.max_iter,
@@ -61,7 +61,7 @@ def partial_fit(model, X, sample_weight):
         model._n_features_out = len(model.cluster_centers_)
     before = Statistics(model.sums_, model.counts_) if hasattr(model, "counts_") else None
     centers = np.asarray(model.cluster_centers_, dtype=X.dtype)
-    total, model.cluster_centers_, model.labels_ = streaming.update(before, centers, X, weight, model._n_threads())
+    total, model.cluster_centers_, model.labels_ = chunked.update(before, centers, X, weight, model._n_threads())
     model.sums_, model.counts_, model.inertia_ = total.sums, total.counts, total.inertia
     model.n_iter_ += 1
     return model

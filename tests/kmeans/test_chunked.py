@@ -6,7 +6,7 @@ import pytest
 from coterie import starts
 from coterie.data.chunks import Chunks
 from coterie.estimators import KMeans
-from coterie.kmeans import lazy, streaming
+from coterie.kmeans import chunked, lazy
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_centres_over_chunks_are_those_of_the_in_memory_run(kind, rows, tmp_path
         "function": lambda: lambda: iter(pieces),
     }[kind]()
     chunks = Chunks(source)
-    streamed = streaming.run(chunks, rows[:10], max_iter=100)
+    streamed = chunked.run(chunks, rows[:10], max_iter=100)
     whole = lazy.run(rows, rows[:10], max_iter=100)
     np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-6)
     np.testing.assert_array_equal(streamed.labels, whole.labels)
@@ -47,7 +47,7 @@ def test_centres_over_chunks_are_those_of_the_in_memory_run(kind, rows, tmp_path
 
 def test_double_precision_centres_agree_to_rounding_and_tol_stops_both_alike(rows):
     X = rows.astype(np.float64)
-    streamed = streaming.run(Chunks(np.array_split(X, 5)), X[:12], tol=1e-4)
+    streamed = chunked.run(Chunks(np.array_split(X, 5)), X[:12], tol=1e-4)
     whole = lazy.run(X, X[:12], tol=1e-4)
     np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-12)
     assert streamed.n_iter == whole.n_iter
@@ -57,14 +57,14 @@ def test_empty_clusters_are_filled_as_in_memory_with_copies_of_a_row_in_differen
     X = np.concatenate([rows.astype(np.float64), np.full((3, 5), 60.0), -np.full((2, 5), 70.0)])
     X = X[np.random.RandomState(1).permutation(len(X))]
     start = np.concatenate([X[:3], np.full((3, 5), 1e4)])  # three centres that nobody is near
-    streamed = streaming.run(Chunks(np.array_split(X, 9)), start, max_iter=5)
+    streamed = chunked.run(Chunks(np.array_split(X, 9)), start, max_iter=5)
     whole = lazy.run(X, start, max_iter=5)
     np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-12)
 
 
 def test_a_start_from_a_sample_that_holds_everything_is_the_start_of_the_whole(rows):
     X = np.concatenate([rows, rows[:500]])
-    sampled, times, n = streaming.sample(Chunks(np.array_split(X, 4)), 6)
+    sampled, times, n = chunked.sample(Chunks(np.array_split(X, 4)), 6)
     assert n == len(X)
     assert times.sum() == n
     from_sample = starts.choose(sampled, 6, "k-means++", np.random.RandomState(0), times)
@@ -72,9 +72,9 @@ def test_a_start_from_a_sample_that_holds_everything_is_the_start_of_the_whole(r
 
 
 def test_a_sample_is_bounded_and_does_not_depend_on_the_chunks(rows, monkeypatch):
-    monkeypatch.setattr(streaming, "SAMPLE", 300)
-    one = streaming.sample(Chunks(np.array_split(rows, 3)), 2)
-    other = streaming.sample(Chunks(np.array_split(rows[::-1], 8)), 2)
+    monkeypatch.setattr(chunked, "SAMPLE", 300)
+    one = chunked.sample(Chunks(np.array_split(rows, 3)), 2)
+    other = chunked.sample(Chunks(np.array_split(rows[::-1], 8)), 2)
     assert len(one[0]) == 300
     np.testing.assert_array_equal(one[0], other[0])
 
@@ -87,7 +87,7 @@ def test_incremental_updates_keep_running_means(rows):
         labels = ((block[:, None] - centers) ** 2).sum(2).argmin(1)
         np.add.at(sums, labels, block)
         counts += np.bincount(labels, minlength=4)
-        total, centers, found = streaming.update(total, centers, block)
+        total, centers, found = chunked.update(total, centers, block)
         np.testing.assert_array_equal(found, labels)
         np.testing.assert_allclose(centers, sums / counts[:, None], rtol=1e-12)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from coterie.files import check_writable, replacing
-from coterie.reporting import sections, trust
+from coterie.reporting import quality, sections
 from coterie.reporting.cautions import cautions
-from coterie.reporting.findings import portraits
+from coterie.reporting.differences import portraits
 from coterie.reporting.origin import Origin
 from coterie.reporting.page import Page
 from coterie.reporting.recipe import recipe
@@ -99,11 +99,11 @@ def report(
         raise ValueError("The estimator found no cluster, only outliers: there is nothing to report.")
     on_step("measuring")
     found = portraits(subject)
-    sure = trust.sureness(subject)
-    shares = trust.memberships(subject)
+    sure = quality.sureness(subject)
+    shares = quality.memberships(subject)
     on_step("fitting again with other seeds")
-    stable = trust.stability(subject, refits, seconds) if refits else "Stability over seeds was not asked for."
-    counts = trust.other_counts(subject, choice) if refits or choice is not None else None
+    stable = quality.stability(subject, refits, seconds) if refits else "Stability over seeds was not asked for."
+    counts = quality.other_counts(subject, choice) if refits or choice is not None else None
     on_step("replaying the layers")
     played = replay(subject)
     on_step("drawing")
