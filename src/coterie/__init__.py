@@ -1,10 +1,31 @@
 """Clustering by attention.
 
-The public names are imported on first use, so that ``import coterie`` loads neither torch nor numba.
+The public names are those in ``__all__``; the modules among them are ``plot``, ``selection``, ``checkpoints`` and
+``distributed``. Everything else may change without notice. Names are imported on first use, so that ``import coterie``
+loads neither torch nor numba.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from coterie import checkpoints as checkpoints
+    from coterie import distributed as distributed
+    from coterie import plot as plot
+    from coterie import selection as selection
+    from coterie.estimators import AttentionClustering as AttentionClustering
+    from coterie.estimators import FlowMixture as FlowMixture
+    from coterie.estimators import InContextClusterer as InContextClusterer
+    from coterie.estimators import KMeans as KMeans
+    from coterie.estimators import KMedoids as KMedoids
+    from coterie.estimators import RobustKMeans as RobustKMeans
+    from coterie.estimators import SoftKMeans as SoftKMeans
+    from coterie.estimators import SphericalKMeans as SphericalKMeans
+    from coterie.estimators import TrimmedKMeans as TrimmedKMeans
+    from coterie.estimators import VAEMixture as VAEMixture
+    from coterie.estimators import ZeroShotClusterer as ZeroShotClusterer
+    from coterie.estimators import load as load
+    from coterie.reporting.report import report as report
 
 __version__ = "0.1.0"
 
@@ -23,17 +44,17 @@ _HOMES = {
     "load": "coterie.estimators",
     "report": "coterie.reporting",
 }
-_ROOMS = ("plot",)
-__all__ = ["__version__", *_HOMES, *_ROOMS]
+_MODULES = ("checkpoints", "distributed", "plot", "selection")
+__all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in _ROOMS:
+    if name in _MODULES:
         return import_module(f"coterie.{name}")
-    raise AttributeError(f"module 'coterie' has no attribute {name!r}; it offers {', '.join([*_HOMES, *_ROOMS])}")
+    raise AttributeError(f"module 'coterie' has no attribute {name!r}; it offers {', '.join([*_HOMES, *_MODULES])}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES, *_ROOMS])
+    return sorted([*globals(), *_HOMES, *_MODULES])

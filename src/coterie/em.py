@@ -19,6 +19,7 @@ class Iteration:
     max_iter: int
     state: Any  # after the M-step
     expectation: Any  # of the E-step that led to it
+    converged: bool = False  # whether the loop stops here by its own rule
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def run(
         new_state = m_step(state, expectation)
         converged = stop(state, new_state, expectation)
         state = new_state
-        halted = on_iteration is not None and on_iteration(Iteration(number, max_iter, state, expectation))
+        halted = on_iteration is not None and on_iteration(Iteration(number, max_iter, state, expectation, converged))
         if converged or halted:
             return Outcome(state, expectation, number, converged)
     return Outcome(state, expectation, max(max_iter, first - 1), False)

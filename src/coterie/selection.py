@@ -10,6 +10,8 @@ from sklearn.base import clone
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 from sklearn.preprocessing import normalize
 
+from coterie.estimators.base import algorithm_of
+
 CRITERIA = {
     "silhouette": "how much nearer a point is to its own cluster than to the next; highest wins",
     "calinski-harabasz": "variance between clusters over variance within; highest wins",
@@ -159,7 +161,8 @@ def inertia(estimator: Any, X: np.ndarray) -> float:
 
 def on_sphere(estimator: Any) -> bool:
     """Whether the estimator compares directions, not places."""
-    return bool(getattr(estimator, "_spherical", False))
+    algorithm = algorithm_of(estimator)
+    return algorithm is not None and algorithm.spherical
 
 
 def _score(criterion: str, X: np.ndarray, labels: np.ndarray, rows: np.ndarray, sphere: bool) -> float:

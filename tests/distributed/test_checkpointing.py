@@ -5,8 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from coterie import KMeans, SoftKMeans, distributed
-from coterie.distributed import block_statistics
 from coterie.distributed.passes import Passes
+from coterie.kmeans import block_statistics
 from tests.distributed.test_exact import K, points
 
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from coterie import KMeans, RobustKMeans, SoftKMeans, SphericalKMeans, TrimmedKMeans
-from coterie.distributed.block_statistics import NearRows
+from coterie.kmeans.block_statistics import NearRows
 
 K = 6
 
@@ -136,12 +136,13 @@ def test_progress_is_shown_with_the_share_that_moved(capsys):
 
 
 def test_only_rows_that_count_travel():
-    from coterie.distributed.block_statistics import Plan, Step, step
-    from coterie.distributed.blocks import Opened
+    from coterie.kmeans.algorithm import Algorithm
+    from coterie.kmeans.block_statistics import Block, Step, step
+    from coterie.kmeans.family import TABLE
 
     X = points(n=1000)
-    wanted = Step(Plan("robust-topk", top=5), X[:K])
-    near = step(Opened(0, X, None, len(X)), wanted).statistics
+    wanted = Step(Algorithm(TABLE["robust-topk"], top=5), X[:K])
+    near = step(Block(0, X, None, len(X)), wanted).statistics
     assert isinstance(near, NearRows)
     assert len(near.rows) <= 5 * K
 

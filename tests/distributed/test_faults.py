@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import distributed
-from coterie.distributed.block_statistics import Plan
 from coterie.distributed.blocks import blocks_of
-from coterie.distributed.engine import fit
+from coterie.distributed.fitting import fit
 from coterie.distributed.passes import ClusterError
+from coterie.kmeans.algorithm import Algorithm
 from tests.distributed.processes import Cluster, slow_array, slow_block
 
 K, BLOCKS = 8, 12
@@ -27,7 +27,7 @@ def run(on_iteration=None):
     start = slow_block(0)[:K]
     rng = np.random.RandomState(0)
     blocks = blocks_of(slow_array(BLOCKS))
-    return fit(blocks, Plan("lloyd"), K, start, rng, max_iter=6, tol=0.0, on_iteration=on_iteration).result
+    return fit(blocks, Algorithm(), K, start, rng, max_iter=6, tol=0.0, on_iteration=on_iteration)
 
 
 def at_iteration(number, action, delay=0.03):

@@ -100,7 +100,7 @@ def test_what_needs_memory_says_so():
         KMedoids(K).fit(X)
     with pytest.raises(ValueError, match="init='spectral'"):
         KMeans(K, init="spectral").fit(X)
-    with pytest.raises(ValueError, match="engine='auto' only"):
+    with pytest.raises(ValueError, match="use engine='auto'"):
         KMeans(K, engine="literal").fit(X)
     with pytest.raises(ValueError, match=r"init must have shape .* \(6, 3\)"):
         KMeans(K, init=np.ones((6, 2))).fit(X)

@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 import sklearn
 import torch
+from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans as SklearnKMeans
 from sklearn.datasets import load_iris, make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -73,6 +75,33 @@ def test_kmeans_refills_empty_clusters_as_scikit_learn_does():
     for engine in ("literal", "fused", "lazy", "auto"):
         ours = KMeans(n_clusters=3, init=start, max_iter=1, engine=engine).fit(X)
         np.testing.assert_allclose(np.sort(ours.cluster_centers_.ravel()), np.sort(theirs.cluster_centers_.ravel()))
+
+
+@pytest.mark.parametrize("kind", FAMILY, ids=lambda kind: kind.__name__)
+def test_fewer_distinct_rows_than_clusters_is_a_warning_and_every_row_a_centre(kind):
+    X = np.repeat(blobs[:3], 10, axis=0)
+    options = {"trim": 0.0} if kind is TrimmedKMeans else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        few = kind(n_clusters=5, random_state=0, **options).fit(X)
+    assert few.cluster_centers_.shape == (5, 4)
+    assert few.n_clusters_ == 3 == len(np.unique(few.labels_))
+    assert_array_equal(few.predict(X), few.labels_)
+    if kind is not SoftKMeans:
+        with pytest.warns(ConvergenceWarning, match="Only 3 distinct clusters were found, fewer than n_clusters=5"):
+            kind(n_clusters=5, random_state=0, **options).fit(X)
+
+
+@pytest.mark.parametrize("kind", [KMeans, SoftKMeans, TrimmedKMeans], ids=lambda kind: kind.__name__)
+def test_a_run_that_does_not_converge_warns_and_says_so(kind):
+    with pytest.warns(ConvergenceWarning, match="did not converge in max_iter=1 iterations"):
+        assert not kind(n_clusters=4, max_iter=1, init="random", n_init=1, random_state=0).fit(blobs).converged_
+    assert kind(n_clusters=4, random_state=0).fit(blobs).converged_
+
+
+def test_n_init_is_ignored_with_a_warning_where_the_start_is_given():
+    with pytest.warns(RuntimeWarning, match="n_init=5 is ignored"):
+        KMeans(n_clusters=4, init=true_centers, n_init=5).fit(blobs)
 
 
 def test_the_literal_engine_tells_its_whole_way():
@@ -289,8 +318,6 @@ BAD_INPUT = {
     "infinity": (bad(lambda X: X.__setitem__((9, 1), -np.inf)), {}, r"infinity \(row 9, column 1\)"),
     "1-D": (blobs[:, 0], {}, "Expected 2D array"),
     "text": (np.array([["a", "b"]] * 9), {}, "could not convert|numbers"),
-    "few distinct rows": (np.repeat(blobs[:3], 10, axis=0), {"n_clusters": 4}, "only 3 distinct rows"),
-    "all equal": (np.ones((20, 2)), {"n_clusters": 2}, "only 1 distinct row"),
     "1e30 in float32": (1e30 * blobs.astype(np.float32), {}, "StandardScaler"),
     "1e200": (1e200 * blobs, {}, "StandardScaler"),
     "differences that square to nothing": (1e-200 * blobs, {}, "StandardScaler"),

@@ -10,6 +10,7 @@ from coterie.attention import Softmax
 from coterie.experiments import kmeans_transformer as experiments
 from coterie.experiments.kmeans_pictures import draw_figure3
 from coterie.kmeans import literal
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 
 PNG = b"\x89PNG"
@@ -87,6 +88,6 @@ def test_the_batch_over_gamma_is_the_literal_network(attentions):
     many = list(experiments.finite_gamma(*map(torch.from_numpy, (X, X[:4])), torch.tensor(gammas).double(), attentions))
     for g, gamma in enumerate(gammas):
         override = {name: Softmax(gamma) for name in experiments.SOCKETS[attentions]}
-        one = literal.layers(TABLE["lloyd"], X, X[:4], experiments.N_LAYERS, override=override)
+        one = literal.layers(Algorithm(), X, X[:4], experiments.N_LAYERS, override=override)
         for layer, batch in zip(one, many):
             np.testing.assert_allclose(layer.centers, batch[g].numpy(), atol=1e-8)

@@ -1,22 +1,16 @@
-"""The table of cases that every engine is tested on."""
+"""The cases that every engine is tested on."""
 
 import numpy as np
 import torch
 
 from coterie.attention import gumbel_noise
 from coterie.kmeans import reference
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import Row
-from coterie.kmeans.weights import Settings
 
 
-def settings_for(row: Row, seed: int = 0) -> Settings:
-    return Settings(
-        gamma=5.0 if row.form.spherical else 0.7,
-        keep=0.873,
-        top=7,
-        delta=1.0,
-        generator=torch.Generator().manual_seed(seed),
-    )
+def algorithm_for(row: Row, seed: int = 0) -> Algorithm:
+    return Algorithm(row, gamma=5.0 if row.form.spherical else 0.7, keep=0.873, top=7, delta=1.0, seed=seed)
 
 
 def instance(seed: int, row: Row | None = None, most_clusters: int = 8) -> tuple[np.ndarray, np.ndarray]:
@@ -30,24 +24,17 @@ def instance(seed: int, row: Row | None = None, most_clusters: int = 8) -> tuple
 
 
 class Plain:
-    """The plain algorithm of a row, one call a layer."""
+    """The plain algorithm of a row, one call per layer."""
 
-    def __init__(self, row: Row, settings: Settings, seed: int = 0):
-        self.row, self.settings = row, settings
-        self.generator = torch.Generator().manual_seed(seed)
+    def __init__(self, algorithm: Algorithm):
+        self.algorithm = algorithm
+        self.generator = torch.Generator().manual_seed(algorithm.seed)
 
     def labels(self, X, C):
-        return reference.labels(X, C, self.row.form.spherical)
+        return reference.labels(X, C, self.algorithm.spherical)
 
     def step(self, X, C):
-        sphere, s, name = self.row.form.spherical, self.settings, self.row.variant.name
-        if name == "lloyd":
-            return reference.lloyd(X, C, sphere)
-        if name == "soft":
-            return reference.soft(X, C, s.gamma, sphere)
-        if name == "trimmed":
-            return reference.trimmed(X, C, 100 * s.keep, sphere)
-        if name == "medoids":
-            noise = gumbel_noise((len(C), len(X)), torch.zeros(1, dtype=torch.float64), self.generator)
-            return reference.medoids(X, C, s.delta, noise.numpy(), sphere)
-        return reference.robust(X, C, name.removeprefix("robust-"), s.gamma, s.top, sphere)
+        gumbel = None
+        if self.algorithm.draws:
+            gumbel = gumbel_noise((len(C), len(X)), torch.zeros(1, dtype=torch.float64), self.generator).numpy()
+        return reference.step(self.algorithm, X, C, gumbel)

@@ -7,6 +7,7 @@ from coterie import starts
 from coterie.data.chunks import Chunks
 from coterie.estimators import KMeans
 from coterie.kmeans import chunked, lazy
+from coterie.kmeans.algorithm import Algorithm
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_centres_over_chunks_are_those_of_the_in_memory_run(kind, rows, tmp_path
         "function": lambda: lambda: iter(pieces),
     }[kind]()
     chunks = Chunks(source)
-    streamed = chunked.run(chunks, rows[:10], max_iter=100)
+    streamed = chunked.run(chunks, rows[:10], Algorithm(), max_iter=100)
     whole = lazy.run(rows, rows[:10], max_iter=100)
     np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-6)
     np.testing.assert_array_equal(streamed.labels, whole.labels)
@@ -47,7 +48,7 @@ def test_centres_over_chunks_are_those_of_the_in_memory_run(kind, rows, tmp_path
 
 def test_double_precision_centres_agree_to_rounding_and_tol_stops_both_alike(rows):
     X = rows.astype(np.float64)
-    streamed = chunked.run(Chunks(np.array_split(X, 5)), X[:12], tol=1e-4)
+    streamed = chunked.run(Chunks(np.array_split(X, 5)), X[:12], Algorithm(), tol=1e-4)
     whole = lazy.run(X, X[:12], tol=1e-4)
     np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-12)
     assert streamed.n_iter == whole.n_iter
@@ -57,14 +58,15 @@ def test_empty_clusters_are_filled_as_in_memory_with_copies_of_a_row_in_differen
     X = np.concatenate([rows.astype(np.float64), np.full((3, 5), 60.0), -np.full((2, 5), 70.0)])
     X = X[np.random.RandomState(1).permutation(len(X))]
     start = np.concatenate([X[:3], np.full((3, 5), 1e4)])  # three centres that nobody is near
-    streamed = chunked.run(Chunks(np.array_split(X, 9)), start, max_iter=5)
+    streamed = chunked.run(Chunks(np.array_split(X, 9)), start, Algorithm(), max_iter=5)
     whole = lazy.run(X, start, max_iter=5)
     np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-12)
 
 
 def test_a_start_from_a_sample_that_holds_everything_is_the_start_of_the_whole(rows):
     X = np.concatenate([rows, rows[:500]])
-    sampled, times, n = chunked.sample(Chunks(np.array_split(X, 4)), 6)
+    sampled, times, n, variance = chunked.sample(Chunks(np.array_split(X, 4)), 6)
+    assert variance == pytest.approx(X.astype(np.float64).var(axis=0).mean(), rel=1e-12)
     assert n == len(X)
     assert times.sum() == n
     from_sample = starts.choose(sampled, 6, "k-means++", np.random.RandomState(0), times)
@@ -132,7 +134,7 @@ def test_kmeans_refuses_what_a_file_cannot_have(rows, tmp_path):
     path = as_npy(rows, tmp_path / "rows.npy")
     with pytest.raises(ValueError, match="no sample_weight"):
         KMeans(3).fit(path, sample_weight=np.ones(len(rows)))
-    with pytest.raises(ValueError, match="engine='auto' or 'lazy'"):
+    with pytest.raises(ValueError, match="engine='literal': use engine='auto'"):
         KMeans(3, engine="literal").fit(path)
     with pytest.raises(ValueError, match="n_samples=9000 should be >= n_clusters=10000"):
         KMeans(10_000).fit(path)

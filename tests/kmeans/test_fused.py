@@ -10,12 +10,12 @@ import torch
 from scipy import sparse
 
 from coterie.kmeans import fused, literal, reference
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.engine import Centers
-from coterie.kmeans.family import TABLE, VARIANTS
+from coterie.kmeans.family import TABLE
 from coterie.kmeans.fused import Fused
 from coterie.kmeans.rows import rows_of
-from coterie.kmeans.weights import Settings
-from tests.kmeans.cases import instance, settings_for
+from tests.kmeans.cases import algorithm_for, instance
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -23,9 +23,9 @@ def test_fused_equals_literal_layer_by_layer(name):
     row = TABLE[name]
     for seed in range(8):
         X, C = instance(2000 + seed, row)
-        engine = Fused(X, row.variant, settings_for(row), spherical=row.form.spherical)
+        engine = Fused(X, algorithm_for(row))
         state = Centers(torch.from_numpy(C))
-        for out in literal.layers(row, X, C, 5, settings_for(row)):
+        for out in literal.layers(algorithm_for(row), X, C, 5):
             one_hot = np.isin(out.assignments, (0, 1)).all() and out.assignments.any(axis=0).all()
             if row.variant.name != "soft" and not one_hot:
                 break  # a tie or an empty cluster, where the bare network has a behaviour of its own
@@ -41,8 +41,8 @@ def test_both_engines_run_to_the_same_end_with_weights_and_empty_clusters(name):
     C = np.vstack([X[:3], [[50.0, 50.0], [60.0, -40.0]]])  # two starts that no point chooses
     weight = rng.integers(1, 4, size=120).astype(float)
     kind = {"sample_weight": weight, "max_iter": 25, "tol": 0.0}
-    slow = literal.run(X, C, row, settings_for(row), **kind)
-    fast = fused.run(X, C, row.variant, settings_for(row), **kind)
+    slow = literal.run(X, C, algorithm_for(row), **kind)
+    fast = fused.run(X, C, algorithm_for(row), **kind)
     np.testing.assert_allclose(fast.centers, slow.centers, atol=1e-9)
     assert len(np.unique(fast.labels[fast.labels >= 0])) == 5
     assert np.abs(fast.centers).max() < 10
@@ -50,17 +50,17 @@ def test_both_engines_run_to_the_same_end_with_weights_and_empty_clusters(name):
 
 def test_blocks_change_nothing(monkeypatch):
     X, C = instance(5)
-    whole = fused.run(X, C, VARIANTS["soft"], Settings(gamma=0.5), max_iter=5)
+    whole = fused.run(X, C, Algorithm(TABLE["soft"], gamma=0.5), max_iter=5)
     monkeypatch.setattr("coterie.kmeans.rows.BLOCK_SCORES", 1)
-    blocked = fused.run(X, C, VARIANTS["soft"], Settings(gamma=0.5), max_iter=5)
+    blocked = fused.run(X, C, Algorithm(TABLE["soft"], gamma=0.5), max_iter=5)
     np.testing.assert_allclose(blocked.centers, whole.centers, atol=1e-12)
 
 
 def test_sparse_rows_give_the_dense_answer():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 12)) * (rng.random((200, 12)) < 0.3)
-    dense = fused.run(X, X[:5], VARIANTS["lloyd"], Settings(), max_iter=20)
-    thin = fused.run(sparse.csr_matrix(X), X[:5], VARIANTS["lloyd"], Settings(), max_iter=20)
+    dense = fused.run(X, X[:5], Algorithm(), max_iter=20)
+    thin = fused.run(sparse.csr_matrix(X), X[:5], Algorithm(), max_iter=20)
     assert np.array_equal(dense.labels, thin.labels)
     np.testing.assert_allclose(dense.centers, thin.centers, atol=1e-10)
     assert thin.inertia == pytest.approx(dense.inertia)
@@ -70,8 +70,8 @@ def test_a_far_origin_costs_no_digits():
     """Distances are taken from the centres' mean: float32 data far from zero cluster as well as near it."""
     rng = np.random.default_rng(0)
     X = (rng.normal(size=(500, 3)) + 6 * rng.integers(0, 3, size=(500, 1))).astype(np.float32)
-    near = fused.run(X, X[:3], VARIANTS["lloyd"], Settings(), max_iter=30)
-    far = fused.run(X + np.float32(4096), X[:3] + np.float32(4096), VARIANTS["lloyd"], Settings(), max_iter=30)
+    near = fused.run(X, X[:3], Algorithm(), max_iter=30)
+    far = fused.run(X + np.float32(4096), X[:3] + np.float32(4096), Algorithm(), max_iter=30)
     assert np.mean(near.labels == far.labels) > 0.99
 
 
@@ -82,7 +82,7 @@ def test_fused_is_differentiable_for_finite_gamma(name):
     c = torch.from_numpy(C).requires_grad_()
 
     def centers(x, c):
-        return fused.forward(x, c, VARIANTS[name], Settings(gamma=0.3), n_layers=2)
+        return fused.forward(x, c, Algorithm(TABLE[name], gamma=0.3), n_layers=2)
 
     assert torch.autograd.gradcheck(centers, (x, c))
 
@@ -91,9 +91,7 @@ def test_the_objective_never_rises():
     for seed in range(20):
         X, C = instance(seed)
         seen = []
-        fused.run(
-            X, C, VARIANTS["lloyd"], Settings(), on_iteration=lambda it, s=seen: s.append(it.expectation.objective)
-        )
+        fused.run(X, C, Algorithm(), on_iteration=lambda it, s=seen: s.append(it.expectation.objective))
         assert all(b <= a * (1 + 1e-12) for a, b in itertools.pairwise(seen))
 
 
@@ -102,7 +100,7 @@ def test_soft_k_means_with_mixing_weights_is_em_for_a_spherical_mixture():
     X, C = instance(4)
     k, gamma = len(C), 0.4
     pi = np.full(k, 1 / k)
-    result = fused.run(X, C, VARIANTS["soft"], Settings(gamma=gamma), mixing_weights=pi, max_iter=2)
+    result = fused.run(X, C, Algorithm(TABLE["soft"], gamma=gamma), mixing_weights=pi, max_iter=2)
     for _ in range(2):
         log_r = gamma * reference.scores(X, C) + np.log(pi)
         r = np.exp(log_r - log_r.max(axis=1, keepdims=True))
@@ -118,12 +116,11 @@ def test_a_million_rows_need_little_memory_beyond_themselves():
     code = """
 import resource, numpy as np, torch
 from coterie.kmeans import fused
-from coterie.kmeans.family import VARIANTS
-from coterie.kmeans.weights import Settings
+from coterie.kmeans.algorithm import Algorithm
 X = np.random.default_rng(0).standard_normal((1_000_000, 16), dtype=np.float32)
-fused.run(X[:1000], X[:64], VARIANTS["lloyd"], Settings(), max_iter=1)
+fused.run(X[:1000], X[:64], Algorithm(), max_iter=1)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-fused.run(X, X[:64], VARIANTS["lloyd"], Settings(), max_iter=1)
+fused.run(X, X[:64], Algorithm(), max_iter=1)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)

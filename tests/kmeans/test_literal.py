@@ -8,9 +8,10 @@ import torch
 
 from coterie.attention import Limiting
 from coterie.kmeans import literal, reference
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import FORMS, TABLE, VARIANTS, markdown
-from coterie.kmeans.weights import Settings, Stream
-from tests.kmeans.cases import Plain, instance, settings_for
+from coterie.kmeans.weights import Stream
+from tests.kmeans.cases import Plain, algorithm_for, instance
 
 
 @pytest.mark.parametrize("batch", range(10))
@@ -19,7 +20,7 @@ def test_literal_is_lloyd_on_500_random_instances(batch):
     finished, seeds = 0, itertools.count(batch, 10)
     while finished < 50:
         X, C = instance(next(seeds), most_clusters=10)
-        for out in literal.layers(TABLE["lloyd"], X, C, 15):
+        for out in literal.layers(Algorithm(), X, C, 15):
             labels = reference.labels(X, C)
             if len(np.unique(labels)) < len(C):
                 break  # an empty cluster: plain Lloyd leaves it undefined, and the instance does not count
@@ -36,8 +37,8 @@ def test_every_row_is_its_plain_algorithm(name):
     layers = 0
     for seed in range(12):
         X, C = instance(1000 + seed, row)
-        plain, settings = Plain(row, settings_for(row)), settings_for(row)
-        for out in literal.layers(row, X, C, 6, settings):
+        plain = Plain(algorithm_for(row))
+        for out in literal.layers(algorithm_for(row), X, C, 6):
             labels = plain.labels(X, C)
             if row.variant.name != "soft":
                 if len(np.unique(labels)) < len(C):
@@ -58,11 +59,11 @@ def test_rotated_weights_give_the_same_answers(name):
     rotation = torch.linalg.qr(
         torch.randn(width, width, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     )
-    plain = list(literal.layers(row, X, C, 3, settings_for(row)))
+    plain = list(literal.layers(algorithm_for(row), X, C, 3))
     forgiving = {"encoder_self": Limiting(rounding=1e-9)}  # a rotation rounds, so equal scores are only nearly equal
     if row.variant.centers == "limiting":
         forgiving["decoder_cross"] = Limiting(rounding=1e-9)
-    turned = list(literal.layers(row, X, C, 3, settings_for(row), rotation=rotation.Q, override=forgiving))
+    turned = list(literal.layers(algorithm_for(row), X, C, 3, rotation=rotation.Q, override=forgiving))
     for a, b in zip(plain, turned):
         np.testing.assert_allclose(b.centers, a.centers, rtol=0, atol=1e-8)
 
@@ -84,18 +85,18 @@ def test_the_table_has_all_rows_of_the_document_and_its_stars():
 def test_a_point_between_two_centres_drops_out_of_both_updates():
     """The bare network's behaviour at a tie; plain Lloyd gives the point to the first."""
     X, C = np.array([[-1.0], [0.0], [1.0]]), np.array([[-1.0], [1.0]])
-    (out,) = literal.layers(TABLE["lloyd"], X, C, 1)
+    (out,) = literal.layers(Algorithm(), X, C, 1)
     assert out.assignments.tolist() == [[1, 0], [0.5, 0.5], [0, 1]]
     assert out.centers.ravel().tolist() == [-1.0, 1.0]
-    result = literal.run(X, C, TABLE["lloyd"], max_iter=1)
+    result = literal.run(X, C, Algorithm(), max_iter=1)
     assert result.centers.ravel().tolist() == [-0.5, 1.0]
 
 
 def test_an_empty_cluster_of_the_bare_network_jumps_to_the_mean_of_all_points():
     X, C = np.array([[0.0], [1.0], [5.0]]), np.array([[0.0], [100.0]])
-    (out,) = literal.layers(TABLE["lloyd"], X, C, 1)
+    (out,) = literal.layers(Algorithm(), X, C, 1)
     assert out.centers.ravel().tolist() == [2.0, 2.0]
-    result = literal.run(X, C, TABLE["lloyd"], max_iter=1)  # behind estimators it takes the farthest point
+    result = literal.run(X, C, Algorithm(), max_iter=1)  # behind estimators it takes the farthest point
     assert result.centers.ravel().tolist() == [0.5, 5.0]
 
 
@@ -103,7 +104,7 @@ def test_duplicate_points_keep_their_labels_together():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(30, 2)), rng.integers(1, 60, size=30), axis=0)
     C = X[[0, -1]].copy()
-    for out in literal.layers(TABLE["lloyd"], X, C, 8):
+    for out in literal.layers(Algorithm(), X, C, 8):
         labels = reference.labels(X, C)
         assert np.array_equal(out.assignments, np.eye(2)[labels])
         C = reference.lloyd(X, C)
@@ -112,11 +113,11 @@ def test_duplicate_points_keep_their_labels_together():
 
 def test_literal_refuses_many_points_and_says_which_engine_to_take():
     with pytest.raises(ValueError, match="engine='fused'"):
-        literal.run(np.zeros((20_001, 1)), np.zeros((1, 1)), TABLE["lloyd"])
+        literal.run(np.zeros((20_001, 1)), np.zeros((1, 1)), Algorithm())
 
 
 def test_norm_max_with_one_gamma_is_available_too():
     X, C = instance(3, TABLE["trimmed"])
-    (everything,) = literal.layers(TABLE["trimmed"], X, C, 1, Settings(trim_gamma=1e-9))
+    (everything,) = literal.layers(Algorithm(TABLE["trimmed"], trim_gamma=1e-9), X, C, 1)
     plain = reference.lloyd(X, C)
     np.testing.assert_allclose(everything.centers, plain, atol=1e-10)

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from coterie.attention import Limiting, Linear
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.transformer import Attention, EncoderDecoder, FeedForward, Layer, LayerNorm, RMSNorm, unit
-from coterie.kmeans.weights import Settings, Stream, layer
+from coterie.kmeans.weights import Stream, layer
 
 
 def numbers(*shape: int, seed: int = 0) -> Tensor:
@@ -47,7 +48,7 @@ def test_the_lifted_form_keeps_its_squared_norms_up_to_date():
     x, row = numbers(30, 3), TABLE["lloyd/dot"]
     c = x[:4].clone()
     stream = Stream(row, 3, 4)
-    _, tokens = layer(row, x, c, Settings())(stream.embed_points(x), stream.embed_centers(c))
+    _, tokens = layer(Algorithm(row), x, c)(stream.embed_points(x), stream.embed_centers(c))
     torch.testing.assert_close(tokens, stream.embed_centers(stream.centers(tokens)))
 
 
@@ -55,7 +56,7 @@ def test_batches_are_data_sets_side_by_side():
     x, row = numbers(3, 40, 2), TABLE["soft"]
     c = x[:, :4].clone()
     stream = Stream(row, 2, 4)
-    net = EncoderDecoder([layer(row, x[0], c[0], Settings(gamma=0.5))] * 3)
+    net = EncoderDecoder([layer(Algorithm(row, gamma=0.5), x[0], c[0])] * 3)
     together = net(stream.embed_points(x), stream.embed_centers(c))[1]
     for b in range(3):
         alone = net(stream.embed_points(x[b]), stream.embed_centers(c[b]))[1]
@@ -77,7 +78,7 @@ def test_sockets_add_up_with_the_residual():
 
 def test_weights_are_frozen_but_can_be_trained():
     x = numbers(20, 2)
-    built = layer(TABLE["soft"], x, x[:3], Settings(gamma=0.5))
+    built = layer(Algorithm(TABLE["soft"], gamma=0.5), x, x[:3])
     assert not any(p.requires_grad for p in built.parameters())
     built.requires_grad_(True)
     stream = Stream(TABLE["soft"], 2, 3)

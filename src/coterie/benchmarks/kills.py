@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from coterie.distributed.block_statistics import Plan
 from coterie.distributed.blocks import blocks_of
-from coterie.distributed.engine import fit
+from coterie.distributed.fitting import fit
 from coterie.distributed.passes import local
 from coterie.files import replacing
-from coterie.kmeans.result import Result
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.engine import Result
 
 D, K, BLOCKS, BLOCK_ROWS = 8, 32, 24, 20_000
 WORKERS = 2
@@ -112,7 +112,7 @@ def _fit() -> Result:
 
     parts = [da.from_delayed(dask.delayed(_make_block)(b), (BLOCK_ROWS, D), "float32") for b in range(BLOCKS)]
     blocks, start = blocks_of(da.concatenate(parts)), _make_block(0)[:K]
-    return fit(blocks, Plan("lloyd"), K, start, np.random.RandomState(0), max_iter=20, tol=0.0).result
+    return fit(blocks, Algorithm(), K, start, np.random.RandomState(0), max_iter=20, tol=0.0)
 
 
 def _same(one: Result, other: Result) -> bool:

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from coterie.distributed import parquet
-from coterie.distributed.block_statistics import Plan, Step, step
 from coterie.distributed.blocks import blocks_of
-from coterie.distributed.engine import fit
+from coterie.distributed.fitting import fit
 from coterie.distributed.passes import Passes, local
 from coterie.files import replacing
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.block_statistics import Step, step
 
 D, K, ITERATIONS = 8, 32, 10
 FILE_ROWS, GROUP_ROWS = 5_000_000, 125_000
@@ -153,7 +154,7 @@ def ours(files: list[Path], n: int, workers: int) -> dict:
         blocks = blocks_of(X)
         ran = fit(
             blocks,
-            Plan("lloyd"),
+            Algorithm(),
             K,
             start,
             np.random.RandomState(0),
@@ -165,13 +166,13 @@ def ours(files: list[Path], n: int, workers: int) -> dict:
         moved = sum(client.run(_values_sent).values()) - sent
         per_iteration = statistics.median(np.diff(times)[1:])
         return {
-            **_case(rows.n_rows, workers, seconds, ran.result.n_iter, client, worked),
+            **_case(rows.n_rows, workers, seconds, ran.n_iter, client, worked),
             "iteration_seconds": per_iteration,
             "iteration_rows_per_second": rows.n_rows / per_iteration,
             "blocks": len(rows.stretches),
-            "values_sent_per_pass": moved / (ran.result.n_iter + 2),
-            "inertia": ran.result.inertia,
-            "center_sum": float(np.abs(ran.result.centers).sum()),
+            "values_sent_per_pass": moved / (ran.n_iter + 2),
+            "inertia": ran.inertia,
+            "center_sum": float(np.abs(ran.centers).sum()),
         }
 
 
@@ -244,7 +245,7 @@ def constants(n_blocks: int) -> dict:
 
     with cluster(2) as client:
         X = da.ones((n_blocks * 10, D), chunks=(10, D), dtype="float32")
-        passes, wanted = Passes(blocks_of(X)), Step(Plan("lloyd"), _middles())
+        passes, wanted = Passes(blocks_of(X)), Step(Algorithm(), _middles())
         client.run(_warm_up)
         part = passes.total(step, wanted)
         began, worked = time.perf_counter(), time.process_time()

@@ -94,7 +94,7 @@ def run(request: Request, execution: Execution) -> None:
     from coterie.cli import console
     from coterie.distributed import parquet
     from coterie.distributed.blocks import blocks_of
-    from coterie.distributed.engine import look
+    from coterie.distributed.fitting import look
     from coterie.distributed.passes import ClusterError, Passes
     from coterie.estimators import on_dask
     from coterie.tabular import TableModel, make_estimator
@@ -102,7 +102,7 @@ def run(request: Request, execution: Execution) -> None:
     started = time.perf_counter()
     with user_errors(ValueError, ClusterError):
         estimator = make_estimator(request.algorithm, **request.settings)
-        if not getattr(estimator, "_takes_dask", False):
+        if not getattr(estimator, "_takes_blocks", False):
             raise Refused(f"The algorithm {request.algorithm!r} cannot read data in blocks: take kmeans, say.")
         estimator.set_params(n_clusters=request.n_clusters)
         files = parquet.find(request.pattern)

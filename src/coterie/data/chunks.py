@@ -101,6 +101,11 @@ class Chunks:
         return read
 
 
+def is_chunked(X: Any) -> bool:
+    """Whether X names a file or is a :class:`Chunks`."""
+    return isinstance(X, (str, os.PathLike, Chunks))
+
+
 def _cut(rows: np.ndarray) -> Iterator[np.ndarray]:
     """An array in blocks of about CHUNK_BYTES."""
     if rows.ndim != 2:

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie.kmeans.block_statistics import Block
+from coterie.kmeans.sphere import on_sphere
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -27,20 +30,6 @@ class Blocks:
     layout: Layout
     rows: Sequence[Any]
     weights: Sequence[Any] | None
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A block on a worker: rows of positive weight, (n, d), C-contiguous."""
-
-    number: int  # from 0
-    X: np.ndarray
-    weight: np.ndarray | None
-    n_rows: int  # with those of weight 0
-
-    @property
-    def total(self) -> float:
-        return float(len(self.X)) if self.weight is None else float(self.weight.sum())
 
 
 def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
@@ -137,7 +126,7 @@ class BadBlock(ValueError):
     """A block that cannot be used. The message says which, and what to do."""
 
 
-def open_block(raw, weight, number: int, layout: Layout, *, check: bool = False) -> Opened:
+def open_block(raw, weight, number: int, layout: Layout, *, check: bool = False) -> Block:
     """The block as an array in the layout's dtype. ``check`` looks at every value; shapes are looked at always."""
 
     def refuse(what: str):
@@ -168,13 +157,7 @@ def open_block(raw, weight, number: int, layout: Layout, *, check: bool = False)
             refuse("has sample weights that are negative, NaN or infinite: weights must be finite and at least 0.")
         if not weight.all():
             X, weight = X[weight > 0], weight[weight > 0]
-    return Opened(number, on_sphere(X) if layout.spherical else X, weight, n_rows)
-
-
-def on_sphere(X: np.ndarray) -> np.ndarray:
-    """Rows scaled to length one; a row of zeros stays where it is."""
-    length = np.linalg.norm(X, axis=1, keepdims=True)
-    return X / np.where(length == 0, X.dtype.type(1), length)
+    return Block(number, on_sphere(X) if layout.spherical else X, weight, n_rows)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ class Saved:
     number: int  # iterations that are done; 0 for the start
     places: np.ndarray  # (k, d)
     weights: np.ndarray | None  # (k,) mixing weights
-    gamma: float
+    gamma: float | None
     done: bool = False  # whether the loop had stopped by itself
 
 

@@ -12,10 +12,10 @@ from functools import partial
 import numpy as np
 
 from coterie import starts
-from coterie.distributed.blocks import Opened
 from coterie.distributed.passes import Passes
 from coterie.distributed.survey import Survey
 from coterie.kmeans import lazy, single_pass
+from coterie.kmeans.block_statistics import Block
 
 ROUNDS = 5
 OVERSAMPLING = 2  # candidates of a round, in units of n_clusters
@@ -54,7 +54,7 @@ class Heat:
     candidates: np.ndarray | None = None  # a row's mass is its weight times its squared distance to the nearest
 
 
-def race(block: Opened, heat: Heat) -> Race:
+def race(block: Block, heat: Heat) -> Race:
     hashes, X, weight = _runners(block, heat.share)
     mass = np.ones(len(X)) if weight is None else weight
     if heat.candidates is not None and len(X):
@@ -71,7 +71,7 @@ def race(block: Opened, heat: Heat) -> Race:
     return Race(times, hashes[running], X[running], heat.wanted).first()
 
 
-def population(block: Opened, heat: Heat) -> np.ndarray:
+def population(block: Block, heat: Heat) -> np.ndarray:
     """(candidates,): the weight of the runners that are nearest to each candidate."""
     assert heat.candidates is not None
     _, X, weight = _runners(block, heat.share)
@@ -80,7 +80,7 @@ def population(block: Opened, heat: Heat) -> np.ndarray:
     return single_pass.statistics(X, heat.candidates, weight, n_threads=1).counts
 
 
-def _runners(block: Opened, share: float):
+def _runners(block: Block, share: float):
     hashes = starts.hash_rows(block.X, 1)
     if share >= 1:
         return hashes, block.X, block.weight

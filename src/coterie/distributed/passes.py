@@ -18,8 +18,9 @@ import dask
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
-from coterie.distributed.blocks import BadBlock, Blocks, Layout, Opened, open_block
+from coterie.distributed.blocks import BadBlock, Blocks, Layout, open_block
 from coterie.distributed.sources import Recipe, fold
+from coterie.kmeans.block_statistics import Block
 
 FAN_IN = 16  # values that one task of the tree adds
 ATTEMPTS = 5  # of one pass
@@ -43,7 +44,7 @@ class Passes:
             graph = HighLevelGraph.merge(graph, more)
         self._layers, self._dependencies = dict(graph.layers), dict(graph.dependencies)
 
-    def total(self, function: Callable[[Opened, Any], Any], state: Any, *, check: bool = False) -> Any:
+    def total(self, function: Callable[[Block, Any], Any], state: Any, *, check: bool = False) -> Any:
         """``function(block, state)`` of every block that has rows, added up with ``+``; None if no block has any."""
         lost: BaseException | None = None
         for _ in range(ATTEMPTS):

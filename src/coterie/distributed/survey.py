@@ -1,13 +1,12 @@
-"""The first pass: every value is looked at once, and what the loop needs to know of the data comes back."""
+"""The first pass over Dask blocks: it checks every value and returns the facts that a fit needs."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from coterie import starts
-from coterie.distributed.blocks import Opened
-
-_PIECE = 65_536  # rows in double precision at a time
+from coterie.kmeans.block_statistics import Block
+from coterie.kmeans.engine import moments
 
 
 @dataclass(frozen=True)
@@ -37,22 +36,13 @@ class Survey:
         return float(np.mean(self.sq / self.weight))
 
 
-def survey(block: Opened, n_clusters: int) -> Survey:
+def survey(block: Block, n_clusters: int) -> Survey:
     """The survey of one block."""
-    X, weight = block.X, block.weight
+    X = block.X
     hashes = np.unique(starts.hash_rows(X[: 4 * n_clusters + 64], 1))
     if len(hashes) < n_clusters and len(X) > 4 * n_clusters + 64:
         hashes = np.unique(starts.hash_rows(X, 1))
-    total: Survey | None = None
-    for first in range(0, len(X), _PIECE):
-        piece = X[first : first + _PIECE].astype(np.float64)
-        counts = None if weight is None else weight[first : first + _PIECE]
-        step = float(len(piece)) if counts is None else float(counts.sum())
-        mean = piece.mean(axis=0) if counts is None else counts @ piece / step
-        piece -= mean
-        sq = np.einsum("nd,nd->d", piece, piece) if counts is None else counts @ piece**2
-        part = Survey({}, 0, step, mean, sq, hashes[:0], n_clusters)
-        total = part if total is None else total + part
-    assert total is not None
+    found = moments(X, block.weight)
+    weight = float(found.weight[0])
     sizes = {block.number: block.n_rows}
-    return Survey(sizes, len(X), total.weight, total.mean, total.sq, hashes[:n_clusters], n_clusters)
+    return Survey(sizes, len(X), weight, found.mean, found.variance * weight, hashes[:n_clusters], n_clusters)

@@ -1,29 +1,44 @@
-"""scikit-learn estimators, one a file."""
+"""scikit-learn estimators, one per file. They are imported on first use, so that k-means does not import torch."""
 
-from coterie.estimators.attention_clustering import AttentionClustering
-from coterie.estimators.flow_mixture import FlowMixture
-from coterie.estimators.in_context_clusterer import InContextClusterer
-from coterie.estimators.kmeans import KMeans
-from coterie.estimators.kmedoids import KMedoids
-from coterie.estimators.persistence import load
-from coterie.estimators.robust_kmeans import RobustKMeans
-from coterie.estimators.soft_kmeans import SoftKMeans
-from coterie.estimators.spherical_kmeans import SphericalKMeans
-from coterie.estimators.trimmed_kmeans import TrimmedKMeans
-from coterie.estimators.vae_mixture import VAEMixture
-from coterie.estimators.zero_shot_clusterer import ZeroShotClusterer
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "AttentionClustering",
-    "FlowMixture",
-    "InContextClusterer",
-    "KMeans",
-    "KMedoids",
-    "RobustKMeans",
-    "SoftKMeans",
-    "SphericalKMeans",
-    "TrimmedKMeans",
-    "VAEMixture",
-    "ZeroShotClusterer",
-    "load",
-]
+if TYPE_CHECKING:
+    from coterie.estimators.attention_clustering import AttentionClustering as AttentionClustering
+    from coterie.estimators.flow_mixture import FlowMixture as FlowMixture
+    from coterie.estimators.in_context_clusterer import InContextClusterer as InContextClusterer
+    from coterie.estimators.kmeans import KMeans as KMeans
+    from coterie.estimators.kmedoids import KMedoids as KMedoids
+    from coterie.estimators.persistence import load as load
+    from coterie.estimators.robust_kmeans import RobustKMeans as RobustKMeans
+    from coterie.estimators.soft_kmeans import SoftKMeans as SoftKMeans
+    from coterie.estimators.spherical_kmeans import SphericalKMeans as SphericalKMeans
+    from coterie.estimators.trimmed_kmeans import TrimmedKMeans as TrimmedKMeans
+    from coterie.estimators.vae_mixture import VAEMixture as VAEMixture
+    from coterie.estimators.zero_shot_clusterer import ZeroShotClusterer as ZeroShotClusterer
+
+MODULES = {
+    "AttentionClustering": "attention_clustering",
+    "FlowMixture": "flow_mixture",
+    "InContextClusterer": "in_context_clusterer",
+    "KMeans": "kmeans",
+    "KMedoids": "kmedoids",
+    "RobustKMeans": "robust_kmeans",
+    "SoftKMeans": "soft_kmeans",
+    "SphericalKMeans": "spherical_kmeans",
+    "TrimmedKMeans": "trimmed_kmeans",
+    "VAEMixture": "vae_mixture",
+    "ZeroShotClusterer": "zero_shot_clusterer",
+}
+__all__ = [*MODULES, "load"]
+
+
+def __getattr__(name: str) -> Any:
+    module = "persistence" if name == "load" else MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

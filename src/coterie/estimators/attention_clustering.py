@@ -1,132 +1,146 @@
-"""Any row of the family's table."""
+"""Any row of the family of algorithms."""
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import ClassVar
 
-import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from coterie.estimators.base import CenterClusterer
-from coterie.estimators.soft_kmeans import scaled_gamma
-from coterie.kmeans import fused, literal
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
-from coterie.kmeans.result import Result
-from coterie.kmeans.weights import Settings
 
 
 class AttentionClustering(CenterClusterer):
-    """Any row of Table 1 of document 002, its starred combinations included, in either engine.
+    """Any algorithm of the family, by its name in Table 1 of Clarkson et al., including the starred combinations.
 
-    It is meant for researchers: the estimators with a name of their own are rows of the same table, with more comfort.
+    This estimator is meant for researchers. The estimators with names of their own, such as :class:`KMeans` and
+    :class:`TrimmedKMeans`, are rows of the same table with more convenient parameters.
 
     Parameters
     ----------
     algorithm : str, default="lloyd"
-        A row of ``coterie.kmeans.family.TABLE``: "lloyd", "soft", "trimmed", "robust-softmax", "robust-sparsemax",
-        "robust-topk" or "medoids", in Euclidean form or with "/dot", "/spherical" or "/spherical-layernorm" behind it.
-    n_clusters : int, default=4
-    engine : {"fused", "literal"}, default="fused"
-        "literal" multiplies the real matrices and keeps the ``trajectory_`` (at most 20,000 rows).
+        The row: "lloyd", "soft", "trimmed", "robust-softmax", "robust-sparsemax", "robust-topk" or "medoids", in
+        Euclidean form or with the suffix "/dot", "/spherical" or "/spherical-layernorm".
+    n_clusters : int, default=8
+        Number of clusters.
+    engine : {"auto", "fused", "literal"}, default="auto"
+        "literal" multiplies the matrices of the transformer and keeps ``trajectory_`` (at most 20,000 rows). "fused"
+        leaves out the self-attention that cancels. "auto" is the fastest that suits the data. All give the same result.
     gamma : float or "scale", default="scale"
-        Inverse temperature of soft and robust rows.
+        Inverse temperature of soft and robust rows. "scale" derives it from the mean squared distance of the points to
+        the nearest starting centre.
     keep : float in (0, 1], default=0.95
-        Share of each cluster that trimmed rows keep.
+        The share of each cluster that trimmed rows keep.
     top : int, default=50
-        Points that a centre looks at in top-k rows.
+        Number of points that a centre takes into account in top-k rows.
     delta : float, default=10.0
-        Sampling gap of medoid rows.
-    init, max_iter, tol, random_state
-        As for :class:`KMeans`. A layer is an iteration.
+        Gap of medoid rows: points of other clusters score 2 ``delta`` lower.
+    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
+        How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
+        clusters the projections on the leading eigenvectors. A callable is called as
+        ``init(X, n_clusters, random_state=...)`` and returns the centres.
+    n_init : int or "auto", default="auto"
+        Number of runs from different starts; the run with the lowest inertia is kept. "auto" is 10 for
+        ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
+    max_iter : int, default=100
+        Maximum number of iterations of a run. A run that reaches it raises a ``ConvergenceWarning``.
+    tol : float, default=1e-4
+        A run stops when the sum of the squared moves of the centres is at most ``tol`` times the mean variance of the
+        columns. With 0 it stops when the labels repeat.
+    device : str, torch.device or None, default=None
+        Where torch computes. None is the CPU, where compiled code without torch is used as far as possible.
+    n_jobs : int or None, default=None
+        Number of threads of the compiled code. None and -1 use all processors. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed or generator of the random starts. Pass an int for reproducible results.
+    verbose : int, default=0
+        1 shows a progress bar on standard error, 2 prints one line per iteration.
 
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features)
+        The centres.
     labels_ : int32 array of shape (n_samples,)
-        The nearest centre.
+        The cluster of every row, or -1 for an outlier of a trimmed row.
     inertia_ : float
-        The row's own objective.
+        The objective of the row.
+    gamma_ : float
+        The inverse temperature that was used. Only for soft and robust rows.
+    weights_ : array of shape (n_clusters,)
+        The weights of the clusters, all equal. Only for soft rows.
+    threshold_ : array of shape (n_clusters,)
+        The largest cost that was kept. Only for trimmed rows.
     n_iter_ : int
-        Layers.
-    trajectory_ : list of (centers, assignments), layer by layer
-        Only with ``engine="literal"``.
+        Number of iterations of the run that was kept.
+    converged_ : bool
+        Whether that run stopped by itself, before ``max_iter``.
+    n_clusters_ : int
+        Number of clusters that have at least one row.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+    trajectory_ : list of (centers, assignments)
+        The centres and assignments after every layer. Only with ``engine="literal"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import AttentionClustering
+    >>> X = np.array([[0.0], [0.1], [0.2], [10.0], [10.1], [10.2]])
+    >>> AttentionClustering("robust-topk", n_clusters=2, top=2, random_state=0).fit(X).labels_
+    array([0, 0, 0, 1, 1, 1], dtype=int32)
     """
 
     _parameter_constraints: ClassVar[dict] = {
         **CenterClusterer._parameter_constraints,
-        "algorithm": [StrOptions(set(TABLE))],
-        "engine": [StrOptions({"fused", "literal"})],
+        "algorithm": [str],
+        "engine": [StrOptions({"auto", "fused", "literal"})],
         "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
         "keep": [Interval(Real, 0, 1, closed="right")],
         "top": [Interval(Integral, 1, None, closed="left")],
         "delta": [Interval(Real, 0, None, closed="left")],
     }
-    for _name in ("n_init", "device", "n_jobs", "verbose"):
-        del _parameter_constraints[_name]
 
     def __init__(
         self,
         algorithm="lloyd",
-        n_clusters=4,
+        n_clusters=8,
         *,
-        engine="fused",
+        engine="auto",
         gamma="scale",
         keep=0.95,
         top=50,
         delta=10.0,
         init="k-means++",
+        n_init="auto",
         max_iter=100,
         tol=1e-4,
+        device=None,
+        n_jobs=None,
         random_state=None,
+        verbose=0,
     ):
+        super().__init__(
+            n_clusters,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            device=device,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.algorithm = algorithm
-        self.n_clusters = n_clusters
         self.engine = engine
         self.gamma = gamma
         self.keep = keep
         self.top = top
         self.delta = delta
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
-    @property
-    def _variant(self):  # type: ignore[override]
-        return TABLE[self.algorithm].variant
-
-    @property
-    def _spherical(self):  # type: ignore[override]
-        return TABLE[self.algorithm].form.spherical
-
-    def _n_runs(self) -> int:
-        return 1
-
-    def _run(self, X, weight, random_state, on_iteration) -> Result:
-        row = TABLE[self.algorithm]
-        centers = self._start(X, weight, random_state)
-        constant = X.shape[1] / 2 if row.variant.name == "soft" else 1.0
-        settings = Settings(
-            gamma=scaled_gamma(self._fused(X, weight), centers, self.gamma, constant),
-            keep=self.keep,
-            top=self.top,
-            delta=self.delta,
-            generator=torch.Generator().manual_seed(int(random_state.randint(2**31))),
-        )
-        loop = {
-            "sample_weight": weight,
-            "max_iter": self.max_iter,
-            "tol": self._absolute_tol(X, weight),
-            "on_iteration": on_iteration,
-        }
-        if self.engine == "literal":
-            result = literal.run(X, centers, row, settings, **loop)
-        else:
-            result = fused.run(X, centers, row.variant, settings, spherical=self._spherical, **loop)
-        return replace(result, labels=self._choose(X, result.centers)[0])
-
-    def _keep(self, result: Result, kept) -> None:
-        super()._keep(result, kept)
-        self.__dict__.pop("trajectory_", None)
-        if self.engine == "literal":
-            self.trajectory_ = result.trajectory
+    def _algorithm(self) -> Algorithm:
+        if self.algorithm not in TABLE:
+            raise ValueError(f"algorithm={self.algorithm!r} is not a row of the table: use one of {', '.join(TABLE)}.")
+        gamma = None if self.gamma == "scale" else float(self.gamma)
+        return Algorithm(TABLE[self.algorithm], gamma=gamma, keep=self.keep, top=self.top, delta=self.delta)

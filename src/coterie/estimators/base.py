@@ -1,30 +1,29 @@
-"""What the estimators of the constructed family share: fit, predict, transform, score around one engine run."""
+"""What the center-based estimators share: fit, predict, transform and score around one :class:`Algorithm`."""
 
+import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
-from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
-from coterie import starts
+from coterie.data.chunks import is_chunked
 from coterie.distributed import is_dask
 from coterie.em import Iteration
-from coterie.estimators import on_dask
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.validation import check_device, check_enough_rows, check_rows, check_weights
-from coterie.kmeans.family import VARIANTS, Variant
-from coterie.kmeans.fused import Fused
-from coterie.kmeans.lazy import Assigner
-from coterie.kmeans.result import Result
-from coterie.kmeans.weights import Settings
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.engine import Result, mean_variance
+from coterie.kmeans.sphere import on_sphere
+
+# Compiled kernels and torch are imported where they are used: importing an estimator stays light.
 
 INIT_CONSTRAINTS = [StrOptions({"k-means++", "random", "spectral"}), callable, "array-like"]
 
@@ -37,12 +36,10 @@ class CenterClusterer(
     SaveMixin,
     BaseEstimator,
 ):
-    """A clusterer with k centres. Subclasses say which variant of the family runs, and with what settings."""
+    """A clusterer with k centres. A subclass turns its parameters into an :class:`Algorithm`; the rest is here."""
 
-    _variant: ClassVar[Variant] = VARIANTS["lloyd"]
-    _spherical: ClassVar[bool] = False
     _takes_sparse: ClassVar[bool] = False
-    _takes_dask: ClassVar[bool] = False
+    _takes_blocks: ClassVar[bool] = True  # chunks of files and Dask collections
 
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -50,11 +47,34 @@ class CenterClusterer(
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "device": [None, str, torch.device],
+        "device": "no_validation",  # by check_device, which imports torch only if it has to
         "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+
+    def __init__(
+        self, n_clusters=8, *, init, n_init, max_iter, tol=0.0, device=None, n_jobs=None, random_state=None, verbose=0
+    ):
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @abstractmethod
+    def _algorithm(self) -> Algorithm:
+        """The parameters as the one value that engines, chunks, Dask and reports read."""
+
+    def _fitted_algorithm(self) -> Algorithm:
+        """The same with the inverse temperature that the fit chose."""
+        return replace(self._algorithm(), gamma=getattr(self, "gamma_", 1.0))
+
+    # --- fit ------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, sample_weight=None):
@@ -62,66 +82,109 @@ class CenterClusterer(
 
         Parameters
         ----------
-        X : array, DataFrame, Dask array or DataFrame, or (where supported) CSR matrix, (n_samples, n_features)
+        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.data.chunks.Chunks``
+            Rows to cluster, of shape (n_samples, n_features). CSR matrices are accepted by :class:`KMeans` and
+            :class:`SphericalKMeans`. A path names a Parquet or NPY file, which is read in chunks once per iteration and
+            need not fit into memory; its start is made from at least 50,000 distinct rows.
         y : ignored
-        sample_weight : array of shape (n_samples,), optional
-            How often each row counts. A row of weight 2 is the same as the row twice; a row of weight 0 takes no part.
+            Present for API consistency.
+        sample_weight : array of shape (n_samples,), default=None
+            How often each row counts. A row of weight 2 is equivalent to two copies of the row; a row of weight 0 takes
+            no part in the fit.
 
         Returns
         -------
-        self
+        self : object
+            The fitted estimator.
         """
+        self._forget()
         if is_dask(X):
+            from coterie.estimators import on_dask
+
             return on_dask.fit(self, X, sample_weight)
+        if is_chunked(X):
+            from coterie.estimators import on_chunks
+
+            return on_chunks.fit(self, X, sample_weight)
         X = check_rows(self, X, reset=True, accept_sparse=self._takes_sparse)
         weight = check_weights(X, sample_weight)
         kept = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
         check_enough_rows(len(kept), self.n_clusters)
-        rows = self._on_domain(X)
+        algorithm = self._algorithm()
+        rows = on_sphere(X) if algorithm.spherical else X
         if weight is not None and len(kept) < X.shape[0]:
             rows, weight = rows[kept], weight[kept]
         random_state = check_random_state(self.random_state)
+        relative = getattr(self, "tol", 0.0)
+        tol = relative * mean_variance(rows, weight) if relative else 0.0
         n_init = self._n_runs()
         best, lowest = None, np.inf
         with watching(self, X, n_init, self.max_iter) as watch:
             for number in range(n_init):
                 with watch.run(number) as on_iteration:
-                    result = self._run(rows, weight, random_state, on_iteration)
-                criterion = self._criterion(result, rows, weight) if n_init > 1 else 0.0
+                    result = self._run(
+                        rows, weight, self._seeded(algorithm, random_state), tol, random_state, on_iteration
+                    )
+                criterion = self._criterion(result, rows, weight, algorithm) if n_init > 1 else 0.0
                 if best is None or criterion < lowest:
                     best, lowest = result, criterion
             assert best is not None
             self._keep(best, kept)
             if len(kept) < X.shape[0]:
-                self.labels_ = self._labels(self._on_domain(X))
+                self.labels_ = self._labels(on_sphere(X) if algorithm.spherical else X)
             watch.close(vars(self))
         return self
 
-    def _criterion(self, result: Result, X, weight) -> float:
-        """What the best of several runs has least of."""
-        return result.inertia
-
-    @abstractmethod
-    def _run(self, X, weight, random_state, on_iteration) -> Result:
+    def _run(self, X, weight, algorithm: Algorithm, tol: float, random_state, on_iteration) -> Result:
         """One run from one start."""
+        from coterie.kmeans import engines
 
-    def _on_domain(self, X):
-        """X where the algorithm lives: on the unit sphere, for the spherical ones. A row of zeros stays where it is."""
-        if not self._spherical:
-            return X
-        if sparse.issparse(X):
-            length = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).reshape(-1))
-            scaled = sparse.diags(1.0 / np.where(length == 0, 1.0, length)) @ X
-            return scaled.astype(X.dtype).tocsr()
-        length = np.linalg.norm(X, axis=1, keepdims=True)
-        return X / np.where(length == 0, X.dtype.type(1), length)
+        return engines.run(
+            X,
+            self._start(X, weight, algorithm, random_state),
+            algorithm,
+            engine=getattr(self, "engine", "auto"),
+            device=self._device(),
+            sample_weight=weight,
+            max_iter=self.max_iter,
+            tol=tol,
+            n_threads=self._n_threads(),
+            on_iteration=on_iteration,
+        )
+
+    def _criterion(self, result: Result, X, weight, algorithm: Algorithm) -> float:
+        """The objective, minimised over the runs.
+
+        Where outliers are expected and trimming does not remove them, it leaves out the farthest points, which would
+        otherwise decide which run is best.
+        """
+        if not algorithm.outliers or result.limits is not None:
+            return result.inertia
+        from coterie.kmeans import engines
+
+        _, cost = engines.choose(X, result.centers, algorithm, self._device(), self._n_threads())
+        weight = np.ones(len(cost)) if weight is None else weight
+        order = np.argsort(cost)
+        near = np.cumsum(weight[order]) <= (1.0 - algorithm.outliers) * weight.sum()
+        return float(weight[order][near] @ cost[order][near])
 
     def _n_runs(self) -> int:
+        given = not isinstance(self.init, str) and not callable(self.init)
         if self.n_init == "auto":
-            return 10 if isinstance(self.init, str) and self.init == "random" else 1
-        return 1 if not isinstance(self.init, str) and not callable(self.init) else self.n_init
+            return 10 if not given and self.init == "random" else 1
+        if given and self.n_init > 1:
+            warnings.warn(
+                f"n_init={self.n_init} is ignored because init is an array of centres: {type(self).__name__} performs "
+                "one run.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return 1
+        return self.n_init
 
-    def _start(self, X, weight, random_state) -> np.ndarray:
+    def _start(self, X, weight, algorithm: Algorithm, random_state) -> np.ndarray:
+        from coterie import starts
+
         init = self.init
         if not isinstance(init, str) and not callable(init):
             try:
@@ -130,126 +193,178 @@ class CenterClusterer(
                 message = str(error).replace("Input X", "init").replace("_NoNames", type(self).__name__)
                 raise ValueError(f"The array of starting centres cannot be used. {message}") from error
         centers = starts.choose(
-            X, self.n_clusters, init, random_state, weight, n_threads=self._n_threads(), trim=self._start_trim()
+            X, self.n_clusters, init, random_state, weight, n_threads=self._n_threads(), trim=algorithm.outliers
         )
-        return self._on_domain(centers)
+        return on_sphere(centers) if algorithm.spherical else centers
 
-    def _start_trim(self) -> float:
-        """Share of outliers that the start should reckon with."""
-        return 0.0
+    @staticmethod
+    def _seeded(algorithm: Algorithm, random_state) -> Algorithm:
+        return replace(algorithm, seed=int(random_state.randint(2**31 - 1))) if algorithm.draws else algorithm
+
+    def _require_plain_fit(self, what: str) -> None:
+        """Raise ValueError for parameters that need all rows in memory; ``what`` names the data."""
+        if not self._takes_blocks:
+            raise ValueError(f"{type(self).__name__} needs all rows in memory: pass an array or a sample of the rows.")
+        if getattr(self, "engine", "auto") == "literal":
+            raise ValueError(f"{what} cannot be clustered with engine='literal': use engine='auto'.")
 
     def _n_threads(self) -> int | None:
         jobs = getattr(self, "n_jobs", None)
         return None if jobs is None or jobs < 0 else jobs
 
-    def _device(self) -> torch.device:
+    def _device(self) -> str:
         return check_device(getattr(self, "device", None))
 
-    def _absolute_tol(self, X, weight) -> float:
-        """``tol`` is relative to the mean variance of the columns, as in scikit-learn."""
-        if self.tol == 0:
-            return 0.0
-        if sparse.issparse(X):
-            return float(np.mean(mean_variance_axis(X, axis=0, weights=weight)[1])) * self.tol
-        mean, sq, total = np.zeros(X.shape[1]), np.zeros(X.shape[1]), 0.0
-        for first in range(0, len(X), 65_536):  # in blocks: a copy of X would cost as much memory as X
-            block = X[first : first + 65_536].astype(np.float64)
-            counts = np.ones(len(block)) if weight is None else weight[first : first + 65_536]
-            step, block_mean = counts.sum(), np.average(block, axis=0, weights=counts)
-            delta = block_mean - mean
-            sq += counts @ (block - block_mean) ** 2 + delta**2 * total * step / (total + step)
-            mean += delta * step / (total + step)
-            total += step
-        return float(np.mean(sq / total)) * self.tol
+    def _forget(self) -> None:
+        """Drop attributes of an earlier fit that this one may not set."""
+        for name in ("trajectory_", "threshold_", "sums_", "counts_"):
+            self.__dict__.pop(name, None)
 
     def _keep(self, result: Result, kept: np.ndarray) -> None:
         """Set the fitted attributes. ``kept``: the rows of X that took part."""
+        algorithm = self._algorithm()
+        k = len(result.centers)
         self.cluster_centers_ = result.centers
         self.labels_ = result.labels
         self.inertia_ = result.inertia
         self.n_iter_ = result.n_iter
-        self._n_features_out = len(result.centers)
+        self.converged_ = result.converged
+        self._n_features_out = k
+        self.n_clusters_ = result.n_clusters
+        if algorithm.uses_gamma:
+            self.gamma_ = result.gamma
+        if algorithm.variant.soft:
+            self.weights_ = np.full(k, 1.0 / k) if result.weights is None else result.weights
+        if result.limits is not None:
+            self.threshold_ = np.asarray(result.limits)
+        if result.trajectory:
+            self.trajectory_ = result.trajectory
+        self._warn(algorithm)
+
+    def _warn(self, algorithm: Algorithm) -> None:
+        if not self.converged_ and self.n_iter_ >= self.max_iter and not algorithm.draws:
+            warnings.warn(
+                f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations: raise max_iter or "
+                "tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if not algorithm.variant.soft and self.n_clusters_ < self.n_clusters:
+            warnings.warn(
+                f"Only {self.n_clusters_} distinct clusters were found, fewer than n_clusters={self.n_clusters}: X may "
+                "have duplicate rows.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _attributes_during_fit(self, iteration: Iteration) -> dict[str, Any]:
         """What a callback needs to rebuild the estimator as it stands after an iteration."""
         places = np.asarray(iteration.state.places)
-        return {"cluster_centers_": places, "n_iter_": iteration.number, "_n_features_out": len(places)}
+        attributes = {"cluster_centers_": places, "n_iter_": iteration.number, "_n_features_out": len(places)}
+        limits = getattr(iteration.expectation, "limits", None)
+        return attributes if limits is None else {**attributes, "threshold_": np.asarray(limits)}
 
-    def _assigner(self, X) -> Assigner | None:
-        """Bounds for the assignments of hard variants, where the rows are dense and on the CPU."""
-        if sparse.issparse(X) or self._device().type != "cpu":
-            return None
-        return Assigner(X, n_threads=self._n_threads())
-
-    def _fused(self, X, weight=None, settings: Settings | None = None) -> Fused:
-        return Fused(
-            X,
-            self._variant,
-            settings or Settings(),
-            spherical=self._spherical,
-            sample_weight=weight,
-            device=self._device(),
-        )
-
-    def _choose(self, X, centers: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Every row's nearest centre (by default of the fitted ones) and its cost there."""
-        fused = self._fused(X)
-        centers = self.cluster_centers_ if centers is None else centers
-        with torch.no_grad():
-            places = torch.as_tensor(centers, dtype=fused.rows.dtype, device=fused.rows.device)
-            labels, cost = fused.choose(places)
-        return labels.cpu().numpy().astype(np.int32), cost.cpu().numpy()
+    # --- what the centres say about rows --------------------------------------------------------------------
 
     def _labels(self, X) -> np.ndarray:
-        return self._choose(X)[0]
+        from coterie.kmeans import engines
+
+        weights, limits = getattr(self, "weights_", None), getattr(self, "threshold_", None)
+        state = (self.cluster_centers_, self._fitted_algorithm(), weights, limits)
+        return engines.labels(X, *state, self._device(), self._n_threads())
 
     def _checked_new(self, X):
         check_is_fitted(self)
-        return self._on_domain(check_rows(self, X, reset=False, accept_sparse=self._takes_sparse))
+        X = check_rows(self, X, reset=False, accept_sparse=self._takes_sparse)
+        return on_sphere(X) if self._algorithm().spherical else X
 
     def predict(self, X):
-        """Nearest centre of every row.
+        """Assign every row to its cluster.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            New rows; a Dask array or DataFrame gives a lazy Dask array.
 
         Returns
         -------
-        labels : int32 array of shape (n_samples,); for Dask data a lazy Dask array
+        labels : int32 array of shape (n_samples,)
+            The index of the cluster of every row, or -1 for an outlier of a trimmed fit.
         """
         if is_dask(X):
+            from coterie.estimators import on_dask
+
             return on_dask.predict(self, X)
         return self._labels(self._checked_new(X))
 
     def fit_predict(self, X, y=None, sample_weight=None):
-        """Fit and return ``labels_``."""
+        """Fit and return ``labels_``. Parameters are those of :meth:`fit`."""
         return self.fit(X, sample_weight=sample_weight).labels_
 
     def transform(self, X):
-        """Distance of every row to every centre (on the sphere: 1 - cosine), shape (n_samples, n_clusters)."""
+        """Compute the distance of every row to every centre.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+            New rows; a Dask array or DataFrame gives a lazy Dask array.
+
+        Returns
+        -------
+        distances : array of shape (n_samples, n_clusters)
+            Euclidean distances; for spherical algorithms, 1 - cosine.
+        """
         if is_dask(X):
+            from coterie.estimators import on_dask
+
             return on_dask.per_cluster(self, X, "transform")
+        from coterie.kmeans import engines
+
         X = self._checked_new(X)
-        fused = self._fused(X)
-        centers = torch.as_tensor(self.cluster_centers_, dtype=fused.rows.dtype, device=fused.rows.device)
-        distance = fused.cost if self._spherical else fused.rows.distances
-        return torch.cat([distance(block, centers) for block in fused.rows.blocks(len(centers))]).cpu().numpy()
+        return engines.distances(X, self.cluster_centers_, self._algorithm(), self._device(), self._n_threads())
 
     def score(self, X, y=None, sample_weight=None):
-        """Minus the objective on X: the higher, the better."""
+        """Compute the negative objective on X: larger is better. Rows that a trimmed fit left out do not count.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : ignored
+            Present for API consistency.
+        sample_weight : array of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+        """
         if is_dask(X):
+            from coterie.estimators import on_dask
+
             return on_dask.score(self, X, sample_weight)
+        from coterie.kmeans import engines
+
         X = self._checked_new(X)
-        _, cost = self._choose(X)
+        chosen, cost = engines.choose(X, self.cluster_centers_, self._algorithm(), self._device(), self._n_threads())
         weight = check_weights(X, sample_weight)
-        return -float(cost.sum() if weight is None else weight @ cost)
+        counted = np.ones(len(cost)) if weight is None else weight
+        if hasattr(self, "threshold_"):
+            counted = counted * (cost <= self.threshold_[chosen])
+        return -float(counted @ cost)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._takes_sparse
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def algorithm_of(estimator: Any) -> Algorithm | None:
+    """The algorithm of the family that a fitted estimator runs, also for scikit-learn's k-means; None for others."""
+    if isinstance(estimator, CenterClusterer):
+        return estimator._fitted_algorithm()
+    from sklearn.cluster import KMeans, MiniBatchKMeans
+
+    return Algorithm() if isinstance(estimator, KMeans | MiniBatchKMeans) else None
 
 
 class _NoNames(BaseEstimator):

@@ -2,62 +2,73 @@
 
 from typing import ClassVar
 
-from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from coterie import checkpoints
-from coterie.estimators import on_chunks
 from coterie.estimators.base import CenterClusterer
-from coterie.kmeans import fused, lazy, learned, literal
-from coterie.kmeans.family import TABLE
-from coterie.kmeans.result import Result
-from coterie.kmeans.weights import Settings
+from coterie.kmeans.algorithm import Algorithm
 
 
 class KMeans(CenterClusterer):
-    """k-means by Lloyd's algorithm, exactly, as a transformer runs it.
+    """k-means clustering by Lloyd's algorithm.
 
-    Every engine gives the same answer: points exactly between two centres go to the lower index, and empty clusters
-    take over the points farthest from their centres, as in scikit-learn.
+    The algorithm is exact: points at equal distance from two centres go to the lower index, and an empty cluster takes
+    over the points farthest from their centres, as in scikit-learn. All engines give the same result. One of them is a
+    transformer whose weights are Lloyd's algorithm (Clarkson et al., "Finding Clustering Algorithms in the Transformer
+    Architecture").
 
     Parameters
     ----------
-    n_clusters : int, default=4
-    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable
-        "k-means++" is the greedy one. "spectral" projects on the leading eigenvectors first. A callable gets
-        ``(X, n_clusters, random_state)``.
+    n_clusters : int, default=8
+        Number of clusters.
+    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
+        How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
+        clusters the projections on the leading eigenvectors. A callable is called as
+        ``init(X, n_clusters, random_state=...)`` and returns the centres.
     n_init : int or "auto", default="auto"
-        Starts to try; the lowest inertia wins. "auto" is 10 for ``init="random"`` and 1 otherwise.
+        Number of runs from different starts; the run with the lowest inertia is kept. "auto" is 10 for
+        ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
     max_iter : int, default=300
+        Maximum number of iterations of a run. A run that reaches it raises a ``ConvergenceWarning``.
     tol : float, default=1e-4
-        Stop when the centres move by less, in squares, relative to the mean variance of the columns.
+        A run stops when the sum of the squared moves of the centres is at most ``tol`` times the mean variance of the
+        columns. With 0 it stops when the labels repeat.
     algorithm : {"lloyd", "learned"}, default="lloyd"
-        "learned" begins with ten layers whose temperatures, steps and momenta were trained to get lower than Lloyd's
-        algorithm does in as many; then it goes on as Lloyd's, so that the result is a fixed point all the same.
+        "learned" begins with ten pretrained layers, which reach a lower inertia than ten iterations of Lloyd's
+        algorithm, and continues with Lloyd's algorithm, so that the result is a fixed point as well.
     engine : {"auto", "literal", "fused", "lazy"}, default="auto"
-        "literal" runs the real matrices on every token (at most 20,000 rows) and keeps ``trajectory_``; "fused" leaves
-        out the self-attention that cancels; "lazy" (dense rows on the CPU) computes no score that provably cannot
-        change the answer. "auto" is lazy where it can be, else fused.
+        "lazy" (dense rows on the CPU) skips distances that provably cannot change the result. "fused" computes
+        all scores in blocks, on any device. "literal" multiplies the matrices of the transformer for every pair of rows
+        (at most 20,000 rows) and keeps ``trajectory_``. "auto" is "lazy" where possible and "fused" elsewhere.
     device : str, torch.device or None, default=None
-        Where the fused engine computes; None is the CPU.
+        Where torch computes. None is the CPU, where compiled code without torch is used as far as possible.
     n_jobs : int or None, default=None
-        Threads; None uses all processors.
+        Number of threads of the compiled code. None and -1 use all processors. The result does not depend on it.
     random_state : int, RandomState or None, default=None
+        Seed or generator of the random starts. Pass an int for reproducible results.
     verbose : int, default=0
-        1 shows a progress bar on standard error.
+        1 shows a progress bar on standard error, 2 prints one line per iteration.
 
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features)
+        The centres, the means of the clusters.
     labels_ : int32 array of shape (n_samples,)
+        The cluster of every row.
     inertia_ : float
-        Weighted sum of squared distances to the nearest centre.
+        Weighted sum of squared distances of the rows to their nearest centres.
     n_iter_ : int
-    trajectory_ : list of (centers, assignments), layer by layer
-        Only with ``engine="literal"``.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Number of iterations of the run that was kept.
+    converged_ : bool
+        Whether that run stopped by itself, before ``max_iter``.
+    n_clusters_ : int
+        Number of clusters that have at least one row.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+    trajectory_ : list of (centers, assignments)
+        The centres and assignments after every layer. Only with ``engine="literal"``.
 
     Examples
     --------
@@ -69,7 +80,6 @@ class KMeans(CenterClusterer):
     """
 
     _takes_sparse = True
-    _takes_dask = True
 
     _parameter_constraints: ClassVar[dict] = {
         **CenterClusterer._parameter_constraints,
@@ -79,7 +89,7 @@ class KMeans(CenterClusterer):
 
     def __init__(
         self,
-        n_clusters=4,
+        n_clusters=8,
         *,
         init="k-means++",
         n_init="auto",
@@ -92,90 +102,57 @@ class KMeans(CenterClusterer):
         random_state=None,
         verbose=0,
     ):
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
+        super().__init__(
+            n_clusters,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            device=device,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.algorithm = algorithm
         self.engine = engine
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, sample_weight=None):
-        """Find the centres.
+    def _algorithm(self) -> Algorithm:
+        return Algorithm()
 
-        Parameters
-        ----------
-        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.data.chunks.Chunks``
-            A path names a Parquet or NPY file; its rows are read in chunks, once more in every iteration, and need not
-            fit into memory. The start is then made from 50,000 distinct rows or more, chosen by their values.
-        y : ignored
-        sample_weight : array of shape (n_samples,), optional
-            How often each row counts. A row of weight 2 is the same as the row twice; a row of weight 0 takes no part.
+    def _start(self, X, weight, algorithm, random_state):
+        centers = super()._start(X, weight, algorithm, random_state)
+        if self.algorithm == "lloyd":
+            return centers
+        from coterie.kmeans import learned
 
-        Returns
-        -------
-        self
-        """
-        for name in ("sums_", "counts_"):
-            self.__dict__.pop(name, None)
-        if on_chunks.is_chunked(X):
-            return on_chunks.fit(self, X, sample_weight)
-        return super().fit(X, sample_weight=sample_weight)
+        return learned.improved_start(X, centers, weight, self._device())
+
+    def _require_plain_fit(self, what: str) -> None:
+        super()._require_plain_fit(what)
+        if self.algorithm != "lloyd":
+            raise ValueError(f"{what} cannot be clustered with algorithm={self.algorithm!r}: use algorithm='lloyd'.")
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y=None, sample_weight=None):
-        """Add rows to the running means: each goes to the nearest centre of its time, and centres become means of all.
+        """Update the centres with more rows: each row joins its nearest centre, and centres are the means of all rows.
 
-        The first call chooses the start from its rows; after ``fit``, the fitted centres are the start. ``labels_`` and
-        ``inertia_`` are those of the rows just given, by the centres before them; ``counts_`` and ``sums_`` hold the
-        weight and the sum of all rows of each cluster.
+        The first call chooses the start from its rows. After ``fit``, the fitted centres are the start. ``labels_`` and
+        ``inertia_`` are those of the rows just given, by the centres before the update; ``counts_`` and ``sums_`` hold
+        the total weight and the weighted sum of all rows of each cluster.
 
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
         y : ignored
-        sample_weight : array of shape (n_samples,), optional
+            Present for API consistency.
+        sample_weight : array of shape (n_samples,), default=None
+            How often each row counts.
 
         Returns
         -------
-        self
+        self : object
+            The updated estimator.
         """
+        from coterie.estimators import on_chunks
+
         return on_chunks.partial_fit(self, X, sample_weight)
-
-    def _run(self, X, weight, random_state, on_iteration) -> Result:
-        centers = self._start(X, weight, random_state)
-        if self.algorithm == "learned":
-            network = checkpoints.load(learned.SHIPPED[10])
-            centers = learned.run_layers(network, X, centers, weight, self._device()).cpu().numpy()
-        loop = {
-            "sample_weight": weight,
-            "max_iter": self.max_iter,
-            "tol": self._absolute_tol(X, weight),
-            "on_iteration": on_iteration,
-        }
-        if self.engine == "literal":
-            return literal.run(_dense(X), centers, TABLE["lloyd"], **loop)
-        if self._chosen_engine(X) == "lazy":
-            return lazy.run(X, centers, n_threads=self._n_threads(), **loop)
-        return fused.run(X, centers, self._variant, Settings(), device=self._device(), **loop)
-
-    def _chosen_engine(self, X) -> str:
-        suits = not sparse.issparse(X) and self._device().type == "cpu"
-        if self.engine == "lazy" and not suits:
-            raise ValueError("engine='lazy' takes dense rows on the CPU: use engine='auto', which is fused elsewhere.")
-        return ("lazy" if suits else "fused") if self.engine == "auto" else self.engine
-
-    def _keep(self, result: Result, kept) -> None:
-        super()._keep(result, kept)
-        self.__dict__.pop("trajectory_", None)
-        if self.engine == "literal":
-            self.trajectory_ = result.trajectory
-
-
-def _dense(X):
-    return X.toarray() if sparse.issparse(X) else X

@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from coterie import starts
 from coterie.estimators.base import CenterClusterer
-from coterie.kmeans import medoids
-from coterie.kmeans.result import Result
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.engine import Result
+from coterie.kmeans.family import TABLE
 
 
 class KMedoids(CenterClusterer):
@@ -17,35 +17,62 @@ class KMedoids(CenterClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=4
+    n_clusters : int, default=8
+        Number of clusters.
     method : {"annealed", "sampler"}, default="annealed"
-        "sampler" is the randomised algorithm of document 002 (Algorithm 6), a random walk that ends where it ends.
-        "annealed" raises its inverse temperature from layer to layer, keeps the best medoids and ends with swaps, so
-        that no single replacement betters the result.
+        "sampler" is the randomised algorithm of Clarkson et al. (Algorithm 6), a random walk that ends after
+        ``max_iter`` steps. "annealed" raises its inverse temperature step by step, keeps the best medoids and
+        ends with swaps, so that no replacement of one medoid improves the result.
     gamma : float, default=1.0
         Inverse temperature of the sampler.
     delta : float, default=10.0
-        Gap of the sampler: rows of other clusters score 2 delta lower.
-    init : {"k-means++", "random", "spectral"}, array or callable
-        As for :class:`KMeans`; each starting centre is moved to the nearest row.
+        Gap of the sampler: rows of other clusters score 2 ``delta`` lower.
+    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
+        How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
+        clusters the projections on the leading eigenvectors. A callable is called as
+        ``init(X, n_clusters, random_state=...)`` and returns the centres. Each
+        starting centre is moved to the nearest row.
     n_init : int or "auto", default="auto"
-        Starts to try; the lowest inertia wins.
+        Number of runs from different starts; the run with the lowest inertia is kept. "auto" is 10 for
+        ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
     max_iter : int, default=100
-        Layers of the sampler.
+        Number of steps of the sampler.
     random_state : int, RandomState or None, default=None
+        Seed or generator of the random starts. Pass an int for reproducible results.
     verbose : int, default=0
+        1 shows a progress bar on standard error, 2 prints one line per iteration.
 
     Attributes
     ----------
     medoid_indices_ : array of shape (n_clusters,)
         Which rows of X are the medoids (of equal rows, the first that takes part).
     cluster_centers_ : array of shape (n_clusters, n_features)
-        Those rows.
+        The centres, which are those rows.
     labels_ : int32 array of shape (n_samples,)
+        The cluster of every row.
     inertia_ : float
-        Weighted sum of squared distances to the nearest medoid.
+        Weighted sum of squared distances of the rows to their nearest medoids.
     n_iter_ : int
+        Number of iterations of the run that was kept.
+    converged_ : bool
+        Whether that run stopped by itself, before ``max_iter``.
+    n_clusters_ : int
+        Number of clusters that have at least one row.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import KMedoids
+    >>> X = np.array([[0.0], [0.1], [0.3], [10.0], [10.1], [10.3]])
+    >>> KMedoids(n_clusters=2, random_state=0).fit(X).cluster_centers_.ravel()
+    array([ 0.1, 10.1])
     """
+
+    _takes_blocks = False
 
     _parameter_constraints: ClassVar[dict] = {
         **CenterClusterer._parameter_constraints,
@@ -58,7 +85,7 @@ class KMedoids(CenterClusterer):
 
     def __init__(
         self,
-        n_clusters=4,
+        n_clusters=8,
         *,
         method="annealed",
         gamma=1.0,
@@ -79,24 +106,30 @@ class KMedoids(CenterClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _run(self, X, weight, random_state, on_iteration) -> Result:
-        starts.require_distinct_rows(X, self.n_clusters)
+    def _algorithm(self) -> Algorithm:
+        return Algorithm(TABLE["medoids"], delta=self.delta)
+
+    def _run(self, X, weight, algorithm, tol, random_state, on_iteration) -> Result:
+        from coterie.kmeans import medoids
+
         rows, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
         weight = np.bincount(inverse, weight).astype(np.float64)
-        start = _nearest_rows(rows, self._start(rows, weight, random_state))
+        # With fewer distinct rows than clusters every row is a medoid, and the first stands for those that are missing.
+        start = _nearest_rows(rows, self._start(rows, weight, algorithm, random_state))
         if self.method == "sampler":
             best = medoids.sample(
                 rows, weight, start, random_state, self.gamma, self.delta, self.max_iter, on_iteration
             )
         else:
             best = medoids.anneal(rows, weight, start, random_state, self.max_iter, on_iteration)
+        indices = np.resize(best.indices, self.n_clusters)
         return Result(
-            centers=rows[best.indices],
+            centers=rows[indices],
             labels=best.labels[inverse].astype(np.int32),
             inertia=best.objective,
             n_iter=best.n_iter,
-            medoids=first[best.indices],
+            medoids=first[indices],
         )
 
     def _keep(self, result: Result, kept) -> None:
@@ -105,9 +138,9 @@ class KMedoids(CenterClusterer):
 
 
 def _nearest_rows(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Indices of k different rows, each the nearest to its centre that is still free."""
+    """Indices of different rows, each the nearest to its centre that is still free; all rows if there are too few."""
     chosen: list[int] = []
-    for center in centers:
+    for center in centers[: len(rows)]:
         distance = ((rows - center) ** 2).sum(axis=1)
         distance[chosen] = np.inf
         chosen.append(int(np.argmin(distance)))

@@ -12,7 +12,6 @@ import os
 from typing import Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
@@ -117,7 +116,7 @@ def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -
             packed[name] = value.item()
         elif _is_json(value) or (isinstance(value, list) and all(map(_is_json, value))):
             packed[name] = value
-        elif isinstance(value, os.PathLike | torch.device):
+        elif isinstance(value, os.PathLike) or type(value).__module__ == "torch":  # a path, or a torch.device
             packed[name] = str(value)
         elif isinstance(value, list | tuple) and np.asarray(value).dtype.kind in "biuf":
             packed.update(_pack({name: np.asarray(value)}, prefix, tensors))

@@ -1,41 +1,75 @@
 """k-means on the unit sphere."""
 
-from scipy import sparse
-
 from coterie.estimators.base import CenterClusterer
-from coterie.kmeans import fused, lazy
-from coterie.kmeans.result import Result
-from coterie.kmeans.weights import Settings
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.family import TABLE
 
 
 class SphericalKMeans(CenterClusterer):
-    """k-means by direction: rows are scaled to length one, similarity is the cosine (document 002, Theorem 4).
+    """k-means by direction: rows are scaled to length one, and the similarity is the cosine.
 
-    It suits texts, embeddings and whatever else is told apart by direction. A row of zeros has no direction: it stays
-    at the origin and goes to cluster 0.
+    It suits text, embeddings and other data whose rows differ by direction (Clarkson et al., Theorem 4). A row of
+    zeros has no direction: it stays at the origin and joins cluster 0.
 
     Parameters
     ----------
-    n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose
-        As for :class:`KMeans`. An array ``init`` is scaled to length one too.
+    n_clusters : int, default=8
+        Number of clusters.
+    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
+        How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
+        clusters the projections on the leading eigenvectors. A callable is called as
+        ``init(X, n_clusters, random_state=...)`` and returns the centres. Given
+        centres are scaled to length one.
+    n_init : int or "auto", default="auto"
+        Number of runs from different starts; the run with the lowest inertia is kept. "auto" is 10 for
+        ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
+    max_iter : int, default=300
+        Maximum number of iterations of a run. A run that reaches it raises a ``ConvergenceWarning``.
+    tol : float, default=1e-4
+        A run stops when the sum of the squared moves of the centres is at most ``tol`` times the mean variance of the
+        columns. With 0 it stops when the labels repeat.
+    device : str, torch.device or None, default=None
+        Where torch computes. None is the CPU, where compiled code without torch is used as far as possible.
+    n_jobs : int or None, default=None
+        Number of threads of the compiled code. None and -1 use all processors. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed or generator of the random starts. Pass an int for reproducible results.
+    verbose : int, default=0
+        1 shows a progress bar on standard error, 2 prints one line per iteration.
 
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features)
-        Unit vectors.
+        The centres, as unit vectors.
     labels_ : int32 array of shape (n_samples,)
+        The cluster of every row.
     inertia_ : float
-        Weighted sum of 1 - cosine to the own centre.
+        Weighted sum of 1 - cosine between the rows and their centres.
     n_iter_ : int
+        Number of iterations of the run that was kept.
+    converged_ : bool
+        Whether that run stopped by itself, before ``max_iter``.
+    n_clusters_ : int
+        Number of clusters that have at least one row.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coterie import SphericalKMeans
+    >>> X = np.array([[1.0, 0.1], [9.0, 1.0], [0.1, 1.0], [1.0, 9.0]])
+    >>> SphericalKMeans(n_clusters=2, random_state=0).fit(X).labels_
+    array([0, 0, 1, 1], dtype=int32)
     """
 
-    _spherical = True
     _takes_sparse = True
-    _takes_dask = True
 
     def __init__(
         self,
-        n_clusters=4,
+        n_clusters=8,
         *,
         init="k-means++",
         n_init="auto",
@@ -46,26 +80,17 @@ class SphericalKMeans(CenterClusterer):
         random_state=None,
         verbose=0,
     ):
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.device = device
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+        super().__init__(
+            n_clusters,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            device=device,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
 
-    def _run(self, X, weight, random_state, on_iteration) -> Result:
-        centers = self._start(X, weight, random_state)
-        loop = {
-            "spherical": True,
-            "sample_weight": weight,
-            "max_iter": self.max_iter,
-            "tol": self._absolute_tol(X, weight),
-            "on_iteration": on_iteration,
-        }
-        # A row of zeros is as far from all centres: only dot products put it into cluster 0 whatever their rounding.
-        if not sparse.issparse(X) and self._device().type == "cpu" and X.any(axis=1).all():
-            return lazy.run(X, centers, n_threads=self._n_threads(), **loop)
-        return fused.run(X, centers, self._variant, Settings(), device=self._device(), **loop)
+    def _algorithm(self) -> Algorithm:
+        return Algorithm(TABLE["lloyd/spherical"])

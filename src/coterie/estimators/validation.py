@@ -1,9 +1,8 @@
-"""The estimators' border: what a user hands in is checked here, once. Inside, code assumes."""
+"""Validation of what users pass to estimators. It happens here, once; the code below assumes valid input."""
 
 from typing import Any
 
 import numpy as np
-import torch
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -57,14 +56,18 @@ def check_context(max_context: int, n_clusters: int) -> None:
         )
 
 
-def check_device(device) -> torch.device:
-    """A torch device that is there; None is the CPU."""
-    name = device or "cpu"
+def check_device(device) -> str:
+    """The name of a torch device that is available; None is the CPU, for which torch is not imported."""
+    if device is None or str(device) == "cpu":
+        return "cpu"
+    import torch
+
     try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device={name!r} is not there ({str(error).splitlines()[0]}): use device='cpu'.") from error
-    return torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        message = str(error).splitlines()[0]
+        raise ValueError(f"device={device!r} is not available ({message}): use device='cpu'.") from error
+    return str(torch.device(device))
 
 
 def _refuse_half_precision(X) -> None:

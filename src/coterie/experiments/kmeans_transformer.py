@@ -20,8 +20,9 @@ import coterie
 from coterie.attention import Linear, NormMax, Softmax, attend, dot_scores, gumbel_noise, normalise, sq_euclidean_scores
 from coterie.experiments.kmeans_pictures import KINDS, draw_figure3, draw_figure4, write_table1
 from coterie.kmeans import fused, literal, reference
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE, Row
-from coterie.kmeans.weights import Settings, Stream
+from coterie.kmeans.weights import Stream
 
 __all__ = ["figure3", "figure4", "table1"]
 
@@ -83,34 +84,21 @@ def _new_deviation() -> dict[str, Any]:
     return {"layers": 0, "labels_differ": None, **dict.fromkeys(KINDS)}
 
 
-def _settings(row: Row) -> Settings:
-    gamma = 5.0 if row.form.spherical else 0.7
-    return Settings(gamma=gamma, keep=0.873, top=7, delta=1.0, generator=torch.Generator().manual_seed(5))
-
-
-def _reference_step(row: Row, X: np.ndarray, C: np.ndarray, s: Settings, noise: torch.Generator) -> np.ndarray:
-    name, sphere = row.variant.name, row.form.spherical
-    if name == "lloyd":
-        return reference.lloyd(X, C, sphere)
-    if name == "soft":
-        return reference.soft(X, C, s.gamma, sphere)
-    if name == "trimmed":
-        return reference.trimmed(X, C, 100 * s.keep, sphere)
-    if name == "medoids":
-        like = torch.zeros(1, dtype=torch.float64)
-        return reference.medoids(X, C, s.delta, gumbel_noise((len(C), len(X)), like, noise).numpy(), sphere)  # type: ignore[arg-type]
-    return reference.robust(X, C, name.split("-")[1], s.gamma, s.top, sphere)
+def _algorithm(row: Row) -> Algorithm:
+    return Algorithm(row, gamma=5.0 if row.form.spherical else 0.7, keep=0.873, top=7, delta=1.0, seed=5)
 
 
 def _reference_path(row: Row, X: np.ndarray, C: np.ndarray, n_layers: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Centres and labels layer by layer, up to the first empty cluster, where the plain algorithms are undefined."""
-    s, noise = _settings(row), torch.Generator().manual_seed(5)
+    algorithm = _algorithm(row)
+    noise, like = torch.Generator().manual_seed(algorithm.seed), torch.zeros(1, dtype=torch.float64)
     centers, labels = [], []
     for _ in range(n_layers):
         a = reference.labels(X, C, row.form.spherical)
         if len(np.unique(a)) < len(C):
             break
-        C = _reference_step(row, X, C, s, noise)
+        gumbel = gumbel_noise(torch.Size((len(C), len(X))), like, noise).numpy() if algorithm.draws else None
+        C = reference.step(algorithm, X, C, gumbel)
         centers.append(C)
         labels.append(a)
     return centers, labels
@@ -130,7 +118,7 @@ def _compare(row: Row, X: np.ndarray, C: np.ndarray, rng: np.random.Generator, w
         "rotated_limiting": {"rotation": rotation},
     }
     for kind, options in kinds.items():
-        outputs = list(literal.layers(row, X, C, len(centers), _settings(row), **options))
+        outputs = list(literal.layers(_algorithm(row), X, C, len(centers), **options))
         worst[kind] = max([worst[kind] or 0.0, *(float(abs(o.centers - c).max()) for o, c in zip(outputs, centers))])
         if kind == "literal" and row.variant.name != "soft":
             differ = sum(int((o.assignments.argmax(1) != a).sum()) for o, a in zip(outputs, labels))
@@ -138,7 +126,7 @@ def _compare(row: Row, X: np.ndarray, C: np.ndarray, rng: np.random.Generator, w
     worst["layers"] += len(centers)
     if row.variant.name == "medoids":
         return
-    engine = fused.Fused(X, row.variant, _settings(row), spherical=row.form.spherical)
+    engine = fused.Fused(X, _algorithm(row))
     state = fused.Centers(torch.from_numpy(C))
     for plain in centers:
         state = engine.m_step(state, engine.e_step(state))
@@ -149,10 +137,10 @@ def _edges(quick: bool) -> dict[str, Any]:
     """Where the theorems say nothing, or the document's remark needs a number."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(50, 2))
-    after = next(literal.layers(TABLE["lloyd"], X, np.array([[-1.0, 0], [1, 0], [1e3, 0]]), 1)).centers
+    after = next(literal.layers(Algorithm(), X, np.array([[-1.0, 0], [1, 0], [1e3, 0]]), 1)).centers
     line, two = np.array([[-2.0], [-1], [0], [1], [2]]), np.array([[-1.0], [1.0]])
-    tie = next(literal.layers(TABLE["lloyd"], line, two, 1))
-    shared = next(literal.layers(TABLE["lloyd"], line, two, 1, override={"decoder_cross": Linear()}))
+    tie = next(literal.layers(Algorithm(), line, two, 1))
+    shared = next(literal.layers(Algorithm(), line, two, 1, override={"decoder_cross": Linear()}))
     return {
         "empty_cluster": {"distance_to_mean_of_all_points": float(np.linalg.norm(after[2] - X.mean(axis=0)))},
         "tie": {
@@ -189,8 +177,8 @@ def _gumbel_walk(n_seeds: int, n_layers: int) -> dict[str, Any]:
     ratios = []
     for seed in range(n_seeds):
         X, C = _blobs(np.random.default_rng(seed), 200, 2, 5)
-        s = Settings(delta=10.0, generator=torch.Generator().manual_seed(seed))
-        path = [reference.objective(X, o.centers) for o in literal.layers(TABLE["medoids"], X, C, n_layers, s)]
+        algorithm = Algorithm(TABLE["medoids"], delta=10.0, seed=seed)
+        path = [reference.objective(X, o.centers) for o in literal.layers(algorithm, X, C, n_layers)]
         ratios.append(np.array(path) / reference.objective(X, _lloyd(X, C, 100)[-1]))
     ratio = np.array(ratios)
     half, at = n_layers // 2, [t for t in (1, 10, 100, 400) if t <= n_layers]
@@ -240,7 +228,7 @@ def figure3(output: Path, quick: bool = False) -> dict:
     sides, looked_at = {"lloyd": _lloyd(X, C)}, {}
     for attentions, sockets in SOCKETS.items():
         override: dict = {name: Softmax(gamma) for name in sockets}
-        outputs = list(literal.layers(TABLE["lloyd"], X, C, N_LAYERS, override=override))
+        outputs = list(literal.layers(Algorithm(), X, C, N_LAYERS, override=override))
         sides[attentions] = [C, *(o.centers for o in outputs)]
         looked_at[attentions] = [_looked_at(o.assignments, gamma) for o in outputs]
     record: dict[str, Any] = {"n": n, "k": 5, "gamma": gamma, "layers": N_LAYERS, "attentions": SOCKETS}
@@ -364,7 +352,7 @@ def _against_literal(axes: dict[str, list]) -> dict[str, float]:
         worst[attentions] = 0.0
         for g, gamma in enumerate(axes["gamma"]):
             override: dict = {name: Softmax(gamma) for name in sockets}
-            for one, many in zip(literal.layers(TABLE["lloyd"], X, C, N_LAYERS, override=override), batch):
+            for one, many in zip(literal.layers(Algorithm(), X, C, N_LAYERS, override=override), batch):
                 worst[attentions] = max(worst[attentions], float(abs(one.centers - many[g].numpy()).max()))
     return worst
 

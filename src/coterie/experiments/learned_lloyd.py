@@ -15,11 +15,12 @@ from torch import Tensor
 
 from coterie.attention import Softmax
 from coterie.files import replacing
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.learned import inertia, lloyd_layers
 from coterie.kmeans.train import Instances
 from coterie.kmeans.transformer import Attention, EncoderDecoder, Layer
-from coterie.kmeans.weights import Settings, Stream, layer
+from coterie.kmeans.weights import Stream, layer
 
 __all__ = ["from_random_weights"]
 K, D, LAYERS, BATCH = 4, 2, 5, 32
@@ -45,7 +46,7 @@ def constructed_network(gamma: float) -> EncoderDecoder:
     """The same architecture with the constructed matrices, where the softmax is sharp: where training could begin."""
     x = torch.randn(40, D, generator=torch.Generator().manual_seed(0))
     sharp = {name: Softmax(gamma) for name in SOCKETS}
-    return EncoderDecoder([layer(TABLE["soft"], x, x[:K], Settings(), override=dict(sharp)) for _ in range(LAYERS)])
+    return EncoderDecoder([layer(Algorithm(TABLE["soft"]), x, x[:K], override=dict(sharp)) for _ in range(LAYERS)])
 
 
 def log_ratio(network: EncoderDecoder, generator: torch.Generator) -> Tensor:

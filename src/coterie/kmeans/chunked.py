@@ -1,146 +1,122 @@
-"""Lloyd's algorithm over chunks of rows that are read again in every pass, and the incremental update.
+"""Fits over chunks of rows that are read again in every pass, and the incremental update of ``partial_fit``.
 
-A pass adds up the plain statistics of its chunks, so its M-step is that of the in-memory engines: centres agree
-with theirs to the rounding of the sums.
+A pass adds the statistics of its chunks, so centres agree with those of the in-memory engines to the rounding of sums.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie import em, starts, threads
-from coterie.kmeans.engine import Centers
-from coterie.kmeans.lazy import Assigner
-from coterie.kmeans.refill import refill
-from coterie.kmeans.result import Result
+from coterie import starts, threads
+from coterie.kmeans import engines, single_pass
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.block_engine import BlockEngine, start_state
+from coterie.kmeans.block_statistics import Block
+from coterie.kmeans.engine import Moments, OnIteration, Result, moments
+from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
 
-
-@dataclass(frozen=True)
-class Seen:
-    """The part of an E-step that progress is told of. No labels are kept."""
-
-    labels: None
-    objective: float
-    moved: float | None = None
+SAMPLE = 50_000  # distinct rows that a start is made from, at least
 
 
-SAMPLE = 50_000  # distinct rows that a start looks at, at least
+class ChunkPasses:
+    """Passes over chunks in this process, one chunk in memory at a time."""
 
+    def __init__(self, chunks: Iterable[np.ndarray], spherical: bool = False):
+        self.chunks, self.spherical = chunks, spherical
 
-def statistics_of(X, centers, sample_weight=None, n_threads=None) -> tuple[Statistics, np.ndarray]:
-    """Statistics and labels of one chunk for these centres."""
-    assigner = Assigner(X, sample_weight, n_threads)
-    labels = assigner.assign(centers)
-    found = assigner.statistics
-    return Statistics(found.sums, found.counts, assigner.inertia()), labels
+    def blocks(self) -> Iterator[Block]:
+        for number, X in enumerate(self.chunks):
+            yield Block(number, on_sphere(X) if self.spherical else X, None, len(X))
 
-
-def update(
-    statistics: Statistics | None, centers: np.ndarray, X, sample_weight=None, n_threads=None
-) -> tuple[Statistics, np.ndarray, np.ndarray]:
-    """One ``partial_fit``: add a chunk to all that was seen before.
-
-    Returns
-    -------
-    statistics : Statistics
-        Of all chunks so far, each assigned by the centres of its time; the inertia is that of this chunk.
-    centers : array of shape (k, d)
-        Their means. A cluster that no row has come to yet stays where it is.
-    labels : int32 array
-        Of this chunk, by the centres before the update.
-    """
-    new, labels = statistics_of(X, centers, sample_weight, n_threads)
-    total = new if statistics is None else Statistics(statistics.sums, statistics.counts) + new
-    return total, total.centers(centers), labels
+    def total(self, function: Callable[[Block, Any], Any], state: Any) -> Any:
+        return reduce(add, (function(block, state) for block in self.blocks()))
 
 
 def run(
     chunks: Iterable[np.ndarray],
     centers: np.ndarray,
+    algorithm: Algorithm,
     *,
+    device: str = "cpu",
     max_iter: int = 300,
     tol: float = 0.0,
     n_threads: int | None = None,
-    on_iteration: Callable[[em.Iteration], Any] | None = None,
+    on_iteration: OnIteration | None = None,
 ) -> Result:
-    """Lloyd's algorithm where every pass reads ``chunks`` once more; stops as :func:`coterie.kmeans.lazy.run` does.
+    """Fit an algorithm where every pass reads ``chunks`` once more; ``tol`` is absolute.
 
-    Labels that repeat give the same sums to the last bit, hence a move of exactly 0: no labels need be kept. Only
-    one chunk and O(k d) are in memory, and at the end the labels.
+    Only one chunk and O(k d) numbers are in memory, and at the end the labels.
     """
-    dtype = np.asarray(centers).dtype
-
-    def e_step(centers):
-        total = Statistics.zero(*centers.shape)
-        for X in chunks:
-            total = total + statistics_of(X, centers, None, n_threads)[0]
-        return total
-
-    def m_step(centers, statistics):
-        if (statistics.counts <= 0).any():
-            _refill(chunks, centers, statistics, n_threads)
-        return statistics.centers(centers)
-
-    def stop(old, new, statistics):
-        return float(((new - old) ** 2).sum()) <= tol
-
-    def report(done: em.Iteration) -> Any:
-        assert on_iteration is not None
-        seen = Seen(None, done.expectation.inertia)
-        return on_iteration(em.Iteration(done.number, done.max_iter, Centers(done.state), seen))
-
-    start = np.array(centers, dtype=np.float64, order="C")
-    watch = report if on_iteration is not None else None
-    outcome = em.run(start, e_step, m_step, max_iter=max_iter, stop=stop, on_iteration=watch)
-    final = outcome.state.astype(dtype)
-    labels, inertia = [], 0.0
-    for X in chunks:
-        found, block_labels = statistics_of(X, final, None, n_threads)
-        labels.append(block_labels)
-        inertia += found.inertia
-    return Result(final, np.concatenate(labels), inertia, outcome.n_iter, outcome.converged)
+    passes = ChunkPasses(chunks, algorithm.spherical)
+    options: dict[str, Any] = {"watched": on_iteration is not None, "device": device, "n_threads": n_threads}
+    if algorithm.gamma is None:
+        mean_cost = BlockEngine(passes, algorithm, centers.dtype, **options).mean_cost(centers)
+        algorithm = algorithm.with_gamma(mean_cost, centers.shape[1])
+    engine = BlockEngine(passes, algorithm, centers.dtype, **options)
+    state = start_state(algorithm, np.ascontiguousarray(centers))
+    result = engine.run(state, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+    labels = [
+        engines.labels(block.X, result.centers, algorithm, result.weights, result.limits, device, n_threads)
+        for block in passes.blocks()
+    ]
+    return replace(result, labels=np.concatenate(labels))
 
 
-def _refill(chunks, centers, statistics, n_threads) -> None:
-    """The shared refill on the farthest rows of all chunks, with all copies of each."""
-    wanted = 2 * len(centers) + 1  # groups of equal rows that the refill may have to look at
-    rows, labels, distances = np.empty((0, centers.shape[1])), np.empty(0, np.int32), np.empty(0)
-    for X in chunks:
-        assigner = Assigner(X, None, n_threads)
-        assigner.assign(centers)
-        own = assigner.sq_distances()
-        distances = np.concatenate([distances, own])
-        different = np.unique(distances)
-        far = distances >= different[max(0, len(different) - wanted)]
-        seen = len(rows)
-        rows = np.concatenate([rows[far[:seen]], X[far[seen:]]])
-        labels = np.concatenate([labels[far[:seen]], assigner.labels[far[seen:]]])
-        distances = distances[far]
-    refill(rows, labels, distances, statistics.sums, statistics.counts)
+class Sample(NamedTuple):
+    """Distinct rows with the smallest hashes, how often each occurs, and facts about all rows."""
+
+    rows: np.ndarray
+    times: np.ndarray
+    n_rows: int
+    mean_variance: float  # of the columns
 
 
-def sample(chunks: Iterable[np.ndarray], n_clusters: int, n_threads=None) -> tuple[np.ndarray, np.ndarray, int]:
-    """Distinct rows with the smallest hashes, how often each occurs, and the number of all rows.
+def sample(chunks: Iterable[np.ndarray], n_clusters: int, n_threads=None) -> Sample:
+    """One pass that collects what a start needs.
 
-    Where all distinct rows fit, that is all of them, and a start made from the sample is the start of the whole.
+    Where all distinct rows fit, the sample has all of them, and a start made from it is the start of the whole.
     """
     size = max(SAMPLE, 20 * n_clusters)
     count = threads.count(n_threads)
     rows: np.ndarray | None = None
     hashes: np.ndarray = np.empty(0, np.uint64)
     times: np.ndarray = np.empty(0)
+    found: Moments | None = None
     n = 0
     for X in chunks:
         n += len(X)
+        found = moments(X, before=found)
         rows = X if rows is None else np.concatenate([rows, X])
         hashes = np.concatenate([hashes, starts.hash_rows(X, count)])
         times = np.concatenate([times, np.ones(len(X))])
         hashes, firsts, group = np.unique(hashes, return_index=True, return_inverse=True)
         times = np.bincount(group, weights=times)[:size]
         hashes, rows = hashes[:size], rows[firsts[:size]]
-    if rows is None:
+    if rows is None or found is None:
         raise ValueError("There are no rows: every chunk is empty.")
-    return np.ascontiguousarray(rows), times, n
+    return Sample(np.ascontiguousarray(rows), times, n, float(np.mean(found.variance)))
+
+
+def update(
+    statistics: Statistics | None, centers: np.ndarray, X, sample_weight=None, n_threads=None
+) -> tuple[Statistics, np.ndarray, np.ndarray]:
+    """One ``partial_fit``: add a chunk to everything seen before.
+
+    Returns
+    -------
+    statistics : Statistics
+        Of all chunks so far, each assigned by the centres at its time; the inertia is that of this chunk.
+    centers : array of shape (k, d)
+        Their means. A cluster that no row has joined yet stays where it is.
+    labels : int32 array
+        Of this chunk, by the centres before the update.
+    """
+    labels = np.empty(len(X), np.int32)
+    new = single_pass.statistics(X, centers, sample_weight, n_threads, labels)
+    total = new if statistics is None else Statistics(statistics.sums, statistics.counts) + new
+    return total, total.centers(centers), labels

@@ -1,97 +1,142 @@
-"""What all engines share: the state that travels between iterations, the loop around it, and when it stops."""
+"""What all engines share: the state that travels between iterations, the loop, the stopping rule and the result."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import _incremental_mean_and_var
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from coterie import em
 from coterie.kmeans.refill import refill
-from coterie.kmeans.result import Result
+
+OnIteration = Callable[[em.Iteration], Any]
+
+_ROWS = 65_536  # rows in double precision at a time
 
 
 @dataclass(frozen=True)
 class Centers:
-    """The state of an iteration: k centres and, for soft k-means with mixing weights, their shares."""
+    """The state of an iteration: k centres and, where they are estimated, the mixing weights of the clusters."""
 
     places: Any  # (k, d)
     weights: Any = None  # (k,)
 
 
 class Expectation(Protocol):
-    """What an E-step hands to the M-step. Engines put more into theirs."""
+    """What an E-step hands to the M-step. Engines add to it what their M-step needs."""
 
     @property
-    def labels(self) -> Any: ...
+    def labels(self) -> Any:
+        """(n,), or None where an engine keeps no labels."""
 
     @property
     def objective(self) -> float: ...
+
+    @property
+    def moved(self) -> float | None:
+        """Share of the rows whose label differs from that of the E-step before; None if it is not known."""
 
 
 class Engine(Protocol):
     """One algorithm on one data set."""
 
-    labels_decide: bool  # equal labels mean equal centres: the loop may stop when they repeat
+    labels_decide: bool  # whether equal labels mean equal centres: the loop may stop when no label changes
 
     def e_step(self, state: Centers) -> Any: ...
 
     def m_step(self, state: Centers, expectation: Any) -> Centers: ...
 
 
-def run(
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one run.
+
+    ``labels`` belong to the *final* centres: there is one more assignment after the last update, so that
+    ``fit(X).labels_`` equals ``fit(X).predict(X)``.
+    """
+
+    centers: np.ndarray  # (k, d)
+    labels: np.ndarray  # (n,) int32, -1 for a trimmed point
+    inertia: float
+    n_iter: int
+    converged: bool = True
+    gamma: float | None = None  # the inverse temperature that was used
+    weights: np.ndarray | None = None  # (k,) mixing weights, where they are estimated
+    limits: np.ndarray | None = None  # (k,) the largest cost that trimming kept
+    medoids: np.ndarray | None = None  # (k,) which rows the centres are, where they are rows
+    trajectory: list = field(default_factory=list)  # (centers, assignments) per layer, where an engine keeps them
+    occupied: int | None = None  # clusters that have points, where there are no labels to tell
+
+    @property
+    def n_clusters(self) -> int:
+        """How many clusters have points."""
+        return len(np.unique(self.labels[self.labels >= 0])) if self.occupied is None else self.occupied
+
+
+def iterate(
     engine: Engine,
-    places: Any,
+    state: Centers,
     *,
     max_iter: int,
     tol: float,
-    weights: Any = None,
-    on_iteration: Callable[[em.Iteration], Any] | None = None,
-) -> tuple[Centers, Any, em.Outcome]:
-    """Iterate until the labels repeat, the centres move by no more than ``tol`` in all (squared), or ``max_iter``.
+    on_iteration: OnIteration | None = None,
+    first: int = 1,
+) -> em.Outcome:
+    """Alternate E- and M-steps until no label changes, the centres stand still, or ``max_iter`` iterations are done.
 
-    Returns the final state, an expectation that belongs to it (so that labels equal those of ``predict``), and how the
-    loop went. The rules are scikit-learn's.
+    Centres stand still when the sum of their squared moves is at most ``tol``. The rules are scikit-learn's.
     """
-    previous = None
 
     def stop(old: Centers, new: Centers, expectation: Any) -> bool:
-        nonlocal previous
-        repeats = engine.labels_decide and previous is not None and bool((expectation.labels == previous).all())
-        previous = expectation.labels
-        return repeats or float(((new.places - old.places) ** 2).sum()) <= tol
+        if engine.labels_decide and expectation.moved == 0:
+            return True
+        return float(((new.places - old.places) ** 2).sum()) <= tol
 
-    ran = em.run(
-        Centers(places, weights), engine.e_step, engine.m_step, max_iter=max_iter, stop=stop, on_iteration=on_iteration
-    )
-    return ran.state, engine.e_step(ran.state), ran
+    steps = (engine.e_step, engine.m_step)
+    return em.run(state, *steps, max_iter=max_iter, stop=stop, on_iteration=on_iteration, first=first)
 
 
-def fill_empty(X, labels, sq_distances, sums, counts, sample_weight) -> None:
-    """Refill empty clusters of a family member whose centres are not plain means, in place.
+class Moments(NamedTuple):
+    """Weighted means and variances of columns, and the total weight."""
 
-    Only the empty clusters change: far rows become their centres. The clusters that the rows came from keep their
-    centres, since those rows hardly counted there.
+    mean: np.ndarray  # (d,)
+    variance: np.ndarray  # (d,)
+    weight: np.ndarray  # (d,) the same for every column
+
+
+def moments(X, sample_weight=None, before: Moments | None = None) -> Moments:
+    """Moments of the rows of an array, together with those ``before``. ``tol`` of an estimator is relative to the mean
+    variance, as in scikit-learn."""
+    found = before or Moments(np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.zeros(X.shape[1]))
+    for first in range(0, len(X), _ROWS):  # in blocks: a copy of X would need as much memory as X
+        weight = None if sample_weight is None else sample_weight[first : first + _ROWS]
+        piece = X[first : first + _ROWS].astype(np.float64)
+        found = Moments(*_incremental_mean_and_var(piece, *found, sample_weight=weight))
+    return found
+
+
+def mean_variance(X, sample_weight=None) -> float:
+    """Mean of the weighted variances of the columns of an array or CSR matrix."""
+    if sparse.issparse(X):
+        return float(np.mean(mean_variance_axis(X, axis=0, weights=sample_weight)[1]))
+    return float(np.mean(moments(X, sample_weight).variance))
+
+
+def refill_empty(algorithm, X, labels, costs, sums, counts, sample_weight) -> None:
+    """Fill empty clusters in place, by the rule of :func:`coterie.kmeans.refill.refill`.
+
+    Where centres are not plain means, only the empty clusters change: distant rows become their centres, and the
+    clusters that these rows came from keep theirs, since such rows hardly counted there.
     """
-    empty = counts <= 0
-    if not empty.any():
+    if algorithm.hard_means:
+        refill(X, labels, costs, sums, counts, sample_weight)
         return
-    plain_counts = np.bincount(labels[labels >= 0], sample_weight[labels >= 0], minlength=len(counts))
+    empty = counts <= 0
+    members = labels >= 0
+    plain_counts = np.bincount(labels[members], sample_weight[members], minlength=len(counts))
     plain_sums = np.zeros_like(sums)
-    refill(X, labels, sq_distances, plain_sums, plain_counts, sample_weight)
+    refill(X, labels, costs, plain_sums, plain_counts, sample_weight)
     sums[empty], counts[empty] = plain_sums[empty], plain_counts[empty]
-
-
-def as_result(state: Centers, expectation: Any, ran: em.Outcome, trajectory: list | None = None) -> Result:
-    """The engine's tensors as the arrays that estimators keep."""
-    limits = getattr(expectation, "limits", None)
-    return Result(
-        centers=state.places.cpu().numpy(),
-        labels=expectation.labels.cpu().numpy().astype(np.int32),
-        inertia=expectation.objective,
-        n_iter=ran.n_iter,
-        converged=ran.converged,
-        weights=None if state.weights is None else state.weights.cpu().numpy(),
-        limits=None if limits is None else limits.cpu().numpy(),
-        trajectory=trajectory or [],
-    )

@@ -1,7 +1,9 @@
-"""Table 1 of document 002 as data: a clustering algorithm is what stands in the six sockets of the skeleton.
+"""The family of algorithms as data: Table 1 of Clarkson et al., "Finding Clustering Algorithms in the Transformer
+Architecture".
 
-A row is a *form* (how points and centres are written down and compared) crossed with a *variant* (how a point picks
-its centres and a centre weighs its points). The document prints ten of the rows; its stars stand for the others.
+A row of the table is a *form* (how points and centres are represented and compared) combined with a *variant* (how a
+point chooses among the centres, and how a centre weighs its points). The paper prints ten of the rows and marks the
+other combinations with stars. Every engine reads its behaviour from the row, so a new row needs no further code.
 """
 
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from typing import Literal
 Stream = Literal["plain", "lifted", "mirrored"]
 Rule = Literal["limiting", "softmax", "linear", "norm-max", "sparsemax", "top-k", "gumbel"]
 
-# The document's abbreviations.
+# The paper's abbreviations.
 ABBREVIATION: dict[str, str] = {
     "limiting": "LSMA",
     "softmax": "SMA",
@@ -44,16 +46,23 @@ class Form:
 class Variant:
     """How points choose (encoder cross attention) and how centres weigh their points (decoder cross attention).
 
-    With ``reads = "labels"`` a centre looks only at which points chose it. With "members" it also looks at how near
-    they are: scores are the form's own, lowered by a gap for the points of other clusters.
+    With ``reads="labels"``, a centre attends to which points chose it. With ``reads="members"``, it also attends to how
+    near they are: scores are those of the form, lowered by a gap for the points of other clusters.
     """
 
     name: str
     points: Rule
     centers: Rule
     reads: Literal["labels", "members"]
-    algorithm: int  # of document 002
+    algorithm: int  # its number in the paper
     source: str
+    # gamma="scale" is 1 over the mean cost of the start, or n_features/2 over it as for a spherical Gaussian
+    gaussian_gamma: bool = False
+
+    @property
+    def soft(self) -> bool:
+        """Whether a point belongs to several clusters by shares."""
+        return self.points != "limiting"
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,7 @@ class Row:
 
     @property
     def printed(self) -> bool:
-        """Whether the document prints this row; the others are its starred combinations."""
+        """Whether the paper prints this row; the others are its starred combinations."""
         return self.variant.name == "lloyd" or self.form.name == "euclidean"
 
     @property
@@ -77,7 +86,7 @@ class Row:
         return "dot" if self.variant.reads == "labels" else self.form.score
 
     def sockets(self) -> dict[str, str]:
-        """The row as the document writes it."""
+        """The row as the paper writes it."""
 
         def cell(score: str, rule: str) -> str:
             return f"{ABBREVIATION[score]}-{ABBREVIATION[rule]}"
@@ -106,7 +115,7 @@ VARIANTS = {
     variant.name: variant
     for variant in (
         Variant("lloyd", "limiting", "limiting", "labels", 1, "Theorem 1"),
-        Variant("soft", "softmax", "linear", "labels", 2, "Theorem 2"),
+        Variant("soft", "softmax", "linear", "labels", 2, "Theorem 2", gaussian_gamma=True),
         Variant("trimmed", "limiting", "norm-max", "members", 4, "A.4"),
         Variant("robust-softmax", "limiting", "softmax", "members", 5, "A.5.1"),
         Variant("robust-sparsemax", "limiting", "sparsemax", "members", 5, "A.5.1"),
@@ -119,7 +128,7 @@ TABLE = {row.name: row for variant in VARIANTS.values() for form in FORMS.values
 
 
 def markdown() -> str:
-    """The table for people."""
+    """The table in Markdown."""
     titles = ["row", *TABLE["lloyd"].sockets(), "source"]
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     for row in TABLE.values():

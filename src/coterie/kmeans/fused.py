@@ -1,16 +1,15 @@
-"""The fused engine: the same layers as the literal one, without the self-attention that provably cancels.
+"""The fused engine: the layers of the literal engine without the self-attention that provably cancels.
 
 Limiting self-attention finds each token itself, so residual and self-attention add up to zero in the directions that
-the cross-attention writes (see ``weights.layer``). What is left of a layer is
+the cross-attention writes (see ``weights.layer``). What remains of a layer is
 
-    encoder: every point scores k centres and chooses          (n, k) scores, in blocks of rows
-    decoder: every centre takes the weighted mean of its points (see ``members``)
+    encoder: every point scores k centres and chooses           (n, k) scores, in blocks of rows
+    decoder: every centre takes the weighted mean of its points (see ``member_weights``)
 
 in O(n·k·d) time and bounded memory, on any torch device. Points may require gradients: for finite gamma (soft k-means,
 and the weights of robust k-means) the result is differentiable in points and centres.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +17,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coterie import em
-from coterie.attention import gumbel_noise
-from coterie.kmeans import engine, member_weights
-from coterie.kmeans.engine import Centers
-from coterie.kmeans.family import Variant
+from coterie.attention import gumbel_noise, normalise
+from coterie.kmeans import engine
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.engine import Centers, OnIteration, Result
 from coterie.kmeans.lazy import Assigner
-from coterie.kmeans.refill import refill
-from coterie.kmeans.result import Result
+from coterie.kmeans.member_weights import member_weights, thresholds
 from coterie.kmeans.rows import DenseRows, SparseRows, rows_of
 from coterie.kmeans.transformer import unit
-from coterie.kmeans.weights import Settings
+from coterie.kmeans.weights import normaliser
 
 
 @dataclass(frozen=True)
@@ -40,6 +37,7 @@ class Assigned:
     cost: Tensor  # (n,) float64, at the chosen centre
     weight: Tensor  # (n,) float64
     objective: float
+    moved: float | None
     limits: Tensor | None = None  # (k,) the largest cost that trimming keeps
 
 
@@ -50,42 +48,53 @@ class Shared:
     labels: Tensor  # (n,) the centre with the largest share
     sums: Tensor  # (k, d) float64
     counts: Tensor  # (k,) float64
-    objective: float  # Σ shares · ‖x - c‖²
+    objective: float  # Σ shares · cost
+    moved: float | None
 
 
 class Fused:
-    """One variant of the family on one data set X: array, tensor or CSR matrix (n, d). Weights must be positive."""
+    """One algorithm on one data set X: array, tensor or CSR matrix (n, d). Weights must be positive.
+
+    An ``assigner`` of the lazy engine, for dense rows on the CPU, makes the hard choices: it is exact and skips what
+    cannot have changed since the last call.
+    """
 
     def __init__(
         self,
         X,
-        variant: Variant,
-        settings: Settings,
+        algorithm: Algorithm,
         *,
-        spherical: bool = False,
         sample_weight=None,
-        per_cluster: bool = True,
         device: str | torch.device = "cpu",
         assigner: Assigner | None = None,
     ):
         self.rows: DenseRows | SparseRows = rows_of(X, device)
-        self.variant, self.settings = variant, settings
-        self.spherical, self.per_cluster = spherical, per_cluster
+        self.algorithm, self.assigner = algorithm, assigner
+        self.labels_decide = algorithm.labels_decide
         self.weight = torch.ones(self.rows.n, dtype=torch.float64, device=self.rows.device)
         if sample_weight is not None:
             self.weight = torch.as_tensor(np.asarray(sample_weight), dtype=torch.float64, device=self.rows.device)
-        self.labels_decide = variant.centers in ("limiting", "norm-max")
-        self.assigner = assigner
+        self.generator = torch.Generator().manual_seed(algorithm.seed)
+        self.labels: Tensor | None = None
+
+    def state(self, centers, weights=None) -> Centers:
+        """Centres (k, d) and mixing weights (k,), if any, as tensors beside the rows."""
+        places = torch.as_tensor(np.array(centers), dtype=self.rows.dtype, device=self.rows.device)
+        if weights is not None:
+            weights = torch.as_tensor(np.array(weights), dtype=torch.float64, device=self.rows.device)
+        return Centers(places, weights)
 
     def cost(self, block: slice, centers: Tensor) -> Tensor:
         """(b, k): the negative scores: ‖x - c‖², or 1 - ⟨x, c⟩ = ‖x - c‖²/2 on the sphere."""
-        return 1 - self.rows.dot(block, centers) if self.spherical else self.rows.sq_distances(block, centers)
+        if self.algorithm.spherical:
+            return 1 - self.rows.dot(block, centers)
+        return self.rows.sq_distances(block, centers)
 
     def e_step(self, state: Centers) -> Assigned | Shared:
-        return self._share(state) if self.variant.points == "softmax" else self._assign(state)
+        return self._share(state) if self.algorithm.variant.soft else self._assign(state)
 
     def m_step(self, state: Centers, expectation: Any) -> Centers:
-        if self.variant.centers == "gumbel":
+        if self.algorithm.draws:
             return Centers(self._drawn(state, expectation))
         soft = isinstance(expectation, Shared)
         sums, counts = (expectation.sums, expectation.counts) if soft else self._means(state, expectation)
@@ -93,46 +102,46 @@ class Fused:
         places = torch.where(
             filled.unsqueeze(-1), sums / torch.where(filled, counts, 1.0).unsqueeze(-1), state.places.double()
         )
-        places = unit(places) if self.spherical else places
+        places = unit(places) if self.algorithm.spherical else places
         weights = None if state.weights is None else counts / counts.sum()
         return Centers(places.to(self.rows.dtype), weights)
 
     def choose(self, centers: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) every point's best centre (the lowest index of equals) and its accurate cost there, float64.
-
-        An assigner of the lazy engine remembers bounds from call to call and skips what cannot have changed.
-        """
-        blocks = self.rows.blocks(len(centers))
+        """(n,) every point's best centre (the lowest index of equals) and its accurate cost there, float64."""
+        half = 2 if self.algorithm.spherical else 1
         if self.assigner is not None:
             chosen = torch.from_numpy(self.assigner.assign(centers.numpy())).long()
-        else:
-            chosen = torch.cat([self.cost(block, centers).argmin(-1) for block in blocks])
+            return chosen, torch.from_numpy(self.assigner.sq_distances()) / half
+        blocks = self.rows.blocks(len(centers))
+        chosen = torch.cat([self.cost(block, centers).argmin(-1) for block in blocks])
         sq_distances = [self.rows.own_sq_distances(block, centers, chosen[block]).double() for block in blocks]
-        return chosen, torch.cat(sq_distances) / (2 if self.spherical else 1)
+        return chosen, torch.cat(sq_distances) / half
+
+    def _moved(self, labels: Tensor) -> float | None:
+        before, self.labels = self.labels, labels
+        return None if before is None else float((labels != before).double().mean())
 
     def _assign(self, state: Centers) -> Assigned:
         chosen, cost = self.choose(state.places)
-        k, settings = len(state.places), self.settings
-        if self.variant.centers == "norm-max":
-            limits = member_weights.thresholds(chosen, cost, self.weight, k, settings.keep, self.per_cluster)
+        k = len(state.places)
+        if self.algorithm.variant.centers == "norm-max":
+            limits = thresholds(self.algorithm, chosen, cost, self.weight, k)
             inside = cost <= limits[chosen]
-            weight = self.weight * inside
+            weight, labels = self.weight * inside, torch.where(inside, chosen, -1)
             objective = float((weight * cost.detach()).sum())
-            return Assigned(torch.where(inside, chosen, -1), chosen, cost, weight, objective, limits)
-        weight = self.weight
-        if self.variant.centers != "gumbel":
-            weight = member_weights.member_weights(self.variant.centers, chosen, cost, weight, k, settings)
-        return Assigned(chosen, chosen, cost, weight, float((self.weight * cost.detach()).sum()))
+            return Assigned(labels, chosen, cost, weight, objective, self._moved(labels), limits)
+        weight = member_weights(self.algorithm, chosen, cost, self.weight, k)
+        objective = float((self.weight * cost.detach()).sum())
+        return Assigned(chosen, chosen, cost, weight, objective, self._moved(chosen))
 
     def _drawn(self, state: Centers, assigned: Assigned) -> Tensor:
-        """One row a centre, drawn by Gumbel noise (Algorithm 6), centre by centre so that memory stays at O(n)."""
-        generator = self.settings.generator or torch.Generator().manual_seed(0)
+        """One row per centre, drawn by Gumbel noise (Algorithm 6), centre by centre so that memory stays at O(n)."""
         drawn = []
         for j, center in enumerate(state.places):
             blocks = self.rows.blocks(1)
             log_p = -torch.cat([self.cost(block, center.unsqueeze(0)).squeeze(1).double() for block in blocks])
-            log_p = log_p - 2.0 * self.settings.delta * (assigned.chosen != j) + self.weight.log()
-            drawn.append((log_p + gumbel_noise(log_p.shape, log_p, generator)).argmax())
+            log_p = log_p - 2.0 * self.algorithm.delta * (assigned.chosen != j) + self.weight.log()
+            drawn.append((log_p + gumbel_noise(log_p.shape, log_p, self.generator)).argmax())
         return self.rows.x[torch.stack(drawn)]  # dense only
 
     def _means(self, state: Centers, assigned: Assigned) -> tuple[Tensor, Tensor]:
@@ -146,9 +155,9 @@ class Fused:
         return sums, counts
 
     def _refilled(self, assigned: Assigned, sums: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-        fill = refill if self.variant.centers == "limiting" else engine.fill_empty
         new_sums, new_counts = sums.detach().cpu().numpy(), counts.detach().cpu().numpy()
-        fill(
+        engine.refill_empty(
+            self.algorithm,
             self.rows.numpy(),
             assigned.labels.cpu().numpy(),
             assigned.cost.detach().cpu().numpy(),
@@ -159,52 +168,72 @@ class Fused:
         return torch.from_numpy(new_sums).to(sums.device), torch.from_numpy(new_counts).to(sums.device)
 
     def shares(self, block: slice, state: Centers) -> tuple[Tensor, Tensor]:
-        """(b, k) responsibilities of soft k-means, and costs. A mixing weight is how often a centre counts as a key."""
+        """(b, k) shares of a block of points in the clusters, and costs.
+
+        A mixing weight is how often a centre counts as a key.
+        """
         cost = self.cost(block, state.places)
-        logits = -self.settings.gamma * cost
-        if state.weights is not None:
+        if self.algorithm.variant.points != "softmax":
+            return normalise(normaliser(self.algorithm.variant.points, self.algorithm)(-cost, state.weights)), cost
+        assert self.algorithm.gamma is not None
+        logits = -self.algorithm.gamma * cost
+        if state.weights is not None:  # as logarithms, so that small weights do not underflow
             logits = logits + state.weights.log().to(logits.dtype)
         return logits.softmax(-1), cost
 
     def _share(self, state: Centers) -> Shared:
         sums: Any = 0.0
         counts: Any = 0.0
-        objective, labels = 0.0, []
+        objective, parts = 0.0, []
         for block in self.rows.blocks(len(state.places)):
             shares, cost = self.shares(block, state)
-            labels.append(shares.argmax(-1))
+            parts.append(shares.argmax(-1))
             shares = shares.double() * self.weight[block].unsqueeze(-1)
             sums = sums + self.rows.mixed(block, shares)
             counts = counts + shares.sum(0)
             objective += float((shares * cost).detach().sum())
-        return Shared(torch.cat(labels), sums, counts, objective)
+        labels = torch.cat(parts)
+        return Shared(labels, sums, counts, objective, self._moved(labels))
 
 
 def run(
     X,
     centers,
-    variant: Variant,
-    settings: Settings,
+    algorithm: Algorithm,
     *,
     mixing_weights=None,
     max_iter: int = 300,
     tol: float = 0.0,
-    on_iteration: Callable[[em.Iteration], Any] | None = None,
-    **kind,
+    on_iteration: OnIteration | None = None,
+    **options,
 ) -> Result:
-    """Fit on arrays. ``kind``: the keywords of ``Fused``. ``mixing_weights`` (k,): where estimated ones begin."""
-    fused = Fused(X, variant, settings, **kind)
-    places = torch.as_tensor(np.array(centers), dtype=fused.rows.dtype, device=fused.rows.device)
-    if mixing_weights is not None:
-        mixing_weights = torch.as_tensor(np.array(mixing_weights), dtype=torch.float64, device=fused.rows.device)
+    """Fit on arrays. ``mixing_weights`` (k,) are the first ones where they are estimated; equal ones by default.
+
+    ``options``: the keywords of :class:`Fused`.
+    """
+    fused = Fused(X, algorithm, **options)
+    if mixing_weights is None and algorithm.mixing_weights:
+        mixing_weights = np.full(len(centers), 1.0 / len(centers))
     with torch.no_grad():
-        ended = engine.run(fused, places, weights=mixing_weights, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
-    return engine.as_result(*ended)
+        start = fused.state(centers, mixing_weights)
+        ran = engine.iterate(fused, start, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+        last: Any = fused.e_step(ran.state)
+    limits = getattr(last, "limits", None)
+    return Result(
+        centers=ran.state.places.cpu().numpy(),
+        labels=last.labels.cpu().numpy().astype(np.int32),
+        inertia=last.objective,
+        n_iter=ran.n_iter,
+        converged=ran.converged,
+        gamma=algorithm.gamma,
+        weights=None if ran.state.weights is None else ran.state.weights.cpu().numpy(),
+        limits=None if limits is None else limits.cpu().numpy(),
+    )
 
 
-def forward(x: Tensor, centers: Tensor, variant: Variant, settings: Settings, n_layers: int, **kind) -> Tensor:
+def forward(x: Tensor, centers: Tensor, algorithm: Algorithm, n_layers: int) -> Tensor:
     """``n_layers`` layers on tensors that may require gradients; the final centres."""
-    fused = Fused(x, variant, settings, **kind)
+    fused = Fused(x, algorithm)
     state = Centers(centers)
     for _ in range(n_layers):
         state = fused.m_step(state, fused.e_step(state))

@@ -16,13 +16,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from coterie import checkpoints
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.engine import Centers
-from coterie.kmeans.family import VARIANTS
+from coterie.kmeans.family import TABLE
 from coterie.kmeans.fused import Fused
-from coterie.kmeans.weights import Settings
 from coterie.starts.batched import lloyd_step, sq_to_centers
 
 SHIPPED = {5: "learned-lloyd-5", 10: "learned-lloyd-10"}
@@ -91,18 +93,24 @@ def lloyd_layers(x_BND: Tensor, c_BKD: Tensor, n_layers: int) -> list[Tensor]:
 
 def run_layers(network: LearnedLloyd, X, centers, sample_weight=None, device: str | torch.device = "cpu") -> Tensor:
     """The same layers on one data set of any size, in blocks of rows; the centres after the last."""
-    soft = Fused(X, VARIANTS["soft"], Settings(), sample_weight=sample_weight, device=device)
+    soft = Fused(X, Algorithm(TABLE["soft"]), sample_weight=sample_weight, device=device)
     c_KD = torch.as_tensor(centers, dtype=soft.rows.dtype, device=soft.rows.device)
     before_KD = c_KD
     with torch.no_grad():
         for layer in range(network.config.n_layers):
             gamma, scale = float(network.log_gamma[layer].exp()), _mean_lead(soft, c_KD)
             if scale > 0:
-                soft.settings = Settings(gamma=gamma / scale)
+                soft.algorithm = Algorithm(TABLE["soft"], gamma=gamma / scale)
             mean_KD = soft.m_step(Centers(c_KD), soft.e_step(Centers(c_KD))).places
             move_KD = network.step[layer] * (mean_KD - c_KD) + network.momentum[layer] * (c_KD - before_KD)
             before_KD, c_KD = c_KD, c_KD + move_KD
     return c_KD
+
+
+def improved_start(X, centers, sample_weight=None, device: str = "cpu") -> np.ndarray:
+    """Starting centres after the ten shipped layers."""
+    network = checkpoints.load(SHIPPED[10])
+    return run_layers(network, X, centers, sample_weight, device).cpu().numpy()
 
 
 def _mean_lead(soft: Fused, c_KD: Tensor) -> float:

@@ -1,15 +1,15 @@
-"""How much each point counts for the centre that it chose: the decoder's cross attention, without the zeros.
+"""The weight of each point in the mean of the centre that it chose: the decoder's cross attention without its zeros.
 
-A centre of the hard variants gives no weight to points of other clusters. So its normaliser need not see all n scores:
-it works on the segment of its own points, and all segments are handled at once by sorting on (label, cost). ``cost`` is
-the negative score of a point for its own centre: ‖x - c‖², or -⟨x, c⟩ on the sphere. Everything is float64.
+A centre of the hard variants gives no weight to points of other clusters. Its normaliser therefore only needs the
+points of its own cluster. All clusters are handled at once as segments, by sorting on (label, cost). ``cost`` is the
+negative score of a point for its own centre: ‖x - c‖², or 1 - ⟨x, c⟩ on the sphere. Everything is float64.
 """
 
 import torch
 from torch import Tensor
 
 from coterie.attention import share_of
-from coterie.kmeans.weights import Settings
+from coterie.kmeans.algorithm import Algorithm
 
 
 class Segments:
@@ -44,30 +44,32 @@ class Segments:
         return self.at_last(before < wanted[self.labels], self.cost, -torch.inf)
 
 
-def thresholds(labels: Tensor, cost: Tensor, weight: Tensor, k: int, keep: float, per_cluster: bool) -> Tensor:
+def thresholds(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: Tensor, k: int) -> Tensor:
     """(k,): the largest cost that trimming keeps: Algorithm 4's percentile in each cluster, or one over all points."""
-    groups = labels if per_cluster else torch.zeros_like(labels)
-    segments = Segments(groups, cost, weight, k if per_cluster else 1)
-    return segments.threshold(share_of(segments.total, keep)).expand(k)
+    groups = labels if algorithm.per_cluster else torch.zeros_like(labels)
+    segments = Segments(groups, cost, weight, k if algorithm.per_cluster else 1)
+    return segments.threshold(share_of(segments.total, algorithm.keep)).expand(k)
 
 
-def member_weights(rule: str, labels: Tensor, cost: Tensor, weight: Tensor, k: int, settings: Settings) -> Tensor:
+def member_weights(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: Tensor, k: int) -> Tensor:
     """(n,): numerators of each point in its own cluster, times its sample weight.
 
-    ``rule`` is the decoder's normaliser: "limiting" counts all points alike, "softmax", "sparsemax" and "top-k" count
-    the near ones more.
+    The decoder's normaliser decides: "limiting" counts all points alike; "softmax", "sparsemax" and "top-k" give near
+    points more weight. Where centres are drawn ("gumbel") weights are not changed.
     """
-    if rule == "limiting":
+    rule = algorithm.variant.centers
+    if rule in ("limiting", "gumbel"):
         return weight
+    assert algorithm.gamma is not None
     segments = Segments(labels, cost, weight, k)
-    z = -settings.gamma * (cost - segments.best[labels])
+    z = -algorithm.gamma * (cost - segments.best[labels])
     if rule == "softmax":
         return weight * z.exp()
     if rule == "top-k":
-        reached = segments.threshold(torch.full_like(segments.total, settings.top))
+        reached = segments.threshold(torch.full_like(segments.total, algorithm.top))
         return weight * z.exp() * (cost <= reached[labels])
     if rule == "sparsemax":
-        return weight * (z - _sparsemax_tau(segments, settings.gamma)[labels]).clamp(min=0.0)
+        return weight * (z - _sparsemax_tau(segments, algorithm.gamma)[labels]).clamp(min=0.0)
     raise ValueError(f"no member weights for the rule {rule!r}")
 
 

@@ -1,4 +1,4 @@
-"""Algorithms 1-6 of document 002, as plainly as they can be written. They are what the engines are tested against.
+"""Algorithms 1 to 6 of Clarkson et al. in plain numpy: the reference that the engines are tested against.
 
 Every function maps points X (n, d) and centres C (k, d) to the next centres; ``labels`` is the assignment step that
 the hard ones share. On the sphere the score is ⟨x, c⟩ and centres are scaled to length one.
@@ -6,6 +6,8 @@ the hard ones share. On the sphere the score is ⟨x, c⟩ and centres are scale
 
 import numpy as np
 from numpy.typing import NDArray
+
+from coterie.kmeans.algorithm import Algorithm
 
 Array = NDArray[np.floating]
 
@@ -23,6 +25,22 @@ def labels(X: Array, C: Array, spherical: bool = False) -> NDArray[np.intp]:
 
 def _on_sphere(C: Array, spherical: bool) -> Array:
     return C / np.linalg.norm(C, axis=1, keepdims=True) if spherical else C
+
+
+def step(algorithm: Algorithm, X: Array, C: Array, gumbel: Array | None = None) -> Array:
+    """The next centres by the algorithm of a row; ``gumbel`` (k, n) is the noise of a row that draws its centres."""
+    name, sphere = algorithm.variant.name, algorithm.spherical
+    if name == "lloyd":
+        return lloyd(X, C, sphere)
+    if name == "trimmed":
+        return trimmed(X, C, 100 * algorithm.keep, sphere)
+    if name == "medoids":
+        assert gumbel is not None
+        return medoids(X, C, algorithm.delta, gumbel, sphere)
+    assert algorithm.gamma is not None
+    if name == "soft":
+        return soft(X, C, algorithm.gamma, sphere)
+    return robust(X, C, name.removeprefix("robust-"), algorithm.gamma, algorithm.top, sphere)
 
 
 def lloyd(X: Array, C: Array, spherical: bool = False) -> Array:

@@ -1,8 +1,8 @@
-"""One assignment of rows that will not be seen again: labels, sums, counts and inertia in one look at each row.
+"""Compiled passes that read each row once: labels, statistics, costs and distances for given centres.
 
-Streams and clusters of machines keep nothing between iterations but the centres, so bounds would have nowhere to
-live. Scores and tiles are the lazy engine's, and so are the labels: where two scores are closer than their rounding
-error, exact distances decide, and of equal distances the lowest index.
+They serve rows that are not assigned again and again: ``predict``, chunks of files, blocks of a Dask collection.
+Nothing is kept between calls, so there are no bounds. Scores, tiles and labels are those of the lazy engine: where two
+scores are closer than their rounding error, exact distances decide, and of equal distances the lowest index.
 """
 
 import math
@@ -11,7 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie import threads
-from coterie.kmeans.lazy.distances import LOOSE, add_row, exact_sq_distance, rounding, sq_distance
+from coterie.kmeans.lazy.distances import (
+    LOOSE,
+    add_row,
+    exact_sq_distance,
+    own_sq_distances,
+    rounding,
+    sq_distance,
+)
 from coterie.kmeans.lazy.lanes import ROWS, copy_lanes, first_and_second, lanes, score_rows
 from coterie.kmeans.statistics import Statistics
 from coterie.threads import kernel
@@ -145,14 +152,13 @@ def _assign(X, weights, start, stop, centers, rounded, origin, tiles, offsets, r
     return inertia
 
 
-def statistics(X, centers, sample_weight=None, n_threads: int | None = None) -> Statistics:
+def statistics(X, centers, sample_weight=None, n_threads: int | None = None, labels=None) -> Statistics:
     """Sums, counts and inertia of the rows X (n, d), float32 or float64, C-contiguous, each at its nearest centre.
 
-    Centres may be finer than the rows.
-
-    The result does not depend on ``n_threads``, to the last bit.
+    Centres may be of higher precision than the rows. Labels are written to ``labels`` (n,) int32, if it is given. The
+    result does not depend on ``n_threads``, to the last bit.
     """
-    return _run(X, centers, sample_weight, n_threads, np.empty(0, np.int32))
+    return _run(X, centers, sample_weight, n_threads, np.empty(0, np.int32) if labels is None else labels)
 
 
 def assign(X, centers, n_threads: int | None = None) -> np.ndarray:
@@ -160,6 +166,38 @@ def assign(X, centers, n_threads: int | None = None) -> np.ndarray:
     labels = np.empty(len(X), np.int32)
     _run(X, centers, None, n_threads, labels)
     return labels
+
+
+def costs(X, centers, labels, n_threads: int | None = None) -> np.ndarray:
+    """(n,) float64: the squared distance of every row to the centre of its label, from the differences."""
+    out = np.empty(len(X))
+    centers = np.ascontiguousarray(centers, dtype=np.float64)
+    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+    threads.run(lambda p: own_sq_distances(X, *parts[p], centers, labels, out), len(parts), threads.count(n_threads))
+    return out
+
+
+def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
+    """(n, k) in the dtype of the rows: the distance of every row to every centre, from the differences."""
+    out = np.empty((len(X), len(centers)), X.dtype)
+    columns = np.ascontiguousarray(np.asarray(centers, dtype=X.dtype).T)
+    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+    threads.run(lambda p: _distances(X, *parts[p], columns, out), len(parts), threads.count(n_threads))
+    return out
+
+
+@kernel(fastmath=LOOSE)
+def _distances(X, start, stop, columns, out):
+    """Centres come as columns (d, k), so that one row is compared with many centres at once."""
+    for i in range(start, stop):
+        row = out[i]
+        row[:] = 0
+        for j in range(X.shape[1]):
+            for c in range(columns.shape[1]):
+                difference = X[i, j] - columns[j, c]
+                row[c] += difference * difference
+        for c in range(columns.shape[1]):
+            row[c] = math.sqrt(row[c])
 
 
 def _run(X, centers, sample_weight, n_threads, labels) -> Statistics:

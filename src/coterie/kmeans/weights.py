@@ -1,4 +1,4 @@
-"""The constructed weights of document 002, each with the short reason why it works.
+"""The weights of the constructed transformers (Clarkson et al.), each with a short proof that it works.
 
 A token is a point or a centre in named directions, written as rows of width E:
 
@@ -11,28 +11,15 @@ carries the unit vector e_j for ever. ``P_place`` and ``P_label`` below are the 
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from coterie import attention
 from coterie.attention import Limiting, Normaliser
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import Row
 from coterie.kmeans.transformer import Attention, FeedForward, Layer, LayerNorm, RMSNorm
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The numbers that a row may need; a row that does not use one ignores it."""
-
-    gamma: float = 1.0  # inverse temperature of softmax and sparsemax
-    keep: float = 1.0  # share of a cluster's points that trimming keeps
-    trim_gamma: float | None = None  # norm-max with this one gamma instead of the percentile
-    top: int = 10  # points a centre looks at with top-k
-    delta: float = 10.0  # sampling gap of randomised k-medoids: others' points score 2 delta lower
-    temperature: float = 0.0  # of the Gumbel softmax
-    generator: torch.Generator | None = None
 
 
 class Stream:
@@ -78,8 +65,8 @@ class Stream:
         return x[..., self.label]
 
 
-def layer(row: Row, x: Tensor, c: Tensor, settings: Settings, override: dict[str, Normaliser] | None = None) -> Layer:
-    """The layer that runs one iteration of ``row`` on points x (N, d) and centres c (K, d).
+def layer(algorithm: Algorithm, x: Tensor, c: Tensor, override: dict[str, Normaliser] | None = None) -> Layer:
+    """The layer that runs one iteration of the algorithm on points x (N, d) and centres c (K, d).
 
     x and c are needed only for their sizes and scale. ``override`` puts another normaliser into a socket, for example
     a softmax with a large finite gamma where the proof asks for the limit.
@@ -91,20 +78,21 @@ def layer(row: Row, x: Tensor, c: Tensor, settings: Settings, override: dict[str
     Decoder. The self attention compares labels, and e_j only matches itself, so V = -P_place clears the old centre;
     the cross attention (V = P_coordinates) brings the weighted mean of points. Label is untouched.
     """
+    row = algorithm.row
     stream = Stream(row, x.shape[-1], c.shape[-2])
     place, label = stream.projection(stream.place, x), stream.projection(stream.label, x)
     bring = stream.projection(stream.coordinates, x)
     query, key = _compare_places(stream, place)
     score = row.form.score
-    gap = _gap(row, x, c, settings)
+    gap = _gap(algorithm, x, c)
     sockets = {
         "encoder_self": Attention(score, Limiting(), query, key, -label),
-        "encoder_cross": Attention(score, _normaliser(row.variant.points, settings, gap), query, key, label),
+        "encoder_cross": Attention(score, normaliser(row.variant.points, algorithm, gap), query, key, label),
         "decoder_self": Attention("dot", Limiting(), label, label, -place),
-        "decoder_cross": _decoder_cross(row, stream, query, key, label, bring, settings, gap),
+        "decoder_cross": _decoder_cross(algorithm, stream, query, key, label, bring, gap),
     }
-    for name, normaliser in (override or {}).items():
-        sockets[name].normaliser = normaliser
+    for name, other in (override or {}).items():
+        sockets[name].normaliser = other
     norm = {"layer": LayerNorm, "rms": RMSNorm, None: None}[row.form.norm]
     return Layer(
         **sockets,
@@ -129,13 +117,12 @@ def _compare_places(stream: Stream, place: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _decoder_cross(
-    row: Row,
+    algorithm: Algorithm,
     stream: Stream,
     query: Tensor,
     key: Tensor,
     label: Tensor,
     bring: Tensor,
-    settings: Settings,
     gap: float,
 ) -> Attention:
     """Reading labels alone, a point scores 1 for the centre it chose and 0 for the others (Lemma 1).
@@ -144,11 +131,12 @@ def _decoder_cross(
     the label directions costs gap/2 · ‖y - e_j‖² = gap for y ≠ e_j; with dot products, √gap on both sides adds
     gap · ⟨y, e_j⟩ for one's own. All normalisers used here ignore a shift of all scores, so the two agree.
     """
-    normaliser = _normaliser(row.variant.centers, settings, gap)
+    row = algorithm.row
+    rule = normaliser(row.variant.centers, algorithm, gap)
     if row.variant.reads == "labels":
-        return Attention("dot", normaliser, label, label, bring)
+        return Attention("dot", rule, label, label, bring)
     stretch = math.sqrt(gap / 2 if row.form.score == "l2" else gap) * label
-    return Attention(row.form.score, normaliser, query + stretch, key + stretch, bring)
+    return Attention(row.form.score, rule, query + stretch, key + stretch, bring)
 
 
 def _relift(stream: Stream, like: Tensor) -> FeedForward:
@@ -162,33 +150,40 @@ def _relift(stream: Stream, like: Tensor) -> FeedForward:
     return FeedForward(w_in, w_out, bias)
 
 
-def _gap(row: Row, x: Tensor, c: Tensor, settings: Settings) -> float:
+def _gap(algorithm: Algorithm, x: Tensor, c: Tensor) -> float:
     """How much lower points of other clusters score.
 
     k-medoids takes the user's 2 delta. Elsewhere it must outweigh any difference of scores among points (at most
     4 max‖x‖², doubled for the test in NormMax) and drive the softmax to exact zero, and no more: a larger gap only
     costs digits.
     """
-    if row.variant.centers == "gumbel":
-        return 2.0 * settings.delta
+    if algorithm.draws:
+        return 2.0 * algorithm.delta
     radius_sq = max(float(x.square().sum(-1).max()), float(c.square().sum(-1).max()))
-    return 16.0 * radius_sq + 1600.0 / (settings.trim_gamma or settings.gamma)
+    return 16.0 * radius_sq + 1600.0 / (algorithm.trim_gamma or _gamma(algorithm))
 
 
-def _normaliser(rule: str, settings: Settings, gap: float) -> Normaliser:
+def _gamma(algorithm: Algorithm) -> float:
+    if algorithm.gamma is None:
+        raise ValueError("gamma is not chosen yet: call Algorithm.with_gamma first.")
+    return algorithm.gamma
+
+
+def normaliser(rule: str, algorithm: Algorithm, gap: float = math.inf) -> Normaliser:
+    """The normaliser that a rule of the family stands for."""
     if rule == "gumbel":
-        generator = settings.generator or torch.Generator().manual_seed(0)
-        return attention.GumbelSoftmax(generator, settings.temperature)
+        return attention.GumbelSoftmax(torch.Generator().manual_seed(algorithm.seed), algorithm.temperature)
     if rule == "norm-max":
-        if settings.trim_gamma is not None:
-            return attention.NormMax(settings.trim_gamma)
-        return attention.NormMax(keep=settings.keep, gap=gap / 2)
+        if algorithm.trim_gamma is not None:
+            return attention.NormMax(algorithm.trim_gamma)
+        return attention.NormMax(keep=algorithm.keep, gap=gap / 2)
+    gamma = _gamma(algorithm)
     rules: dict[str, Normaliser] = {
         "limiting": attention.Limiting(),
-        "softmax": attention.Softmax(settings.gamma),
+        "softmax": attention.Softmax(gamma),
         "linear": attention.Linear(),
-        "sparsemax": attention.Sparsemax(settings.gamma),
-        "top-k": attention.TopK(settings.top, settings.gamma),
+        "sparsemax": attention.Sparsemax(gamma),
+        "top-k": attention.TopK(algorithm.top, gamma),
     }
     return rules[rule]
 

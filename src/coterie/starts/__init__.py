@@ -11,7 +11,14 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from coterie import em, neighbours, threads
 from coterie.starts.plus_plus import kmeans_plus_plus, trimmed_plus_plus
-from coterie.starts.row_hashes import count_distinct_rows, distinct, hash_rows, require_distinct_rows, require_spread
+from coterie.starts.row_hashes import (
+    count_distinct_rows,
+    distinct,
+    has_distinct_rows,
+    hash_rows,
+    require_distinct_rows,
+    require_spread,
+)
 
 __all__ = [
     "by_neighbours",
@@ -49,8 +56,8 @@ def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.
     Returns
     -------
     centers : array of shape (n_clusters, d), dtype of ``X``
+        If X has fewer distinct rows than clusters, some rows are centres several times.
     """
-    require_distinct_rows(X, n_clusters)
     if callable(init):
         return checked(init(X, n_clusters, random_state=rng), n_clusters, X.shape[1], X.dtype)
     if not isinstance(init, str):
@@ -58,6 +65,8 @@ def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.
     if init not in _STARTS:
         raise ValueError(f"init must be one of {sorted(_STARTS)}, an array or a callable; got {init!r}.")
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if not has_distinct_rows(X, n_clusters):
+        return _all_rows(X, n_clusters, weights, threads.count(n_threads))
     if init == "k-means++" and trim > 0:
         return trimmed_plus_plus(X, n_clusters, rng, weights, threads.count(n_threads), trim).astype(X.dtype)
     return _STARTS[init](X, n_clusters, rng, weights, threads.count(n_threads))
@@ -75,6 +84,13 @@ def checked(centers, n_clusters: int, n_features: int, dtype) -> np.ndarray:
     if not np.isfinite(centers).all():
         raise ValueError("init has NaN or infinite values; every starting centre must be finite.")
     return centers
+
+
+def _all_rows(X, n_clusters, weights, n_threads):
+    """Every distinct row; with fewer of them than clusters, some are centres several times."""
+    rows, _ = distinct(hash_rows(X, n_threads), weights)
+    chosen = np.resize(rows, n_clusters)
+    return X[chosen].toarray() if sparse.issparse(X) else X[chosen]
 
 
 def _random(X, n_clusters, rng, weights, n_threads):

@@ -103,13 +103,17 @@ def distinct(hashes, weights):
     return rows[starts], np.add.reduceat(weights[rows], starts)
 
 
+def has_distinct_rows(X, n_clusters: int) -> bool:
+    """Whether ``X`` has at least as many distinct rows as there are clusters."""
+    head = 4 * n_clusters + 64  # nearly always enough to know
+    return any(count_distinct_rows(rows) >= n_clusters for rows in (X[:head], X))
+
+
 def require_distinct_rows(X, n_clusters: int) -> None:
     """Raise ValueError if ``X`` has fewer distinct rows than there are clusters."""
-    head = 4 * n_clusters + 64  # nearly always enough to know
-    for rows in (X[:head], X):
-        distinct = count_distinct_rows(rows)
-        if distinct >= n_clusters:
-            return
+    if has_distinct_rows(X, n_clusters):
+        return
+    distinct = count_distinct_rows(X)
     raise ValueError(
         f"n_clusters={n_clusters} needs at least that many distinct rows, but X has only {distinct} distinct "
         f"row{'s' if distinct != 1 else ''} (n_samples={X.shape[0]}): set n_clusters to {distinct} or less."

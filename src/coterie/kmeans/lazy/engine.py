@@ -1,32 +1,21 @@
-"""Lloyd's algorithm on bounds: an assigner that remembers, and the loop around it."""
-
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+"""Lloyd's algorithm with bounds: an assigner that remembers distances, and the engine around it."""
 
 import numpy as np
 
-from coterie import em, threads
-from coterie.kmeans.engine import Centers
+from coterie import threads
+from coterie.kmeans import engine
+from coterie.kmeans.engine import Centers, OnIteration, Result
 from coterie.kmeans.lazy import distances, kernel
 from coterie.kmeans.lazy.grouping import Grouping
 from coterie.kmeans.lazy.lanes import lanes
 from coterie.kmeans.refill import refill
-from coterie.kmeans.result import Result
+from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
 
 _ROWS_PER_PART = 2_048
 _PARTS = 8  # parts of the rows, each with its own sums: memory and the order of the reduction depend on them
 _ROWS_PER_CENTER = 64  # with fewer, distances between centres cost more than they save
 _REFRESH = 25  # iterations after which sums of double-precision rows are made anew
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a watcher is shown of an E-step; the objective is computed only if somebody watches."""
-
-    labels: np.ndarray
-    objective: float
 
 
 class Assigner:
@@ -198,16 +187,48 @@ class Assigner:
         return statistics.centers(self.centers)
 
 
+class Seen:
+    """An E-step as the loop and a watcher see it; the objective is computed only when it is asked for."""
+
+    def __init__(self, assigner: Assigner, spherical: bool):
+        self._assigner, self._spherical = assigner, spherical
+        self.labels = assigner.labels
+        self.moved = assigner.work["moved"] / len(assigner.labels)
+
+    @property
+    def objective(self) -> float:
+        return self._assigner.inertia() * (0.5 if self._spherical else 1.0)  # 1 - ⟨x, c⟩ = ‖x - c‖²/2 on the sphere
+
+
+class Lazy:
+    """Lloyd's algorithm as an engine: centres in double precision, whatever the precision of the rows."""
+
+    labels_decide = True
+
+    def __init__(self, assigner: Assigner, spherical: bool):
+        self.assigner, self.spherical = assigner, spherical
+
+    def e_step(self, state: Centers) -> Seen:
+        self.assigner.assign(state.places)
+        return Seen(self.assigner, self.spherical)
+
+    def m_step(self, state: Centers, seen: Seen) -> Centers:
+        means = self.assigner.means()
+        if self.spherical:  # a cluster whose rows cancel has no direction: its centre stays
+            means = np.where(np.any(means, axis=1, keepdims=True), on_sphere(means), state.places)
+        return Centers(means)
+
+
 def run(
     X: np.ndarray,
     centers: np.ndarray,
     *,
+    spherical: bool = False,
     sample_weight=None,
     max_iter: int = 300,
     tol: float = 0.0,
     n_threads: int | None = None,
-    spherical: bool = False,
-    on_iteration: Callable[[em.Iteration], Any] | None = None,
+    on_iteration: OnIteration | None = None,
 ) -> Result:
     """Lloyd's algorithm from the given centres, exactly as scikit-learn's ``lloyd`` iterates and stops.
 
@@ -218,6 +239,9 @@ def run(
     ----------
     X : array of shape (n, d), float32 or float64, C-contiguous
     centers : array of shape (k, d)
+    spherical : bool
+        Rows are unit vectors; centres are put back on the sphere after every update, and the inertia is
+        the sum of 1 - ⟨x, c⟩.
     sample_weight : array of shape (n,), optional
         Positive weights.
     max_iter : int
@@ -225,49 +249,23 @@ def run(
         Absolute: stop when the summed squared moves of the centres are no larger.
     n_threads : int, optional
         All processors by default. The result does not depend on it.
-    spherical : bool
-        Rows are unit vectors; centres are put back on the sphere after every update, and the inertia is
-        the sum of 1 - ⟨x, c⟩.
     on_iteration : callable, optional
-        Sees every finished ``em.Iteration``; a true answer ends the run.
+        Called with every finished ``em.Iteration``; a true return value ends the run.
 
     Returns
     -------
     Result
     """
     assigner = Assigner(X, sample_weight, n_threads)
-
-    def objective() -> float:
-        return assigner.inertia() * (0.5 if spherical else 1.0)  # 1 - ⟨x, c⟩ = ‖x - c‖²/2 on the sphere
-
-    def m_step(centers, labels):
-        means = assigner.means()
-        return _on_sphere(means, centers) if spherical else means
-
-    def stop(old, new, labels):
-        if assigner.work["moved"] == 0:
-            return True
-        return float(((new - old) ** 2).sum()) <= tol
-
-    def report(done: em.Iteration) -> Any:
-        assert on_iteration is not None
-        seen = Seen(assigner.labels, objective())
-        return on_iteration(em.Iteration(done.number, done.max_iter, Centers(done.state), seen))
-
+    lazy = Lazy(assigner, spherical)
     start = np.array(np.asarray(centers, dtype=X.dtype), dtype=np.float64, order="C")
-    watch = report if on_iteration is not None else None
-    outcome = em.run(start, assigner.assign, m_step, max_iter=max_iter, stop=stop, on_iteration=watch)
-    rounded = outcome.state.astype(X.dtype)
-    if outcome.n_iter == 0 or assigner.work["moved"] or X.dtype != np.float64:
+    ran = engine.iterate(lazy, Centers(start), max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+    rounded = ran.state.places.astype(X.dtype)
+    if ran.n_iter == 0 or assigner.work["moved"] or X.dtype != np.float64:
         assigner.assign(rounded)  # labels of the final centres
     else:
         assigner.centers = rounded
-    return Result(rounded, assigner.labels, objective(), outcome.n_iter, outcome.converged)
-
-
-def _on_sphere(means, previous):
-    norms = np.linalg.norm(means, axis=1, keepdims=True)
-    return np.where(norms > 0, means / np.where(norms > 0, norms, 1), previous).astype(means.dtype)
+    return Result(rounded, assigner.labels, Seen(assigner, spherical).objective, ran.n_iter, ran.converged)
 
 
 def _mean(X):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from coterie.distributed.parallel_start import Race, uniform
-from coterie.distributed.quantile_sketch import LEAST_BITS, MOST_BINS, CostSketch
+from coterie.kmeans.quantile_sketch import LEAST_BITS, MOST_BINS, CostSketch
 
 
 def percentile(costs, weights, keep):

@@ -1,6 +1,7 @@
-"""What each member of the family sums over blocks: values that add, and the functions that make one of a block.
+"""What each algorithm sums over blocks of rows: values that add, and the functions that make one of a block.
 
-Every function here runs on a worker, on one opened block.
+A block is a chunk of a file or a part of a Dask collection. Every function here works on one block, on a worker or in
+this process, and the sum over all blocks is what an iteration needs.
 """
 
 from collections.abc import Callable
@@ -9,43 +10,41 @@ from typing import Any
 
 import numpy as np
 
-from coterie.distributed.blocks import Opened
-from coterie.distributed.quantile_sketch import CostSketch
-from coterie.kmeans import single_pass
+from coterie.kmeans import engines, single_pass
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.quantile_sketch import CostSketch
 from coterie.kmeans.statistics import Statistics
 
 _SAMPLE = 4_096  # rows of a block that tell how many move
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Which member of the family runs, and with what settings."""
+class Block:
+    """Rows of positive weight, (n, d), C-contiguous; on the sphere for a spherical algorithm."""
 
-    variant: str  # a name in kmeans.table.VARIANTS
-    spherical: bool = False
-    gamma: float | None = 1.0  # None: ``gamma_scale`` over the mean cost of the start
-    gamma_scale: float = 1.0
-    keep: float = 1.0
-    per_cluster: bool = False
-    top: int = 10
-    mixing_weights: bool = False
-    trim_start: float = 0.0
-    device: str = "cpu"
+    number: int  # from 0
+    X: np.ndarray
+    weight: np.ndarray | None
+    n_rows: int  # including those of weight 0
 
-    def with_gamma(self, gamma: float) -> "Plan":
-        return replace(self, gamma=gamma)
+    @property
+    def weights(self) -> np.ndarray:
+        return np.ones(len(self.X)) if self.weight is None else self.weight
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a pass needs to know: the plan, the centres, and what earlier passes found."""
+    """What a pass needs to know: the algorithm, the centres, and what earlier passes found."""
 
-    plan: Plan
+    algorithm: Algorithm
     places: np.ndarray  # (k, d)
     weights: np.ndarray | None = None  # (k,) mixing weights
     limits: np.ndarray | None = None  # (k,) the largest costs that trimming keeps
-    previous: np.ndarray | None = None  # (k, d) the centres before these, if somebody wants to know what moved
-    wanted: int = 0  # far rows, for empty clusters
+    previous: np.ndarray | None = None  # (k, d) the centres before these, to count the rows that move
+    wanted: int = 0  # distant rows, for empty clusters
+    number: int = 0  # of the iteration: noise differs between iterations
+    device: str = "cpu"
+    n_threads: int | None = 1
 
 
 @dataclass(frozen=True)
@@ -70,57 +69,53 @@ class Part:
         return Part(self.statistics + other.statistics, self.moved + other.moved)
 
 
-def step(block: Opened, wanted: Step) -> Part:
+def step(block: Block, wanted: Step) -> Part:
     """One block's part of an iteration."""
     moved = Moved() if wanted.previous is None else _moved(block, wanted)
-    return Part(_RULES[wanted.plan.variant](block, wanted), moved)
+    variant = wanted.algorithm.variant
+    return Part(_soft(block, wanted) if variant.soft else _RULES[variant.centers](block, wanted), moved)
 
 
-def sketch(block: Opened, wanted: Step) -> CostSketch:
+def sketch(block: Block, wanted: Step) -> CostSketch:
     """The costs of one block, for trimming."""
     chosen, cost = _choose(block, wanted)
-    groups = chosen if wanted.plan.per_cluster else np.zeros_like(chosen)
-    return CostSketch.of(groups, cost, _weight(block))
+    groups = chosen if wanted.algorithm.per_cluster else np.zeros_like(chosen)
+    return CostSketch.of(groups, cost, block.weights)
 
 
-def cost(block: Opened, wanted: Step) -> Statistics:
-    """The plain costs at the nearest centres, whatever the variant."""
-    if is_plain(wanted.plan):
-        return single_pass.statistics(block.X, wanted.places, block.weight, n_threads=1)
+def cost(block: Block, wanted: Step) -> Statistics:
+    """The plain statistics of rows at their nearest centres, whatever the variant."""
+    if is_plain(wanted):
+        return single_pass.statistics(block.X, wanted.places, block.weight, wanted.n_threads)
     chosen, costs = _choose(block, wanted)
     return Statistics.of(block.X, chosen, costs, len(wanted.places), block.weight)
 
 
-# --- the members of the family ----------------------------------------------------------------------------
+# --- how centres weigh their points: one function per rule of the family -----------------------------------
 
 
-def _lloyd(block: Opened, wanted: Step) -> Statistics:
-    return cost(block, wanted)
-
-
-def _trimmed(block: Opened, wanted: Step) -> Statistics:
+def _trimmed(block: Block, wanted: Step) -> Statistics:
     chosen, costs = _choose(block, wanted)
     assert wanted.limits is not None
     labels = np.where(costs <= wanted.limits[chosen], chosen, -1)
     return Statistics.of(block.X, labels, costs, len(wanted.places), block.weight)
 
 
-def _soft(block: Opened, wanted: Step) -> Statistics:
+def _soft(block: Block, wanted: Step) -> Statistics:
     import torch
 
-    from coterie.kmeans.engine import Centers
+    from coterie.kmeans.fused import Fused
 
-    fused = _fused(block, wanted.plan)
+    fused = Fused(block.X, wanted.algorithm, sample_weight=block.weight, device=wanted.device)
     with torch.no_grad():
-        weights = None if wanted.weights is None else torch.as_tensor(wanted.weights)
-        shared: Any = fused.e_step(Centers(_on(fused, wanted.places), weights))
+        shared: Any = fused.e_step(fused.state(wanted.places, wanted.weights))
     return Statistics(shared.sums.cpu().numpy(), shared.counts.cpu().numpy(), shared.objective)
 
 
 @dataclass(frozen=True)
 class Discounted:
-    """Sums of rows that count by exp(-gamma (cost - best)), where best is the least cost in the cluster: they add after
-    both were brought to the lower of the two."""
+    """Sums of rows with weights exp(-gamma (cost - best)), where best is the least cost in the cluster. Two of them add
+    after both are brought to the lower ``best``."""
 
     statistics: Statistics
     best: np.ndarray  # (k,) infinite for a cluster without rows
@@ -138,13 +133,13 @@ class Discounted:
         return Statistics(own.sums * factor[:, None], own.counts * factor, own.inertia)
 
 
-def _robust_softmax(block: Opened, wanted: Step) -> Discounted:
+def _robust_softmax(block: Block, wanted: Step) -> Discounted:
     chosen, costs = _choose(block, wanted)
-    k, gamma = len(wanted.places), wanted.plan.gamma
+    k, gamma = len(wanted.places), wanted.algorithm.gamma
     assert gamma is not None
     best = np.full(k, np.inf)
     np.minimum.at(best, chosen, costs)
-    weight = _weight(block)
+    weight = block.weights
     counted = weight * np.exp(-gamma * (costs - best[chosen]))
     own = Statistics.of(block.X, chosen, costs, k, counted)
     return Discounted(Statistics(own.sums, own.counts, float(weight @ costs)), best, gamma)
@@ -152,12 +147,12 @@ def _robust_softmax(block: Opened, wanted: Step) -> Discounted:
 
 @dataclass(frozen=True)
 class NearRows:
-    """The rows that count for their centres where only near ones do (sparsemax, top-k), and the objective of all.
+    """The rows that have weight where only near rows have any (sparsemax, top-k), and the objective of all rows.
 
-    A row that does not count among some of the rows does not count among more of them, so only those that do travel.
+    A row without weight among some of the rows has none among more of them, so only those with weight travel.
     """
 
-    plan: Plan
+    algorithm: Algorithm
     k: int
     rows: np.ndarray  # (m, d)
     labels: np.ndarray  # (m,)
@@ -168,7 +163,7 @@ class NearRows:
     def __add__(self, other: "NearRows") -> "NearRows":
         rows, labels, costs, weight = map(np.concatenate, zip(self._columns(), other._columns()))
         objective = self.objective + other.objective
-        return NearRows(self.plan, self.k, rows, labels, costs, weight, objective).pruned()
+        return NearRows(self.algorithm, self.k, rows, labels, costs, weight, objective).pruned()
 
     def _columns(self) -> tuple[np.ndarray, ...]:
         return self.rows, self.labels, self.costs, self.weight
@@ -176,18 +171,16 @@ class NearRows:
     def pruned(self) -> "NearRows":
         counts = self._counts() > 0
         rows, labels, costs, weight = (column[counts] for column in self._columns())
-        return NearRows(self.plan, self.k, rows, labels, costs, weight, self.objective)
+        return NearRows(self.algorithm, self.k, rows, labels, costs, weight, self.objective)
 
     def _counts(self) -> np.ndarray:
         import torch
 
         from coterie.kmeans.member_weights import member_weights
 
-        rule = {"robust-sparsemax": "sparsemax", "robust-topk": "top-k"}[self.plan.variant]
-        labels, costs, weight = (
-            torch.from_numpy(np.ascontiguousarray(one)) for one in (self.labels, self.costs, self.weight)
-        )
-        return member_weights(rule, labels, costs, weight, self.k, _settings(self.plan)).numpy()
+        labels = torch.from_numpy(np.ascontiguousarray(self.labels)).long()
+        costs, weight = (torch.from_numpy(np.ascontiguousarray(one)) for one in (self.costs, self.weight))
+        return member_weights(self.algorithm, labels, costs, weight, self.k).numpy()
 
     @property
     def statistics(self) -> Statistics:
@@ -195,20 +188,53 @@ class NearRows:
         return Statistics(own.sums, own.counts, self.objective)
 
 
-def _robust_near(block: Opened, wanted: Step) -> NearRows:
+def _robust_near(block: Block, wanted: Step) -> NearRows:
     chosen, costs = _choose(block, wanted)
-    weight = _weight(block)
+    weight = block.weights
     k = len(wanted.places)
-    return NearRows(wanted.plan, k, block.X, chosen, costs, weight, float(weight @ costs)).pruned()
+    return NearRows(wanted.algorithm, k, block.X, chosen, costs, weight, float(weight @ costs)).pruned()
 
 
-_RULES: dict[str, Callable[[Opened, Step], Any]] = {
-    "lloyd": _lloyd,
-    "soft": _soft,
-    "trimmed": _trimmed,
-    "robust-softmax": _robust_softmax,
-    "robust-sparsemax": _robust_near,
-    "robust-topk": _robust_near,
+@dataclass(frozen=True)
+class Drawn:
+    """For every centre the row with the largest noisy score, and the objective; the larger score of two blocks wins."""
+
+    scores: np.ndarray  # (k,)
+    rows: np.ndarray  # (k, d)
+    objective: float
+
+    def __add__(self, other: "Drawn") -> "Drawn":
+        first = self.scores >= other.scores
+        rows = np.where(first[:, None], self.rows, other.rows)
+        return Drawn(np.maximum(self.scores, other.scores), rows, self.objective + other.objective)
+
+    @property
+    def statistics(self) -> Statistics:
+        return Statistics(self.rows.astype(np.float64), np.ones(len(self.rows)), self.objective)
+
+
+def _drawn(block: Block, wanted: Step) -> Drawn:
+    """Algorithm 6 by Gumbel noise that depends on the seed, the iteration and the block."""
+    chosen, costs = _choose(block, wanted)
+    algorithm, weight = wanted.algorithm, block.weights
+    noise = np.random.default_rng((algorithm.seed, wanted.number, block.number))
+    scores, rows = [], []
+    for j, center in enumerate(wanted.places):
+        plain = replace(wanted, places=center[None])
+        score = np.log(weight) - _choose(block, plain)[1] - 2.0 * algorithm.delta * (chosen != j)
+        score += noise.gumbel(size=len(score))
+        rows.append(int(score.argmax()))
+        scores.append(score[rows[-1]])
+    return Drawn(np.array(scores), block.X[rows], float(weight @ costs))
+
+
+_RULES: dict[str, Callable[[Block, Step], Any]] = {
+    "limiting": cost,
+    "norm-max": _trimmed,
+    "softmax": _robust_softmax,
+    "sparsemax": _robust_near,
+    "top-k": _robust_near,
+    "gumbel": _drawn,
 }
 
 
@@ -245,15 +271,10 @@ class FarRows:
         return FarRows(self.rows[chosen], self.labels[chosen], self.costs[chosen], weight, self.counts, self.wanted)
 
 
-def far_rows(block: Opened, wanted: Step) -> FarRows:
+def far_rows(block: Block, wanted: Step) -> FarRows:
     """The rows that may fill empty clusters."""
-    if is_plain(wanted.plan):
-        chosen = single_pass.assign(block.X, wanted.places, n_threads=1)
-        difference = block.X.astype(np.float64) - wanted.places[chosen]
-        costs = np.einsum("nd,nd->n", difference, difference)
-    else:
-        chosen, costs = _choose(block, wanted)
-    weight = _weight(block)
+    chosen, costs = _choose(block, wanted)
+    weight = block.weights
     kept = costs > 0
     if wanted.limits is not None:
         inside = costs <= wanted.limits[chosen]
@@ -268,62 +289,18 @@ def far_rows(block: Opened, wanted: Step) -> FarRows:
 # --- what they share --------------------------------------------------------------------------------------
 
 
-def _weight(block: Opened) -> np.ndarray:
-    return np.ones(len(block.X)) if block.weight is None else block.weight
+def is_plain(wanted: Step) -> bool:
+    """Whether one compiled pass computes the statistics: Lloyd's algorithm in the plane of the data, on the CPU."""
+    return wanted.algorithm.hard_means and not wanted.algorithm.spherical and wanted.device == "cpu"
 
 
-def is_plain(plan: Plan) -> bool:
-    """Whether the compiled one-pass kernel computes it."""
-    return plan.variant == "lloyd" and not plan.spherical and plan.device == "cpu"
+def _choose(block: Block, wanted: Step) -> tuple[np.ndarray, np.ndarray]:
+    """Every row's best centre and its cost there, as in memory."""
+    return engines.choose(block.X, wanted.places, wanted.algorithm, wanted.device, wanted.n_threads)
 
 
-def _settings(plan: Plan):
-    from coterie.kmeans.weights import Settings
-
-    return Settings(gamma=1.0 if plan.gamma is None else plan.gamma, keep=plan.keep, top=plan.top)
-
-
-def _fused(block: Opened, plan: Plan):
-    from coterie.kmeans.family import VARIANTS
-    from coterie.kmeans.fused import Fused
-
-    variant = VARIANTS[plan.variant]
-    return Fused(
-        block.X,
-        variant,
-        _settings(plan),
-        spherical=plan.spherical,
-        sample_weight=block.weight,
-        per_cluster=plan.per_cluster,
-        device=plan.device,
-    )
-
-
-def _on(fused, places: np.ndarray):
-    import torch
-
-    return torch.as_tensor(np.array(places), dtype=fused.rows.dtype, device=fused.rows.device)
-
-
-def _choose(block: Opened, wanted: Step) -> tuple[np.ndarray, np.ndarray]:
-    """Every row's best centre and its cost there, as the fused engine finds them."""
-    import torch
-
-    fused = _fused(block, wanted.plan)
-    centers = _on(fused, wanted.places)
-    with torch.no_grad():
-        if wanted.plan.spherical or wanted.plan.device != "cpu":
-            chosen, costs = fused.choose(centers)
-            return chosen.cpu().numpy(), costs.cpu().numpy()
-        labels = single_pass.assign(block.X, wanted.places, n_threads=1).astype(np.int64)  # the same, and faster
-        chosen = torch.from_numpy(labels)
-        pieces = fused.rows.blocks(len(centers))
-        own = [fused.rows.own_sq_distances(piece, centers, chosen[piece]).double() for piece in pieces]
-        return labels, torch.cat(own).numpy()
-
-
-def _moved(block: Opened, wanted: Step) -> Moved:
+def _moved(block: Block, wanted: Step) -> Moved:
     assert wanted.previous is not None
     X = np.ascontiguousarray(block.X[:: max(1, len(block.X) // _SAMPLE)])
-    now, before = (single_pass.assign(X, places, n_threads=1) for places in (wanted.places, wanted.previous))
+    now, before = (single_pass.assign(X, places, wanted.n_threads) for places in (wanted.places, wanted.previous))
     return Moved(len(X), int(np.count_nonzero(now != before)))

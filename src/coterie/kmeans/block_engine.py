@@ -1,0 +1,139 @@
+"""The engine over blocks of rows: every iteration is one pass (two with trimming) over chunks or Dask blocks.
+
+Only centres and sums are kept between passes. The answer is that of the engines in memory.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from coterie.kmeans import block_statistics, engine
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.block_statistics import Step
+from coterie.kmeans.engine import Centers, Result
+from coterie.kmeans.refill import refill
+from coterie.kmeans.sphere import on_sphere
+from coterie.kmeans.statistics import Statistics
+
+
+class Passes(Protocol):
+    """Passes over one set of blocks."""
+
+    def total(self, function: Any, state: Any) -> Any:
+        """``function(block, state)`` of every block that has rows, added up with ``+``."""
+
+
+@dataclass(frozen=True)
+class Summed:
+    """The E-step's outcome over all blocks. Labels stay where the rows are."""
+
+    statistics: Statistics
+    limits: np.ndarray | None
+    moved: float | None  # share of the rows that moved, from a sample of every block; None if nobody asked
+
+    labels = None
+
+    @property
+    def objective(self) -> float:
+        return self.statistics.inertia
+
+
+class BlockEngine:
+    """One algorithm on one set of blocks of rows of type ``dtype``."""
+
+    # Equal labels give equal sums, bit for bit, so centres stand still when labels repeat: one rule is enough.
+    labels_decide = False
+
+    def __init__(
+        self,
+        passes: Passes,
+        algorithm: Algorithm,
+        dtype: Any,
+        *,
+        watched: bool = False,
+        device: str = "cpu",
+        n_threads: int | None = 1,
+    ):
+        self.passes, self.algorithm, self.dtype, self.watched = passes, algorithm, np.dtype(dtype), watched
+        self.blank = Step(algorithm, np.empty((0, 0)), device=device, n_threads=n_threads)
+        self.previous: np.ndarray | None = None
+        self.number = 0
+
+    def e_step(self, state: Centers) -> Summed:
+        previous = self.previous if self.watched else None
+        wanted = replace(self.blank, places=state.places, weights=state.weights, previous=previous, number=self.number)
+        if self.algorithm.variant.centers == "norm-max":
+            wanted = replace(wanted, limits=self._limits(wanted))
+        part = self.passes.total(block_statistics.step, wanted)
+        self.previous = state.places
+        self.number += 1
+        own = part.statistics if isinstance(part.statistics, Statistics) else part.statistics.statistics
+        return Summed(own, wanted.limits, part.moved.moved / part.moved.rows if part.moved.rows else None)
+
+    def _limits(self, wanted: Step) -> np.ndarray:
+        k = len(wanted.places)
+        sketch = self.passes.total(block_statistics.sketch, wanted)
+        found = sketch.thresholds(self.algorithm.keep, k if self.algorithm.per_cluster else 1)
+        return found if self.algorithm.per_cluster else np.repeat(found, k)
+
+    def m_step(self, state: Centers, expectation: Summed) -> Centers:
+        statistics = expectation.statistics
+        if not self.algorithm.variant.soft and (statistics.counts <= 0).any():
+            statistics = self._refilled(state, expectation)
+        places = statistics.centers(state.places.astype(np.float64))
+        if self.algorithm.spherical:
+            places = on_sphere(places)
+        weights = None if state.weights is None else statistics.counts / statistics.counts.sum()
+        # as in memory: the lazy engine keeps centres in double precision, the fused one in that of the rows
+        return Centers(places if block_statistics.is_plain(self.blank) else places.astype(self.dtype), weights)
+
+    def _refilled(self, state: Centers, expectation: Summed) -> Statistics:
+        """Empty clusters take over the rows farthest from their centres, as :func:`engine.refill_empty` does."""
+        old = expectation.statistics
+        sums, counts = old.sums.copy(), old.counts.copy()
+        empty = counts <= 0
+        wanted = int(empty.sum()) + len(counts)
+        far = self.passes.total(
+            block_statistics.far_rows,
+            replace(self.blank, places=state.places, limits=expectation.limits, wanted=wanted),
+        )
+        if self.algorithm.hard_means:
+            refill(far.rows, far.labels, far.costs, sums, counts, far.weight)
+        else:
+            plain_sums, plain_counts = np.zeros_like(sums), far.counts.copy()
+            refill(far.rows, far.labels, far.costs, plain_sums, plain_counts, far.weight)
+            sums[empty], counts[empty] = plain_sums[empty], plain_counts[empty]
+        return Statistics(sums, counts, old.inertia)
+
+    def mean_cost(self, places: np.ndarray) -> float:
+        """Mean cost of all rows at their best centres: the scale of ``gamma="scale"``."""
+        total = self.passes.total(block_statistics.cost, replace(self.blank, places=places))
+        return total.inertia / total.counts.sum()
+
+    def run(self, state: Centers, *, max_iter: int, tol: float, on_iteration=None, first: int = 1) -> Result:
+        """Iterate from a state, and one more pass for what belongs to the final centres. Labels are left empty."""
+        self.number = first - 1
+        ran = engine.iterate(self, state, max_iter=max_iter, tol=tol, on_iteration=on_iteration, first=first)
+        return self.finished(ran.state, ran.n_iter, ran.converged)
+
+    def finished(self, state: Centers, n_iter: int, converged: bool) -> Result:
+        centers = state.places.astype(self.dtype)
+        last = self.e_step(Centers(centers, state.weights))
+        return Result(
+            centers=centers,
+            labels=np.empty(0, np.int32),
+            inertia=last.objective,
+            n_iter=n_iter,
+            converged=converged,
+            gamma=self.algorithm.gamma,
+            weights=state.weights,
+            limits=last.limits,
+            occupied=int(np.count_nonzero(last.statistics.counts > 0)),
+        )
+
+
+def start_state(algorithm: Algorithm, centers: np.ndarray) -> Centers:
+    """The state of the first iteration: centres, and equal mixing weights where they are estimated."""
+    k = len(centers)
+    return Centers(centers, np.full(k, 1.0 / k) if algorithm.mixing_weights else None)

@@ -1,0 +1,143 @@
+"""One algorithm on rows in memory: which engine runs it, and what its centres say about rows.
+
+Dense rows on the CPU go to compiled code wherever it can do the work, and torch is not imported. Sparse rows, other
+devices, soft shares and the literal network need torch.
+"""
+
+import numpy as np
+from scipy import sparse
+
+from coterie.kmeans import lazy, single_pass
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.engine import OnIteration, Result
+
+
+def run(
+    X,
+    centers: np.ndarray,
+    algorithm: Algorithm,
+    *,
+    engine: str = "auto",
+    device: str = "cpu",
+    sample_weight=None,
+    max_iter: int = 300,
+    tol: float = 0.0,
+    n_threads: int | None = None,
+    on_iteration: OnIteration | None = None,
+) -> Result:
+    """One run from the given centres.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, d), on the sphere for a spherical algorithm
+    centers : array of shape (k, d)
+    algorithm : Algorithm
+    engine : {"auto", "literal", "fused", "lazy"}
+        "auto" is lazy where it can be, else fused. All give the same result.
+    device : str
+        Where the fused engine computes.
+    sample_weight : array of shape (n,), optional
+        Positive weights.
+    max_iter, tol
+        As for :func:`coterie.kmeans.engine.iterate`: ``tol`` is absolute.
+    n_threads : int, optional
+        All processors by default. The result does not depend on it.
+    on_iteration : callable, optional
+        Called with every finished ``em.Iteration``; a true return value ends the run.
+    """
+    if algorithm.gamma is None:
+        algorithm = algorithm.with_gamma(mean_cost(X, centers, algorithm, sample_weight, device), X.shape[1])
+    loop = {"sample_weight": sample_weight, "max_iter": max_iter, "tol": tol, "on_iteration": on_iteration}
+    if engine == "literal":
+        from coterie.kmeans import literal
+
+        return literal.run(X.toarray() if sparse.issparse(X) else X, centers, algorithm, **loop)
+    compiled = _compiled(X, algorithm, device)
+    if engine == "lazy" and not (compiled and algorithm.hard_means):
+        raise ValueError("engine='lazy' needs dense rows on the CPU. Use engine='auto', which is fused elsewhere.")
+    if engine != "fused" and compiled and algorithm.hard_means:
+        return lazy.run(X, centers, spherical=algorithm.spherical, n_threads=n_threads, **loop)
+    from coterie.kmeans import fused
+
+    assigner = lazy.Assigner(X, n_threads=n_threads) if compiled else None
+    return fused.run(X, centers, algorithm, device=device, assigner=assigner, **loop)
+
+
+def choose(
+    X, centers: np.ndarray, algorithm: Algorithm, device: str = "cpu", n_threads: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Every row's best centre, int32, the lowest index of equals; and its cost there, float64."""
+    if sparse.issparse(X) or device != "cpu":
+        import torch
+
+        from coterie.kmeans.fused import Fused
+
+        fused = Fused(X, algorithm, device=device)
+        with torch.no_grad():
+            chosen, cost = fused.choose(fused.state(centers).places)
+        return chosen.cpu().numpy().astype(np.int32), cost.cpu().numpy()
+    nearest = _nearest(X, centers, algorithm, n_threads)
+    costs = single_pass.costs(X, centers, nearest, n_threads)
+    return nearest, costs / 2 if algorithm.spherical else costs
+
+
+def _nearest(X, centers: np.ndarray, algorithm: Algorithm, n_threads: int | None) -> np.ndarray:
+    nearest = single_pass.assign(X, centers, n_threads)
+    if algorithm.spherical:  # a row of zeros is equally far from all centres, whatever their rounding
+        nearest[~X.any(axis=1)] = 0
+    return nearest
+
+
+def labels(
+    X,
+    centers: np.ndarray,
+    algorithm: Algorithm,
+    weights: np.ndarray | None = None,
+    limits: np.ndarray | None = None,
+    device: str = "cpu",
+    n_threads: int | None = None,
+) -> np.ndarray:
+    """(n,) int32: the cluster of every row; -1 where its cost is above the limit that trimming set."""
+    if algorithm.variant.soft:
+        return shares(X, centers, weights, algorithm, device).argmax(axis=1).astype(np.int32)
+    if limits is None and device == "cpu" and not sparse.issparse(X):
+        return _nearest(X, centers, algorithm, n_threads)
+    chosen, cost = choose(X, centers, algorithm, device, n_threads)
+    return chosen if limits is None else np.where(cost <= limits[chosen], chosen, np.int32(-1))
+
+
+def mean_cost(X, centers, algorithm: Algorithm, sample_weight=None, device: str = "cpu") -> float:
+    """Mean cost of the rows at their best centres: the scale of ``gamma="scale"``."""
+    return float(np.average(choose(X, centers, algorithm, device)[1], weights=sample_weight))
+
+
+def distances(
+    X, centers: np.ndarray, algorithm: Algorithm, device: str = "cpu", n_threads: int | None = None
+) -> np.ndarray:
+    """(n, k): the distance of every row to every centre; on the sphere, 1 - cosine."""
+    if not (sparse.issparse(X) or device != "cpu" or algorithm.spherical):
+        return single_pass.distances(X, centers, n_threads)
+    from coterie.kmeans.fused import Fused
+
+    fused = Fused(X, algorithm, device=device)
+    places = fused.state(centers).places
+    distance = fused.cost if algorithm.spherical else fused.rows.distances
+    blocks = fused.rows.blocks(len(places))
+    return np.concatenate([distance(block, places).cpu().numpy() for block in blocks])
+
+
+def shares(X, centers: np.ndarray, weights: np.ndarray | None, algorithm: Algorithm, device: str = "cpu") -> np.ndarray:
+    """(n, k): the share of every row in every cluster of a soft algorithm. Rows sum to one."""
+    from coterie.kmeans.fused import Fused
+
+    fused = Fused(X, algorithm, device=device)
+    state = fused.state(centers, weights)
+    return np.concatenate([fused.shares(block, state)[0].cpu().numpy() for block in fused.rows.blocks(len(centers))])
+
+
+def _compiled(X, algorithm: Algorithm, device: str) -> bool:
+    """Whether the compiled assigner makes the choices: dense rows on the CPU, and on the sphere no row of zeros,
+    which is equally far from all centres."""
+    if sparse.issparse(X) or device != "cpu" or algorithm.variant.soft:
+        return False
+    return not algorithm.spherical or bool(X.any(axis=1).all())
