@@ -77,3 +77,26 @@ def test_importing_coterie_loads_neither_torch_nor_numba():
     code = "import sys, coterie; print([m for m in ('torch', 'numba', 'pandas', 'sklearn') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def loaded_by(code: str) -> set[str]:
+    code += "; import sys; print(*({'torch', 'numba'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_k_means_loads_neither_torch_nor_numba():
+    assert loaded_by("from coterie import KMeans") == set()
+
+
+def test_k_means_on_arrays_does_not_need_torch(tmp_path):
+    model = str(tmp_path / "blobs.model")
+    code = f"""
+import numpy as np
+from coterie import KMeans, load
+X = np.random.default_rng(0).normal(size=(100, 3))
+KMeans(3, random_state=0).fit(X).save({model!r})
+model = load({model!r})
+model.predict(X), model.transform(X), model.score(X), model.partial_fit(X)
+"""
+    assert loaded_by(code.strip() + "\nimport os") == {"numba"}

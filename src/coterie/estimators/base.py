@@ -54,7 +54,17 @@ class CenterClusterer(
     }
 
     def __init__(
-        self, n_clusters=8, *, init, n_init, max_iter, tol=0.0, device=None, n_jobs=None, random_state=None, verbose=0
+        self,
+        n_clusters=8,
+        *,
+        init="k-means++",
+        n_init="auto",
+        max_iter=300,
+        tol=1e-4,
+        device=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
     ):
         self.n_clusters = n_clusters
         self.init = init

@@ -67,30 +67,5 @@ class SphericalKMeans(CenterClusterer):
 
     _takes_sparse = True
 
-    def __init__(
-        self,
-        n_clusters=8,
-        *,
-        init="k-means++",
-        n_init="auto",
-        max_iter=300,
-        tol=1e-4,
-        device=None,
-        n_jobs=None,
-        random_state=None,
-        verbose=0,
-    ):
-        super().__init__(
-            n_clusters,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            device=device,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
-
     def _algorithm(self) -> Algorithm:
         return Algorithm(TABLE["lloyd/spherical"])
