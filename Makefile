@@ -3,8 +3,15 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PIP    := -m pip install --quiet --disable-pip-version-check
+SERIAL := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+# The pinned versions need Python 3.11; on 3.10 pip takes the newest that run there.
+PINS   ?= $(shell $(PYTHON) -c 'import sys; print("constraints.txt" if sys.version_info >= (3, 11) else "/dev/null")')
+# Where torch comes from, such as an index of CPU builds; by default pip's own index.
+TORCH_INDEX ?=
+TORCH  := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 
-.PHONY: demo test lint check docs pictures browser screenshots clean install
+.PHONY: install demo test lint types check coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest
 install: $(STAMP)
 
 # torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
@@ -15,17 +22,21 @@ $(STAMP): pyproject.toml constraints.txt
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq python3-venv; \
 		else echo "python3-venv is missing: install it (Debian: apt-get install python3-venv)"; exit 1; fi
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dask,train,studio,dev]'
+	$(BIN)/python $(PIP) $(TORCH) -c $(PINS)
+	$(BIN)/python $(PIP) -c $(PINS) -e '.[dask,train,studio,dev]'
 	@touch $(STAMP)
 
 demo: $(STAMP)
 	$(BIN)/coterie demo
 
-lint: $(STAMP)
+lint: $(STAMP) types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# The package, and the examples as a user's code: a folder of their own, without the project's settings.
+types: $(STAMP)
 	$(BIN)/mypy
+	cd examples && ../$(BIN)/mypy --config-file= --cache-dir=../.mypy_cache/examples --ignore-missing-imports --check-untyped-defs *.py
 
 # The studio's tests need a browser: Debian's chromium, where it may be installed; else they are skipped, aloud.
 browser:
@@ -34,7 +45,30 @@ browser:
 		echo "There is no chromium, so the tests in a browser will be skipped (Debian: apt-get install chromium)"
 
 check: $(STAMP) browser
-	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+	$(SERIAL) $(BIN)/pytest -n 2 -q
+
+test: lint check
+
+# Fails below the floor in pyproject.toml.
+coverage: $(STAMP) browser
+	$(SERIAL) $(BIN)/pytest -n 2 -q --cov --cov-report=term --cov-report=xml
+
+# The tests on the lowest versions that pyproject.toml declares. torch is the exception: the pinned build is taken unless another is given, as in
+# `make test-lowest LOWEST_TORCH=torch==2.9.0 TORCH_INDEX=...`.
+# Old packages warn that newer Pythons and packages will break them: only here such warnings are no errors.
+LOWEST       := .venv-lowest
+LOWEST_TORCH ?= $(shell grep '^torch==' constraints.txt)
+OLD_PACKAGES := $(foreach kind,DeprecationWarning PendingDeprecationWarning FutureWarning,-W default::$(kind))
+
+$(LOWEST)/.installed: pyproject.toml .ci/lower_bounds.py
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(LOWEST)/bin/python .ci/lower_bounds.py $(LOWEST_TORCH) > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python $(PIP) $(TORCH) -c $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python $(PIP) --only-binary=:all: -c $(LOWEST)/constraints.txt -e '.[dask,train,studio,test]'
+	@touch $@
+
+test-lowest: $(LOWEST)/.installed browser
+	$(SERIAL) NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/bin/pytest -n 2 -q $(OLD_PACKAGES)
 
 screenshots: $(STAMP) browser
 	$(BIN)/python -m tests.studio.screenshots
@@ -42,15 +76,45 @@ screenshots: $(STAMP) browser
 # Nothing is fetched: no foreign inventories, no fonts. Built anew each time, so that every example runs and every warning shows.
 docs: $(STAMP)
 	rm -rf docs/_build docs/api docs/gallery docs/results
-	OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 \
-		$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(SERIAL) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 
 pictures: docs
 	$(BIN)/python docs/pictures.py
 	$(BIN)/coterie cluster src/coterie/data/samples/wine.csv --exclude cultivar --plot docs/images/wine.png
 
-test: lint check
+hooks: $(STAMP)
+	$(BIN)/pre-commit install
+
+# --- supply chain ---
+# The hashes of all pinned wheels, to be made again whenever constraints.txt changes.
+lock: $(STAMP)
+	$(BIN)/python .ci/lock.py > constraints-hashed.txt.new
+	mv constraints-hashed.txt.new constraints-hashed.txt
+
+# The environment of `make install` from files with known hashes only (torch by its version).
+locked:
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python $(PIP) $(TORCH) -c constraints.txt
+	$(BIN)/python $(PIP) --require-hashes --no-deps -r constraints-hashed.txt
+	$(BIN)/python $(PIP) --no-deps -e .
+	$(BIN)/python -m pip check
+	@touch $(STAMP)
+
+# The software bill of materials of the environment (CycloneDX).
+sbom: $(STAMP)
+	$(PYTHON) -m venv --clear build/sbom
+	build/sbom/bin/python $(PIP) 'cyclonedx-bom>=7,<8'
+	mkdir -p dist
+	build/sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o dist/coterie-sbom.json $(BIN)/python
+
+# Wheel and source archive.
+dist: $(STAMP)
+	$(PYTHON) -m venv --clear build/tools
+	build/tools/bin/python $(PIP) build twine
+	build/tools/bin/python -m build --outdir dist .
+	build/tools/bin/twine check --strict dist/*.whl dist/*.tar.gz
 
 clean:
-	rm -rf $(VENV) build dist demo docs/_build docs/api docs/gallery docs/results src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) build dist demo docs/_build docs/api docs/gallery docs/results src/*.egg-info \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* coverage.xml

@@ -42,8 +42,10 @@ print(f"file and Dask differ by {apart:.0e}; labels are lazy: {type(from_dask.la
 shown = rng.choice(len(X), 25_000, replace=False)
 labels = from_dask.predict(X[shown])
 plt.figure(figsize=(7, 6.4), layout="constrained")
-plt.scatter(*X[shown].T, s=2, c=[PALETTE[label % len(PALETTE)] for label in labels], alpha=0.5, linewidths=0)
-plt.scatter(*from_dask.cluster_centers_.T, s=60, c="white", edgecolors="black", linewidths=1.3)
+colors = [PALETTE[label % len(PALETTE)] for label in labels]
+plt.scatter(X[shown, 0], X[shown, 1], s=2, c=colors, alpha=0.5, linewidths=0)
+x, y = from_dask.cluster_centers_.T
+plt.scatter(x, y, s=60, c="white", edgecolors="black", linewidths=1.3)
 plt.title("300,000 rows, 24 clusters")
 plt.axis("equal")
 plt.axis("off")

@@ -24,8 +24,9 @@ print(f"inertia {model.inertia_:.1f} after {model.n_iter_} iterations")
 
 colors = [PALETTE[label] for label in model.labels_]
 plt.figure(figsize=(7, 5), layout="constrained")
-plt.scatter(*X.T, s=7, c=colors, alpha=0.7, linewidths=0)
-plt.scatter(*model.cluster_centers_.T, s=130, c="white", edgecolors="black", linewidths=1.5, zorder=3)
+plt.scatter(X[:, 0], X[:, 1], s=7, c=colors, alpha=0.7, linewidths=0)
+x, y = model.cluster_centers_.T
+plt.scatter(x, y, s=130, c="white", edgecolors="black", linewidths=1.5, zorder=3)
 plt.title("Five clusters")
 plt.axis("off")
 plt.show()

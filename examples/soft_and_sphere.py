@@ -34,8 +34,9 @@ sphere = SphericalKMeans(4, n_init=5, random_state=0).fit(Y)
 
 figure = plt.figure(figsize=(11, 4.8), layout="constrained")
 left = figure.add_subplot(1, 2, 1)
-left.scatter(*X.T, s=9, c=shares @ palette[:3], linewidths=0)
-left.scatter(*soft.cluster_centers_.T, s=120, c="white", edgecolors="black", linewidths=1.5)
+left.scatter(X[:, 0], X[:, 1], s=9, c=shares @ palette[:3], linewidths=0)
+x, y = soft.cluster_centers_.T
+left.scatter(x, y, s=120, c="white", edgecolors="black", linewidths=1.5)
 left.set(title="SoftKMeans: shares", xticks=[], yticks=[], aspect="equal")
 right = figure.add_subplot(1, 2, 2, projection="3d")
 on_sphere = Y / np.linalg.norm(Y, axis=1, keepdims=True)
