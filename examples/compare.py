@@ -7,6 +7,8 @@ Estimators that need a number of clusters are told the true one.
 """
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,7 +39,7 @@ data = {
     "moons": (make_moons(N, noise=0.06, random_state=0)[0], 2),
     "rings": (make_circles(N, noise=0.04, factor=0.45, random_state=0)[0], 2),
 }
-estimators = {
+estimators: dict[str, Callable[[int], Any]] = {
     "KMeans": lambda k: coterie.KMeans(k, n_init=10, random_state=0),
     "SoftKMeans": lambda k: coterie.SoftKMeans(k, mixing_weights=True, n_init=5, random_state=0),
     "TrimmedKMeans": lambda k: coterie.TrimmedKMeans(k, trim=0.07, n_init=10, random_state=0),
