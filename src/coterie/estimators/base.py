@@ -21,6 +21,7 @@ from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.validation import check_device, check_enough_rows, check_rows, check_weights
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.engine import Result, mean_variance
+from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm, scaled_result
 from coterie.kmeans.sphere import on_sphere
 
 # Compiled kernels and torch are imported where they are used: importing an estimator stays light.
@@ -124,6 +125,8 @@ class CenterClusterer(
         rows = on_sphere(X) if algorithm.spherical else X
         if weight is not None and len(kept) < X.shape[0]:
             rows, weight = rows[kept], weight[kept]
+        exponent = exponent_of(rows)
+        rows, algorithm = scaled(rows, -exponent), scaled_algorithm(algorithm, -exponent)
         random_state = check_random_state(self.random_state)
         relative = getattr(self, "tol", 0.0)
         tol = relative * mean_variance(rows, weight) if relative else 0.0
@@ -132,26 +135,26 @@ class CenterClusterer(
         with watching(self, X, n_init, self.max_iter) as watch:
             for number in range(n_init):
                 with watch.run(number) as on_iteration:
-                    result = self._run(
-                        rows, weight, self._seeded(algorithm, random_state), tol, random_state, on_iteration
-                    )
+                    seeded = self._seeded(algorithm, random_state)
+                    start = self._start(rows, weight, seeded, random_state, exponent)
+                    result = self._run(rows, start, weight, seeded, tol, random_state, on_iteration)
                 criterion = self._criterion(result, rows, weight, algorithm) if n_init > 1 else 0.0
                 if best is None or criterion < lowest:
                     best, lowest = result, criterion
             assert best is not None
-            self._keep(best, kept)
+            self._keep(scaled_result(best, exponent), kept)
             if len(kept) < X.shape[0]:
                 self.labels_ = self._labels(on_sphere(X) if algorithm.spherical else X)
             watch.close(vars(self))
         return self
 
-    def _run(self, X, weight, algorithm: Algorithm, tol: float, random_state, on_iteration) -> Result:
+    def _run(self, X, start, weight, algorithm: Algorithm, tol: float, random_state, on_iteration) -> Result:
         """One run from one start."""
         from coterie.kmeans import engines
 
         return engines.run(
             X,
-            self._start(X, weight, algorithm, random_state),
+            start,
             algorithm,
             engine=getattr(self, "engine", "auto"),
             device=self._device(),
@@ -192,16 +195,20 @@ class CenterClusterer(
             return 1
         return self.n_init
 
-    def _start(self, X, weight, algorithm: Algorithm, random_state) -> np.ndarray:
+    def _start(self, X, weight, algorithm: Algorithm, random_state, exponent: int = 0) -> np.ndarray:
+        """Starting centres for X, which was divided by 2^exponent."""
         from coterie import starts
 
         init = self.init
+        if callable(init) and exponent:
+            init = init(scaled(X, exponent), self.n_clusters, random_state=random_state)
         if not isinstance(init, str) and not callable(init):
             try:
                 init = check_rows(_NoNames(), np.asarray(init), reset=True)
             except ValueError as error:
                 message = str(error).replace("Input X", "init").replace("_NoNames", type(self).__name__)
                 raise ValueError(f"The array of starting centres cannot be used. {message}") from error
+            init = scaled(init, -exponent)
         centers = starts.choose(
             X, self.n_clusters, init, random_state, weight, n_threads=self._n_threads(), trim=algorithm.outliers
         )
@@ -279,9 +286,17 @@ class CenterClusterer(
     def _labels(self, X) -> np.ndarray:
         from coterie.kmeans import engines
 
-        weights, limits = getattr(self, "weights_", None), getattr(self, "threshold_", None)
-        state = (self.cluster_centers_, self._fitted_algorithm(), weights, limits)
-        return engines.labels(X, *state, self._device(), self._n_threads())
+        exponent = exponent_of(X, self.cluster_centers_)
+        limits = getattr(self, "threshold_", None)
+        return engines.labels(
+            scaled(X, -exponent),
+            scaled(self.cluster_centers_, -exponent),
+            scaled_algorithm(self._fitted_algorithm(), -exponent),
+            getattr(self, "weights_", None),
+            None if limits is None else np.ldexp(limits, -2 * exponent),
+            self._device(),
+            self._n_threads(),
+        )
 
     def _checked_new(self, X):
         check_is_fitted(self)
@@ -331,7 +346,9 @@ class CenterClusterer(
         from coterie.kmeans import engines
 
         X = self._checked_new(X)
-        return engines.distances(X, self.cluster_centers_, self._algorithm(), self._device(), self._n_threads())
+        exponent = exponent_of(X, self.cluster_centers_)
+        X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
+        return scaled(engines.distances(X, centers, self._algorithm(), self._device(), self._n_threads()), exponent)
 
     def score(self, X, y=None, sample_weight=None):
         """Compute the negative objective on X: larger is better. Rows that a trimmed fit left out do not count.
@@ -354,8 +371,11 @@ class CenterClusterer(
         from coterie.kmeans import engines
 
         X = self._checked_new(X)
-        chosen, cost = engines.choose(X, self.cluster_centers_, self._algorithm(), self._device(), self._n_threads())
         weight = check_weights(X, sample_weight)
+        exponent = exponent_of(X, self.cluster_centers_)
+        X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
+        chosen, cost = engines.choose(X, centers, self._algorithm(), self._device(), self._n_threads())
+        cost = np.ldexp(cost, 2 * exponent)
         counted = np.ones(len(cost)) if weight is None else weight
         if hasattr(self, "threshold_"):
             counted = counted * (cost <= self.threshold_[chosen])

@@ -119,8 +119,8 @@ class KMeans(CenterClusterer):
     def _algorithm(self) -> Algorithm:
         return Algorithm()
 
-    def _start(self, X, weight, algorithm, random_state):
-        centers = super()._start(X, weight, algorithm, random_state)
+    def _start(self, X, weight, algorithm, random_state, exponent=0):
+        centers = super()._start(X, weight, algorithm, random_state, exponent)
         if self.algorithm == "lloyd":
             return centers
         from coterie.kmeans import learned

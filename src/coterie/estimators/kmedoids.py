@@ -107,19 +107,19 @@ class KMedoids(CenterClusterer):
         self.verbose = verbose
 
     def _algorithm(self) -> Algorithm:
-        return Algorithm(TABLE["medoids"], delta=self.delta)
+        return Algorithm(TABLE["medoids"], gamma=float(self.gamma), delta=self.delta)
 
-    def _run(self, X, weight, algorithm, tol, random_state, on_iteration) -> Result:
+    def _run(self, X, start, weight, algorithm, tol, random_state, on_iteration) -> Result:
         from coterie.kmeans import medoids
 
         rows, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
         weight = np.bincount(inverse, weight).astype(np.float64)
         # With fewer distinct rows than clusters every row is a medoid, and the first stands for those that are missing.
-        start = _nearest_rows(rows, self._start(rows, weight, algorithm, random_state))
+        start = _nearest_rows(rows, start)
         if self.method == "sampler":
             best = medoids.sample(
-                rows, weight, start, random_state, self.gamma, self.delta, self.max_iter, on_iteration
+                rows, weight, start, random_state, algorithm.gamma, self.delta, self.max_iter, on_iteration
             )
         else:
             best = medoids.anneal(rows, weight, start, random_state, self.max_iter, on_iteration)

@@ -9,6 +9,7 @@ from coterie.distributed import is_dask
 from coterie.estimators.base import CenterClusterer
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
+from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm
 
 
 class SoftKMeans(CenterClusterer):
@@ -139,4 +140,7 @@ class SoftKMeans(CenterClusterer):
         from coterie.kmeans import engines
 
         X = self._checked_new(X)
-        return engines.shares(X, self.cluster_centers_, self.weights_, self._fitted_algorithm(), self._device())
+        exponent = exponent_of(X, self.cluster_centers_)
+        X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
+        algorithm = scaled_algorithm(self._fitted_algorithm(), -exponent)
+        return engines.shares(X, centers, self.weights_, algorithm, self._device(), self._n_threads())

@@ -103,6 +103,11 @@ def _refuse_extremes(estimator, X) -> None:
     # The largest squared distance is d (2 max)². Sums of n of them are taken in float64 and must stay finite too.
     n, d = X.shape
     limit = float(np.sqrt(np.finfo(values.dtype).max / (16.0 * max(1, d) * (n if values.dtype == np.float64 else 1))))
+    if 0 < largest < 2.0**-500:
+        raise ValueError(
+            f"X has no value larger than {largest:.2g}, so that squared distances underflow: scale the columns, for "
+            "example with sklearn.preprocessing.StandardScaler."
+        )
     if largest > limit:
         row, column = _where(X, np.abs(values) > limit)
         raise ValueError(

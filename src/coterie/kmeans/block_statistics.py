@@ -106,7 +106,9 @@ def _soft(block: Block, wanted: Step) -> Statistics:
 
     from coterie.kmeans.fused import Fused
 
-    fused = Fused(block.X, wanted.algorithm, sample_weight=block.weight, device=wanted.device)
+    fused = Fused(
+        block.X, wanted.algorithm, sample_weight=block.weight, device=wanted.device, n_threads=wanted.n_threads
+    )
     with torch.no_grad():
         shared: Any = fused.e_step(fused.state(wanted.places, wanted.weights))
     return Statistics(shared.sums.cpu().numpy(), shared.counts.cpu().numpy(), shared.objective)

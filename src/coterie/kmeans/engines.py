@@ -60,7 +60,7 @@ def run(
     from coterie.kmeans import fused
 
     assigner = lazy.Assigner(X, n_threads=n_threads) if compiled else None
-    return fused.run(X, centers, algorithm, device=device, assigner=assigner, **loop)
+    return fused.run(X, centers, algorithm, device=device, assigner=assigner, n_threads=n_threads, **loop)
 
 
 def choose(
@@ -99,7 +99,7 @@ def labels(
 ) -> np.ndarray:
     """(n,) int32: the cluster of every row; -1 where its cost is above the limit that trimming set."""
     if algorithm.variant.soft:
-        return shares(X, centers, weights, algorithm, device).argmax(axis=1).astype(np.int32)
+        return _shares(X, centers, weights, algorithm, device, n_threads).argmax(axis=1).astype(np.int32)
     if limits is None and device == "cpu" and not sparse.issparse(X):
         return _nearest(X, centers, algorithm, n_threads)
     chosen, cost = choose(X, centers, algorithm, device, n_threads)
@@ -126,11 +126,22 @@ def distances(
     return np.concatenate([distance(block, places).cpu().numpy() for block in blocks])
 
 
-def shares(X, centers: np.ndarray, weights: np.ndarray | None, algorithm: Algorithm, device: str = "cpu") -> np.ndarray:
-    """(n, k): the share of every row in every cluster of a soft algorithm. Rows sum to one."""
+def shares(
+    X,
+    centers: np.ndarray,
+    weights: np.ndarray | None,
+    algorithm: Algorithm,
+    device: str = "cpu",
+    n_threads: int | None = None,
+) -> np.ndarray:
+    """(n, k) in the dtype of the rows: the share of every row in every cluster of a soft algorithm. Rows sum to one."""
+    return _shares(X, centers, weights, algorithm, device, n_threads).astype(X.dtype, copy=False)
+
+
+def _shares(X, centers, weights, algorithm: Algorithm, device: str, n_threads: int | None) -> np.ndarray:
     from coterie.kmeans.fused import Fused
 
-    fused = Fused(X, algorithm, device=device)
+    fused = Fused(X, algorithm, device=device, n_threads=n_threads)
     state = fused.state(centers, weights)
     return np.concatenate([fused.shares(block, state)[0].cpu().numpy() for block in fused.rows.blocks(len(centers))])
 

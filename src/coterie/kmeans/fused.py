@@ -67,8 +67,9 @@ class Fused:
         sample_weight=None,
         device: str | torch.device = "cpu",
         assigner: Assigner | None = None,
+        n_threads: int | None = None,
     ):
-        self.rows: DenseRows | SparseRows = rows_of(X, device)
+        self.rows: DenseRows | SparseRows = rows_of(X, device, n_threads)
         self.algorithm, self.assigner = algorithm, assigner
         self.labels_decide = algorithm.labels_decide
         self.weight = torch.ones(self.rows.n, dtype=torch.float64, device=self.rows.device)

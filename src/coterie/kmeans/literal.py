@@ -8,8 +8,9 @@ own behaviour:
 * equal points carry equal labels, so their self-attention still cancels;
 * a cluster that no point chose has equal scores for all points, so its centre jumps to the mean of all of them.
 
-``Literal`` is the engine behind estimators: ties go to the lowest index and empty clusters are refilled between layers,
-as in every other engine.
+``Literal`` is the engine behind estimators. Its tokens pass from layer to layer as the network leaves them. Ties go to
+the lowest index, and empty clusters are refilled between layers, as in every other engine: a refill is the only thing
+that touches the tokens from outside.
 """
 
 from collections.abc import Iterator
@@ -68,7 +69,7 @@ def layers(algorithm: Algorithm, X: np.ndarray, centers: np.ndarray, n_layers: i
 class Encoded:
     """Encoder tokens after a layer's first half."""
 
-    tokens: Tensor
+    points: Tensor
     assignments: Tensor
     labels: Tensor
     objective: float
@@ -76,44 +77,54 @@ class Encoded:
 
 
 class Literal:
-    """An algorithm as an engine. It keeps the encoder's tokens, whose old labels self-attention cancels.
+    """An algorithm as an engine: the network's tokens, and one layer that is applied to them again and again.
 
+    Equal rows are one token that counts as often as there are rows, so that they are treated alike whatever the
+    rounding of matrix products. Only where centres are drawn is every row a token, because each has its own noise.
     Trimming is always per cluster, as in the paper's network.
     """
 
     def __init__(self, X: np.ndarray, centers: np.ndarray, algorithm: Algorithm, sample_weight=None):
-        self.x = torch.as_tensor(np.array(X))
+        weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        first, inverse = (np.arange(len(X)), np.arange(len(X))) if algorithm.draws else _distinct(X)
+        self.inverse = torch.from_numpy(inverse)
+        self.x = torch.as_tensor(np.array(X)[first])
+        self.weight = torch.as_tensor(np.bincount(inverse, weight), dtype=self.x.dtype)
         c = torch.as_tensor(np.array(centers)).to(self.x)
-        self.algorithm = algorithm
+        self.algorithm = replace(algorithm, per_cluster=True)
         self.labels_decide = algorithm.labels_decide
         self.stream = Stream(algorithm.row, self.x.shape[1], c.shape[0])
-        first = {} if algorithm.variant.soft else {"encoder_cross": Limiting(ties="first")}
-        self.layer = layer(algorithm, self.x, c, override=dict(first))
-        self.weight = torch.ones(len(self.x), dtype=self.x.dtype)
-        if sample_weight is not None:
-            self.weight = torch.as_tensor(np.asarray(sample_weight), dtype=self.x.dtype)
-        self.tokens = self.stream.embed_points(self.x)
+        ties = {} if algorithm.variant.soft else {"encoder_cross": Limiting(ties="first")}
+        self.layer = layer(algorithm, self.x, c, override=dict(ties))
+        self.points = self.stream.embed_points(self.x)
+        self.middle = self.stream.embed_centers(c)
         self.labels: Tensor | None = None
         self.trajectory: list[LayerOutput] = []
 
+    def state(self) -> Centers:
+        """The centres that the decoder's tokens stand for, and equal mixing weights where they are estimated."""
+        places = self.stream.centers(self.middle)
+        k = len(places)
+        return Centers(places, torch.full((k,), 1 / k).to(places) if self.algorithm.mixing_weights else None)
+
     def e_step(self, state: Centers) -> Encoded:
-        # A refilled centre is put into the decoder's tokens here; otherwise embedding changes nothing.
-        tokens = self.layer.encode(self.tokens, self.stream.embed_centers(state.places), state.weights)
-        assignments = self.stream.assignments(tokens)
+        """The encoder half of a layer; the centres are in the decoder's tokens, which ``state`` describes."""
+        points = self.layer.encode(self.points, self.middle, state.weights)
+        assignments = self.stream.assignments(points)
         objective = float((assignments * self._costs(state.places) * self.weight.unsqueeze(-1)).sum())
         labels, before = assignments.argmax(-1), self.labels
         self.labels = labels
         moved = None if before is None else float((labels != before).double().mean())
-        return Encoded(tokens, assignments, labels, objective, moved)
+        return Encoded(points, assignments, labels, objective, moved)
 
     def m_step(self, state: Centers, encoded: Encoded) -> Centers:
-        self.tokens = encoded.tokens
-        decoded = self.layer.decode(encoded.tokens, self.stream.embed_centers(state.places), self.weight)
-        places = self.stream.centers(decoded)
+        self.points = encoded.points
+        self.middle = self.layer.decode(encoded.points, self.middle, self.weight)
         counts = (encoded.assignments * self.weight.unsqueeze(-1)).sum(0)
         if not self.algorithm.variant.soft and bool((counts <= 0).any()):
-            places = self._refilled(state.places, encoded.labels, places, counts)
-        self.trajectory.append(LayerOutput(places.numpy().copy(), encoded.assignments.numpy().copy()))
+            self._refill(state.places, encoded.labels, counts)
+        places = self.stream.centers(self.middle)
+        self.trajectory.append(LayerOutput(places.numpy().copy(), encoded.assignments[self.inverse].numpy()))
         return Centers(places, None if state.weights is None else counts / counts.sum())
 
     def _costs(self, places: Tensor) -> Tensor:
@@ -124,30 +135,39 @@ class Literal:
     def trimmed(self, state: Centers, encoded: Encoded) -> tuple[Tensor, float, Tensor | None]:
         """Labels with -1 for trimmed points, the objective of the others, and the largest costs that were kept."""
         if self.algorithm.variant.centers != "norm-max":
-            return encoded.labels, encoded.objective, None
+            return encoded.labels[self.inverse], encoded.objective, None
         labels, weight = encoded.labels, self.weight.double()
         cost = self._costs(state.places).gather(1, labels.unsqueeze(1)).squeeze(1).double()
-        limits = thresholds(replace(self.algorithm, per_cluster=True), labels, cost, weight, len(state.places))
+        limits = thresholds(self.algorithm, labels, cost, weight, len(state.places))
         inside = cost <= limits[labels]
-        return torch.where(inside, labels, -1), float((weight * inside * cost).sum()), limits
+        trimmed = torch.where(inside, labels, -1)[self.inverse]
+        return trimmed, float((weight * inside * cost).sum()), limits
 
-    def _refilled(self, old: Tensor, labels: Tensor, places: Tensor, counts: Tensor) -> Tensor:
-        new_counts = counts.double().numpy().copy()
-        sums = places.double().numpy() * new_counts[:, None]
+    def _refill(self, old: Tensor, labels: Tensor, counts: Tensor) -> None:
+        """Write new centres into the tokens of empty clusters, and of the clusters that gave rows to them."""
+        before, weight = counts.double().numpy(), self.weight.double()
+        after = before.copy()
+        sums = self.stream.centers(self.middle).double().numpy() * before[:, None]
         if self.algorithm.hard_means:  # the network left means of all points in the empty clusters: take the true sums
             one_hot = torch.nn.functional.one_hot(labels, len(old)).double()
-            sums = ((one_hot * self.weight.double().unsqueeze(-1)).mT @ self.x.double()).numpy()
+            sums = ((one_hot * weight.unsqueeze(-1)).mT @ self.x.double()).numpy()
         cost = (self.x - old[labels]).square().sum(-1).double()
-        weight = self.weight.double()
         if self.algorithm.variant.centers == "norm-max":  # a point that was trimmed is no place for a centre
-            limits = thresholds(replace(self.algorithm, per_cluster=True), labels, cost, weight, len(old))
+            limits = thresholds(self.algorithm, labels, cost, weight, len(old))
             labels = torch.where(cost <= limits[labels], labels, -1)
-        engine.refill_empty(
-            self.algorithm, self.x.numpy(), labels.numpy(), cost.numpy(), sums, new_counts, weight.numpy()
-        )
-        filled = torch.from_numpy(sums / np.where(new_counts > 0, new_counts, 1.0)[:, None])
-        filled = torch.where(torch.from_numpy(new_counts > 0).unsqueeze(-1), filled, old.double())
-        return (unit(filled) if self.algorithm.spherical else filled).to(self.x.dtype)
+        engine.refill_empty(self.algorithm, self.x.numpy(), labels.numpy(), cost.numpy(), sums, after, weight.numpy())
+        changed = torch.from_numpy((after != before) | (after <= 0))
+        filled = torch.from_numpy(sums / np.where(after > 0, after, 1.0)[:, None])
+        filled = torch.where(torch.from_numpy(after > 0).unsqueeze(-1), filled, old.double())
+        filled = (unit(filled) if self.algorithm.spherical else filled).to(self.x.dtype)
+        self.middle = torch.where(changed.unsqueeze(-1), self.stream.embed_centers(filled), self.middle)
+
+
+def _distinct(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first of every group of equal rows, in their order, and for every row the group that it belongs to."""
+    _, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[inverse.reshape(-1)]
 
 
 def run(
@@ -167,10 +187,8 @@ def run(
             f"{MAX_POINTS:,} rows. Use engine='auto' or engine='fused', which give the same result."
         )
     literal = Literal(X, centers, algorithm, sample_weight)
-    places = torch.as_tensor(np.array(centers)).to(literal.x)
-    weights = torch.full((len(places),), 1 / len(places)).to(places) if algorithm.mixing_weights else None
     with torch.no_grad():
-        ran = engine.iterate(literal, Centers(places, weights), max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+        ran = engine.iterate(literal, literal.state(), max_iter=max_iter, tol=tol, on_iteration=on_iteration)
         last = literal.e_step(ran.state)
         labels, inertia, limits = literal.trimmed(ran.state, last)
     return Result(

@@ -5,17 +5,19 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
+from coterie.kmeans import single_pass
+
 # Scores in one block: with 4 bytes each, and three or four such arrays alive at a time, well under 100 MB.
 BLOCK_SCORES = 2**22
 
 
-def rows_of(X, device: str | torch.device = "cpu") -> "DenseRows | SparseRows":
+def rows_of(X, device: str | torch.device = "cpu", n_threads: int | None = None) -> "DenseRows | SparseRows":
     if sparse.issparse(X):
         return SparseRows(X)
     if isinstance(X, Tensor):
-        return DenseRows(X)
+        return DenseRows(X, n_threads)
     X = np.require(X, requirements=["C", "W"] if not X.flags.writeable else ["C"])  # torch wants writable memory
-    return DenseRows(torch.from_numpy(X).to(device))
+    return DenseRows(torch.from_numpy(X).to(device), n_threads)
 
 
 def _block_list(n: int, d: int, k: int) -> list[slice]:
@@ -26,8 +28,8 @@ def _block_list(n: int, d: int, k: int) -> list[slice]:
 class DenseRows:
     """X (n, d) as a tensor."""
 
-    def __init__(self, x: Tensor):
-        self.x = x
+    def __init__(self, x: Tensor, n_threads: int | None = None):
+        self.x, self.n_threads = x, n_threads
         self.n, self.d = x.shape
         self.dtype, self.device = x.dtype, x.device
 
@@ -39,7 +41,13 @@ class DenseRows:
         return self.x[block] @ centers.mT
 
     def sq_distances(self, block: slice, centers: Tensor) -> Tensor:
-        """(b, k): ‖x - c‖² as ‖x‖² - 2⟨x, c⟩ + ‖c‖², with the centres' mean as the origin so that little cancels."""
+        """(b, k): ‖x - c‖².
+
+        On the CPU and without gradients, from differences in double precision. Elsewhere as ‖x‖² - 2⟨x, c⟩ + ‖c‖² with
+        the centres' mean as the origin, so that little cancels.
+        """
+        if self.device.type == "cpu" and not (self.x.requires_grad or centers.requires_grad):
+            return torch.from_numpy(single_pass.sq_distances(self.x[block].numpy(), centers.numpy(), self.n_threads))
         origin = centers.mean(0)
         x, c = self.x[block] - origin, centers - origin
         half = torch.addmm(c.square().sum(-1) / 2, x, c.mT, alpha=-1)

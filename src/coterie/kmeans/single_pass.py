@@ -186,9 +186,31 @@ def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     return out
 
 
+def sq_distances(X, centers, n_threads: int | None = None) -> np.ndarray:
+    """(n, k) float64: squared distances from differences in double precision, so that no offset costs digits."""
+    out = np.empty((len(X), len(centers)))
+    columns = np.ascontiguousarray(np.asarray(centers, dtype=np.float64).T)
+    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+    threads.run(lambda p: _sq_distances(X, *parts[p], columns, out), len(parts), threads.count(n_threads))
+    return out
+
+
+@kernel(fastmath=LOOSE)
+def _sq_distances(X, start, stop, columns, out):
+    """Centres come as columns (d, k), so that one row is compared with many centres at once."""
+    for i in range(start, stop):
+        row = out[i]
+        row[:] = 0
+        for j in range(X.shape[1]):
+            value = np.float64(X[i, j])
+            for c in range(columns.shape[1]):
+                difference = value - columns[j, c]
+                row[c] += difference * difference
+
+
 @kernel(fastmath=LOOSE)
 def _distances(X, start, stop, columns, out):
-    """Centres come as columns (d, k), so that one row is compared with many centres at once."""
+    """The distances themselves, in the precision of the rows."""
     for i in range(start, stop):
         row = out[i]
         row[:] = 0
