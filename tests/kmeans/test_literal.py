@@ -92,6 +92,15 @@ def test_a_point_between_two_centres_drops_out_of_both_updates():
     assert result.centers.ravel().tolist() == [-0.5, 1.0]
 
 
+@pytest.mark.parametrize("form", ["", "/dot"])
+def test_a_tied_point_is_no_member_of_a_trimmed_cluster_either(form):
+    X, C = np.array([[-2.0], [-1], [0], [1], [3]]), np.array([[-1.0], [1.0]])
+    (lloyd,) = literal.layers(Algorithm(TABLE[f"lloyd{form}"]), X, C, 1)
+    (trimmed,) = literal.layers(Algorithm(TABLE[f"trimmed{form}"], keep=1.0), X, C, 1)
+    np.testing.assert_allclose(trimmed.centers, lloyd.centers, atol=1e-12)
+    np.testing.assert_allclose(lloyd.centers.ravel(), [-1.5, 2.0], atol=1e-12)
+
+
 def test_an_empty_cluster_of_the_bare_network_jumps_to_the_mean_of_all_points():
     X, C = np.array([[0.0], [1.0], [5.0]]), np.array([[0.0], [100.0]])
     (out,) = literal.layers(Algorithm(), X, C, 1)

@@ -154,13 +154,14 @@ def _gap(algorithm: Algorithm, x: Tensor, c: Tensor) -> float:
     """How much lower points of other clusters score.
 
     k-medoids takes the user's 2 delta. Elsewhere it must outweigh any difference of scores among points (at most
-    4 max‖x‖², doubled for the test in NormMax) and drive the softmax to exact zero, and no more: a larger gap only
-    costs digits.
+    4 max‖x‖²) eight times over, so that NormMax also tells members from points that are tied between two centres, whose
+    labels (½, ½) lower their scores by a quarter of the gap. And it must drive the softmax to exact zero, and no more: a
+    larger gap only costs digits.
     """
     if algorithm.draws:
         return 2.0 * algorithm.delta
     radius_sq = max(float(x.square().sum(-1).max()), float(c.square().sum(-1).max()))
-    return 16.0 * radius_sq + 1600.0 / (algorithm.trim_gamma or _gamma(algorithm))
+    return 32.0 * radius_sq + 1600.0 / (algorithm.trim_gamma or _gamma(algorithm))
 
 
 def _gamma(algorithm: Algorithm) -> float:
@@ -176,7 +177,7 @@ def normaliser(rule: str, algorithm: Algorithm, gap: float = math.inf) -> Normal
     if rule == "norm-max":
         if algorithm.trim_gamma is not None:
             return attention.NormMax(algorithm.trim_gamma)
-        return attention.NormMax(keep=algorithm.keep, gap=gap / 2)
+        return attention.NormMax(keep=algorithm.keep, gap=gap / 8)
     gamma = _gamma(algorithm)
     rules: dict[str, Normaliser] = {
         "limiting": attention.Limiting(),
