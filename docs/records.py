@@ -101,7 +101,7 @@ class ShippedNetworks(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         from coterie import checkpoints
 
-        return _written(self, markdown(networks(checkpoints.available())))
+        return _written(self, markdown(networks(checkpoints.available(checkpoints.SHELF))))
 
 
 class CommandHelp(SphinxDirective):

@@ -37,7 +37,7 @@ def test_training_reaches_the_answer_and_logs_it(tmp_path):
     assert seen[-1].cpu_seconds_left == 0
     assert list((tmp_path / "tensorboard").iterdir())
     other = nn.Linear(1, 1)
-    assert load_average(tmp_path / "state.pt", other) == 400
+    assert load_average(tmp_path / "state.pt", other).step == 400
     assert torch.equal(other.weight, average.weight)
 
 
@@ -86,5 +86,5 @@ def test_directories_are_not_overwritten_or_invented(tmp_path):
     with pytest.raises(FileNotFoundError, match="nothing to resume"):
         train(Line(), config, tmp_path, resume=True)
     train(Line(), config, tmp_path)
-    with pytest.raises(FileExistsError, match="resume it"):
+    with pytest.raises(FileExistsError, match="--resume to continue"):
         train(Line(), config, tmp_path)

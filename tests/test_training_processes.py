@@ -59,7 +59,7 @@ def test_two_processes_give_the_gradient_of_one(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     one = train(Halves(), config(), tmp_path / "one")
     two = nn.Linear(3, 1)
-    assert load_average(tmp_path / "two" / "state.pt", two) == 4
+    assert load_average(tmp_path / "two" / "state.pt", two).step == 4
     assert norms(tmp_path / "two") == pytest.approx(norms(tmp_path / "one"), rel=1e-5)
     torch.testing.assert_close(two.weight, one.weight, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(two.bias, one.bias, rtol=1e-5, atol=1e-6)

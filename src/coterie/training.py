@@ -1,8 +1,8 @@
-"""The one training loop of the learned models: schedule, averaging, checkpoints, resume, logs.
+"""The training loop of all learned models: learning-rate schedule, weight averaging, checkpoints, resuming, logs.
 
-A model's room supplies a :class:`Task`; this loop turns it into weights. Lightning Fabric places the model (device,
-precision, several processes). Everything random in a step comes from a generator seeded by (seed, process, step), so
-a run that was killed and resumed ends in the same weights, bit for bit, as one that was not.
+Each model supplies a :class:`Task`, and the loop trains its network. Lightning Fabric takes care of the device, the
+precision and several processes. All random numbers of a step come from a generator seeded by (seed, process, step), so
+that a run that was interrupted and resumed ends in exactly the same weights as one that was not.
 """
 
 import csv
@@ -20,20 +20,49 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from coterie.files import replacing
+
 STATE_FILE = "state.pt"
 LOG_FILE = "log.csv"
 
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """``schedule="stable"`` holds the rate after the warm-up and lets it fall to zero over the last ``decay_steps``.
+    """How a network is trained.
 
-    With ``decay_steps=0`` such a run can be extended by raising ``steps``; a copy with a decay gives weights to ship.
+    Parameters
+    ----------
+    steps : int
+        Number of optimiser steps.
+    learning_rate : float, default=2e-3
+        The learning rate of AdamW after the warm-up.
+    matrix_learning_rate : float, default=0.0
+        If positive, Muon trains the matrices that the task names, with this learning rate, and AdamW trains the rest.
+    weight_decay : float, default=0.01
+    betas : (float, float), default=(0.9, 0.98)
+        The decay rates of AdamW's two moment estimates.
+    warmup_steps : int, default=100
+        Number of steps over which the learning rate rises linearly to its full value.
+    schedule : {"stable", "cosine"}, default="stable"
+        "stable" keeps the learning rate after the warm-up and decreases it linearly to zero over the last
+        ``decay_steps``. Without a decay, such a run can be extended later by raising ``steps``. "cosine" decreases it
+        over all steps.
+    decay_steps : int, default=0
+    clip_norm : float, default=1.0
+        Gradients are clipped to this norm.
+    average_decay : float, default=0.999
+        Decay of the exponential moving average of the weights, which is the trained network.
+    seed : int, default=0
+        Determines the initial weights and the training data.
+    checkpoint_every, log_every : int, default=500 and 50
+        Number of steps between two checkpoints, and between two lines of the log.
+    accelerator, devices, precision : default="cpu", 1 and "32-true"
+        Passed to ``lightning.fabric.Fabric``.
     """
 
     steps: int
     learning_rate: float = 2e-3
-    matrix_learning_rate: float = 0.0  # above 0: Muon for the matrices that the task names, AdamW for the rest
+    matrix_learning_rate: float = 0.0
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.98)
     warmup_steps: int = 100
@@ -49,7 +78,7 @@ class TrainingConfig:
     precision: Any = "32-true"
 
     def rate(self, step: int) -> float:
-        """The factor on the learning rate in step ``step`` (the first is 0)."""
+        """The factor by which the learning rate is multiplied in step ``step``, counted from 0."""
         factor = min(1.0, (step + 1) / max(1, self.warmup_steps))
         if self.schedule == "cosine":
             return factor * 0.5 * (1 + math.cos(math.pi * step / self.steps))
@@ -64,15 +93,15 @@ class Task(Protocol):
     def model(self) -> nn.Module: ...
 
     def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        """The loss of one step on fresh data drawn from ``generator``, and numbers worth logging."""
+        """The loss of one step on new data drawn from ``generator``, and further numbers for the log."""
 
     def matrices(self) -> Iterable[nn.Parameter]:
-        """The weights that Muon may take."""
+        """The weight matrices that Muon may train."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """One line of the log, for progress bars. ``cpu_seconds`` does not run while the process is paused."""
+    """One line of the log, for progress bars. ``cpu_seconds`` does not count the time in which a process was paused."""
 
     step: int
     steps: int
@@ -83,8 +112,8 @@ class Progress:
 
 
 @dataclass
-class _Position:
-    """How far a run is; losses are those since the last line of the log."""
+class Position:
+    """How far a run has come; the losses are those since the last line of the log."""
 
     step: int = 0
     cpu_seconds: float = 0.0
@@ -101,33 +130,30 @@ def train(
     start_from: Path | None = None,
     on_progress: Callable[[Progress], Any] | None = None,
 ) -> nn.Module:
-    """Train ``task.model`` and return its running average; ``directory`` gets the log and the state.
+    """Train ``task.model`` and return the moving average of its weights; log and checkpoint go to ``directory``.
 
-    ``resume`` goes on from the state in ``directory``; ``start_from`` begins from a copy of another run's state.
-    A true answer of ``on_progress`` ends the run after a checkpoint.
+    With ``resume`` training continues from the checkpoint in ``directory``; ``start_from`` is the checkpoint of another
+    run to start from. If ``on_progress`` returns a true value, training ends after a checkpoint.
     """
-    from lightning.fabric import Fabric
+    try:
+        from lightning.fabric import Fabric
+    except ImportError as error:
+        raise ImportError("Training needs Lightning: install it with pip install 'coterie[train]'.") from error
 
     devices, nodes = _processes(config)
     fabric = Fabric(accelerator=config.accelerator, devices=devices, num_nodes=nodes, precision=config.precision)
     if devices * nodes > 1:
         fabric.launch()
-    directory = Path(directory)
-    state_path = directory / STATE_FILE
-    if resume and not state_path.exists():
-        raise FileNotFoundError(f"nothing to resume: {state_path} does not exist; start without resume")
-    if not resume and state_path.exists():
-        raise FileExistsError(f"{state_path} holds a run; resume it or choose another directory")
-    directory.mkdir(parents=True, exist_ok=True)
+    state_path = check_folder(Path(directory), resume=resume) / STATE_FILE
 
     optimizers = _optimizers(task, config)
     model, *prepared = fabric.setup(task.model, *optimizers)
     average = AveragedModel(task.model, multi_avg_fn=get_ema_multi_avg_fn(config.average_decay))
-    at = _Position()
+    at = Position()
     origin = state_path if resume else start_from
     if origin is not None:
         at = _restore(origin, task.model, average, optimizers)
-    log = _Log(directory, at.step, enabled=fabric.global_rank == 0)
+    log = _Log(state_path.parent, at.step, enabled=fabric.global_rank == 0)
     generator = torch.Generator(device=fabric.device)
     began = time.process_time() - at.cpu_seconds
     first_step, first_cpu = at.step, at.cpu_seconds
@@ -164,8 +190,21 @@ def train(
     return average.module
 
 
+def check_folder(directory: Path, *, resume: bool) -> Path:
+    """The folder of a run, created if need be; an error if there is nothing to resume, or something to overwrite."""
+    state_path = directory / STATE_FILE
+    if resume and not state_path.exists():
+        raise FileNotFoundError(
+            f"There is nothing to resume, because {state_path} does not exist: start without --resume."
+        )
+    if not resume and state_path.exists():
+        raise FileExistsError(f"{state_path} holds a run already: use --resume to continue it, or another folder.")
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
 def _processes(config: TrainingConfig) -> tuple[int, int]:
-    """Processes here, and machines: those that torch's launcher (torchrun) has started, else as configured."""
+    """Number of processes on this machine, and of machines: as started by torchrun, otherwise as configured."""
     if "LOCAL_WORLD_SIZE" not in os.environ:
         return config.devices, 1
     here = int(os.environ["LOCAL_WORLD_SIZE"])
@@ -184,6 +223,11 @@ def _optimizers(task: Task, config: TrainingConfig) -> list[torch.optim.Optimize
         torch.optim.AdamW(rest, lr=config.learning_rate, betas=config.betas, weight_decay=config.weight_decay)
     ]
     if matrices:
+        if not hasattr(torch.optim, "Muon"):
+            raise ValueError(
+                f"matrix_learning_rate={config.matrix_learning_rate} needs torch.optim.Muon, which torch "
+                f"{torch.__version__} does not have: update torch, or set matrix_learning_rate to 0."
+            )
         optimizers.append(torch.optim.Muon(matrices, lr=config.matrix_learning_rate, weight_decay=config.weight_decay))
     return optimizers
 
@@ -197,9 +241,8 @@ def _save(
     model: nn.Module,
     average: AveragedModel,
     optimizers: list[torch.optim.Optimizer],
-    at: _Position,
+    at: Position,
 ) -> None:
-    """Write the state whole or not at all."""
     name, keys, *position = np.random.get_state()  # noqa: NPY002
     state = {
         **asdict(at),
@@ -212,17 +255,13 @@ def _save(
             "torch": torch.get_rng_state(),
         },
     }
-    temporary = path.with_suffix(".tmp")
-    with open(temporary, "wb") as file:
+    with replacing(path) as temporary, open(temporary, "wb") as file:
         torch.save(state, file)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(temporary, path)
 
 
-def _restore(
-    path: Path, model: nn.Module, average: AveragedModel, optimizers: list[torch.optim.Optimizer]
-) -> _Position:
+def _restore(path: Path, model: nn.Module, average: AveragedModel, optimizers: list[torch.optim.Optimizer]) -> Position:
     state = torch.load(path, weights_only=True, map_location="cpu")
     model.load_state_dict(state["model"])
     average.load_state_dict(state["average"])
@@ -232,20 +271,26 @@ def _restore(
     name, keys, *position = state["random"]["numpy"]
     np.random.set_state((name, keys.numpy().astype(np.uint32), *position))  # noqa: NPY002
     torch.set_rng_state(state["random"]["torch"])
-    return _Position(**{field.name: state.get(field.name, field.default) for field in fields(_Position)})
+    return _position(state)
 
 
-def load_average(path: Path, model: nn.Module) -> int:
-    """Put the running average stored in a run's state into ``model``; returns its step."""
+def _position(state: dict[str, Any]) -> Position:
+    return Position(**{field.name: state.get(field.name, field.default) for field in fields(Position)})
+
+
+def load_average(path: Path, model: nn.Module) -> Position:
+    """Load the averaged weights of the checkpoint ``path`` into ``model``; returns how far the run had come."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no checkpoint {path}: train the network first with `coterie train`.")
     state = torch.load(path, weights_only=True, map_location="cpu")
     prefix = "module."
     weights = {k.removeprefix(prefix): v for k, v in state["average"].items() if k.startswith(prefix)}
     model.load_state_dict(weights)
-    return state["step"]
+    return _position(state)
 
 
 class _Log:
-    """CSV and, where tensorboard is installed, its event files. Rows after the step resumed from are dropped."""
+    """A CSV file and, if tensorboard is installed, its event files. Rows after the step to resume from are dropped."""
 
     def __init__(self, directory: Path, step: int, enabled: bool):
         self._path = directory / LOG_FILE
@@ -269,12 +314,10 @@ class _Log:
         numbers = {"loss": progress.loss, **progress.metrics, "cpu_seconds": progress.cpu_seconds}
         self._rows.append({"step": progress.step, **{k: f"{v:.6g}" for k, v in numbers.items()}})
         columns = list(dict.fromkeys(key for row in self._rows for key in row))
-        temporary = self._path.with_suffix(".tmp")
-        with open(temporary, "w", newline="") as file:
+        with replacing(self._path) as temporary, open(temporary, "w", newline="") as file:
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(self._rows)
-        os.replace(temporary, self._path)
         if self._board is not None:
             for name, value in numbers.items():
                 self._board.add_scalar(name, value, progress.step)

@@ -44,7 +44,7 @@ def test_a_shipped_run_comes_back_from_the_shelf(tmp_path, config):
     card = json.loads(path.read_text())
     assert card["training"]["steps"] == 20
     assert card["kind"] == "incontext"
-    network = checkpoints.load("small", tmp_path)
+    network = checkpoints.load(tmp_path / "small.safetensors")
     for name, weight in average.state_dict().items():
         assert torch.equal(network.state_dict()[name], weight), name
 

@@ -33,7 +33,7 @@ def test_with_a_large_gamma_step_one_and_no_momentum_it_is_lloyd():
 @pytest.mark.parametrize("layers", SHIPPED)
 def test_scale_and_place_do_not_matter(layers):
     x, start = (t.double() for t in instances())
-    network = checkpoints.load(SHIPPED[layers]).double()
+    network = checkpoints.load(SHIPPED[layers], dtype=torch.float64)
     moved = network(1000 * x + 7, 1000 * start + 7)[-1]
     torch.testing.assert_close(moved, 1000 * network(x, start)[-1] + 7)
 
@@ -42,7 +42,7 @@ def test_scale_and_place_do_not_matter(layers):
 def test_blocks_of_one_data_set_agree_with_the_batch(weighted):
     x, start = (t.double() for t in instances())
     weight = torch.randint(1, 4, x.shape[:2], generator=torch.Generator().manual_seed(1)).double() if weighted else None
-    network = checkpoints.load(SHIPPED[10]).double()
+    network = checkpoints.load(SHIPPED[10], dtype=torch.float64)
     together = network(x, start, weight)[-1]
     for b in range(len(x)):
         alone = run_layers(network, x[b].numpy(), start[b].numpy(), None if weight is None else weight[b].numpy())

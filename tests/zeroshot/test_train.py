@@ -80,7 +80,7 @@ def test_a_run_is_trained_and_shipped(tmp_path):
     run = ZeroShotRun.from_json(path)
     trained = run.train(tmp_path / "run")
     run.ship(tmp_path / "run", "tiny", {"ari": 0.1}, shelf=tmp_path)
-    loaded = checkpoints.load("tiny", tmp_path)
+    loaded = checkpoints.load(tmp_path / "tiny.safetensors")
     assert loaded.config.width == run.model.width
     assert loaded.config.choice != run.model.choice  # fitted to the trained network
     for name, weight in trained.state_dict().items():

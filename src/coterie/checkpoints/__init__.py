@@ -1,5 +1,9 @@
-"""Shipped weights: one safetensors file and one card (JSON) per network, and their one loader."""
+"""Trained networks: one safetensors file and one card (JSON) each, on two shelves, and the function that loads them.
 
-from coterie.checkpoints.store import SHELF, available, card, load, save
+The networks that come with the package are on one shelf, those that you trained and shipped on the other
+(:func:`user_shelf`).
+"""
 
-__all__ = ["SHELF", "available", "card", "load", "save"]
+from coterie.checkpoints.store import SHELF, available, card, load, save, user_shelf
+
+__all__ = ["SHELF", "available", "card", "load", "save", "user_shelf"]

@@ -1,65 +1,169 @@
-"""Read and write shipped weights. A card says what a network is, how it was made, what it scores, and its hash."""
+"""Find, load and save trained networks.
+
+A network is two files: ``NAME.safetensors`` holds the weights, and ``NAME.json`` is its card, which says what the
+network is, how it was trained, what it scores, and the SHA-256 hash of the weights. Loading a network runs no code from
+its files.
+"""
 
 import hashlib
 import json
+import os
+import platform
+import re
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-SHELF = Path(__file__).parent
-# kind of network -> module and function that builds it from the card's ``config``
-BUILDERS = {
-    "flow": ("coterie.flow.model", "build"),
-    "learned-lloyd": ("coterie.kmeans.learned", "build"),
-    "incontext": ("coterie.incontext.pair_transformer", "build"),
-    "zeroshot": ("coterie.zeroshot.model", "build"),
+from coterie.files import check_writable, replacing
+
+SHELF = Path(__file__).parent  # of the networks that come with the package
+# kind of network -> module whose function ``build`` makes one from the card's ``config``
+KINDS = {
+    "flow": "coterie.flow.model",
+    "learned-lloyd": "coterie.kmeans.learned",
+    "incontext": "coterie.incontext.pair_transformer",
+    "zeroshot": "coterie.zeroshot.model",
 }
-REQUIRED = ("name", "kind", "config", "sha256", "data", "training", "scores", "licence")
+REQUIRED = ("name", "kind", "about", "config", "sha256", "data", "training", "scores", "licence")
+WEIGHTS, CARD = ".safetensors", ".json"
 
 
-def available(shelf: Path = SHELF) -> list[dict[str, Any]]:
-    """The cards of all shipped networks, by name."""
-    return [json.loads(path.read_text()) for path in sorted(shelf.glob("*.json"))]
+def user_shelf() -> Path:
+    """The folder of your own networks: ``networks`` inside ``COTERIE_HOME``, or inside the platform's data folder."""
+    home = os.environ.get("COTERIE_HOME")
+    if home:
+        return Path(home).expanduser() / "networks"
+    data, default = {
+        "Windows": ("LOCALAPPDATA", "AppData/Local"),
+        "Darwin": ("", "Library/Application Support"),
+    }.get(platform.system(), ("XDG_DATA_HOME", ".local/share"))
+    return Path(os.environ.get(data) or Path.home() / default) / "coterie" / "networks"
 
 
-def card(name: str, shelf: Path = SHELF) -> dict[str, Any]:
-    """The card of one network."""
-    path = shelf / f"{name}.json"
-    if not path.exists():
-        names = ", ".join(sorted(p.stem for p in shelf.glob("*.json"))) or "none"
-        raise ValueError(f"no shipped network is called {name!r}; there are: {names}")
-    return json.loads(path.read_text())
+def available(shelf: Path | None = None) -> list[dict[str, Any]]:
+    """The cards of the networks on ``shelf``, by default on both: the package's networks first, then your own."""
+    shelves = (SHELF, user_shelf()) if shelf is None else (Path(shelf),)
+    return [_read(path) for each in shelves for path in sorted(each.glob(f"*{CARD}"))]
 
 
-def load(name: str, shelf: Path = SHELF, *, kind: str | None = None) -> Any:
-    """The network of that name with its weights, in evaluation mode; a network of another ``kind`` is refused."""
-    from safetensors.torch import load as parse
+def card(network: str | os.PathLike) -> dict[str, Any]:
+    """The card of a network, given by its name or by the path of one of its two files."""
+    return _read(_find(network))
 
-    about = card(name, shelf)
+
+def load(network: str | os.PathLike, *, kind: str | None = None, dtype: Any = None, device: Any = None) -> Any:
+    """Load a network with its weights, in evaluation mode and without gradients.
+
+    Networks are cached: the same arguments give the same object as long as the files do not change. Use
+    ``copy.deepcopy`` if you want to change it.
+
+    Parameters
+    ----------
+    network : str or path
+        The name of a network on one of the two shelves, or the path of a network's ``.safetensors`` file, whose card
+        (``.json``) must be beside it.
+    kind : str or None, default=None
+        The kind that the network must be of, for example "flow"; None accepts every kind.
+    dtype : torch.dtype or None, default=None
+        The data type of the weights; None keeps the one they were saved in.
+    device : torch.device, str or None, default=None
+        Where the weights are placed; None is the CPU.
+
+    Returns
+    -------
+    network : torch.nn.Module
+
+    Raises
+    ------
+    ValueError
+        If there is no such network, if it is of another kind, or if the weights differ from the hash on the card.
+    """
+    path = _find(network, kind)
+    about = _read(path)
     if kind not in (None, about["kind"]):
-        fitting = ", ".join(each["name"] for each in available(shelf) if each["kind"] == kind) or "none"
-        raise ValueError(
-            f"the network {name!r} is of the kind {about['kind']!r}, not {kind!r}; of that kind are: {fitting}"
-        )
-    content = (shelf / f"{name}.safetensors").read_bytes()
-    if hashlib.sha256(content).hexdigest() != about["sha256"]:
-        raise ValueError(f"the weights of {name!r} differ from the hash on their card; install the package again")
-    module, function = BUILDERS[about["kind"]]
-    network = getattr(import_module(module), function)(about["config"])
-    network.load_state_dict(parse(content))
-    return network.eval()
+        raise ValueError(f"The network {str(network)!r} is of kind {about['kind']!r}, not {kind!r}. {_there_are(kind)}")
+    return _loaded(path.with_suffix(WEIGHTS), path.read_text(), dtype, str(device or "cpu"))
 
 
-def save(network: Any, about: dict[str, Any], shelf: Path = SHELF) -> Path:
-    """Write weights and card; ``about`` needs every required entry but the hash. Returns the card's path."""
+def save(network: Any, about: dict[str, Any], shelf: Path) -> Path:
+    """Write the weights and the card of a network to ``shelf``, both or neither.
+
+    ``about`` needs every entry of a card except the hash. Returns the path of the card.
+    """
     from safetensors.torch import save as serialise
 
-    content = serialise({name: weight.contiguous() for name, weight in network.state_dict().items()})
+    content = serialise({name: weight.detach().contiguous() for name, weight in network.state_dict().items()})
     about = {**about, "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     missing = [entry for entry in REQUIRED if entry not in about]
     if missing:
-        raise ValueError(f"a card needs {', '.join(REQUIRED)}; missing: {', '.join(missing)}")
-    (shelf / f"{about['name']}.safetensors").write_bytes(content)
-    path = shelf / f"{about['name']}.json"
-    path.write_text(json.dumps(about, indent=1) + "\n")
+        raise ValueError(f"A card needs {', '.join(REQUIRED)}; missing: {', '.join(missing)}.")
+    check_name(about["name"])
+    shelf.mkdir(parents=True, exist_ok=True)
+    path = shelf / f"{about['name']}{CARD}"
+    weights = check_writable(path.with_suffix(WEIGHTS))
+    # The weights take their name first: a network without a card is not on the shelf.
+    with replacing(check_writable(path)) as new_card:
+        new_card.write_text(json.dumps(about, indent=1) + "\n")
+        with replacing(weights) as new_weights:
+            new_weights.write_bytes(content)
     return path
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError unless ``name`` can be the name of a network and of its files."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) or name.endswith((CARD, WEIGHTS)):
+        raise ValueError(
+            f"{name!r} cannot be the name of a network: use letters, digits, '-', '_' and '.', and no file extension."
+        )
+
+
+def _find(network: str | os.PathLike, kind: str | None = None) -> Path:
+    """The path of the network's card."""
+    path = Path(network).expanduser()
+    if path.suffix in (CARD, WEIGHTS):
+        missing = [str(file) for file in (path.with_suffix(WEIGHTS), path.with_suffix(CARD)) if not file.is_file()]
+        if missing:
+            raise ValueError(f"There is no file {missing[0]}: a network is a {WEIGHTS} file and its card ({CARD}).")
+        return path.with_suffix(CARD)
+    for shelf in (SHELF, user_shelf()):
+        if path.name == str(path) and (shelf / f"{path}{CARD}").is_file():
+            return shelf / f"{path}{CARD}"
+    raise ValueError(f"There is no network {str(network)!r}. {_there_are(kind)}")
+
+
+def _there_are(kind: str | None) -> str:
+    """What a user can ask for instead."""
+    found = []
+    for title, shelf in (("with the package", SHELF), (f"in {user_shelf()}", user_shelf())):
+        names = [each["name"] for each in available(shelf) if kind in (None, each["kind"])]
+        found.append(f"{title}: {', '.join(names) or 'none'}")
+    which = "Networks" if kind is None else f"Networks of kind {kind!r}"
+    return f"{which} {'; '.join(found)}. You can also give the path of a {WEIGHTS} file."
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        about = json.loads(path.read_text())
+        missing = [entry for entry in REQUIRED if entry not in about]
+        if missing or about["kind"] not in KINDS:
+            raise ValueError(f"no {', '.join(missing)}" if missing else f"unknown kind {about['kind']!r}")
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{path} is not the card of a network ({error}): delete it, or ship the network again."
+        ) from error
+    return {**about, "name": path.stem}
+
+
+@lru_cache(maxsize=16)
+def _loaded(weights: Path, card_text: str, dtype: Any, device: str) -> Any:
+    """The text of the card is part of the key: a network that is shipped again has another hash."""
+    from safetensors.torch import load as parse
+
+    about = json.loads(card_text)
+    content = weights.read_bytes()
+    if hashlib.sha256(content).hexdigest() != about["sha256"]:
+        raise ValueError(f"The weights in {weights} differ from the hash on their card: install or ship them again.")
+    network = import_module(KINDS[about["kind"]]).build(about["config"])
+    network.load_state_dict(parse(content))
+    return network.eval().requires_grad_(False).to(device=device, dtype=dtype)

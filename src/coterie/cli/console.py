@@ -245,18 +245,15 @@ def training() -> Iterator[Callable[[int, int, float, float], None]]:
         yield show
 
 
-def tell_models(cards: list[dict[str, Any]]) -> None:
-    """The result of ``coterie models``."""
-    if not cards:
-        print("No networks are shipped with this version.")
-        return
+def tell_models(shelves: dict[str, list[dict[str, Any]]]) -> None:
+    """The result of ``coterie models``: the cards on every shelf."""
     table = Table()
-    for title in ("name", "what it is", "size", "trained for", "licence"):
+    for title in ("name", "kind", "shelf", "description", "size", "training", "licence"):
         table.add_column(title, overflow="fold")
-    for card in cards:
-        size = f"{card['bytes'] / 2**10:,.1f} kB"
-        minutes = f"{card['training']['cpu_seconds'] / 60:.0f} CPU min"
-        table.add_row(*(escape(cell) for cell in (card["name"], card["about"], size, minutes, card["licence"])))
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    console.print(table)
-    console.print("In Python, coterie.checkpoints.load(NAME) gives a network and card(NAME) all that is known of it.")
+    for shelf, cards in shelves.items():
+        for card in cards:
+            size = f"{card['bytes'] / 2**10:,.1f} kB"
+            minutes = f"{card['training']['cpu_seconds'] / 60:.0f} CPU min"
+            cells = (card["name"], card["kind"], shelf, card["about"], size, minutes, card["licence"])
+            table.add_row(*map(escape, cells))
+    Console(width=None if sys.stdout.isatty() else 120).print(table)

@@ -1,11 +1,10 @@
-"""Commands for people with a question: reproduce, compare, train, list what is shipped."""
+"""Commands for research: reproduce the papers, run benchmarks, train networks, ship and list them."""
 
 import difflib
 import json
 import pkgutil
 import time
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,28 +12,32 @@ import typer
 
 from coterie.cli.application import Refused, app, make_folder, user_errors
 
-TRAINABLE = ("kmeans", "flow", "incontext", "zeroshot")
-
 
 @app.command()
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="As in kmeans/figure3; without it, the names are listed.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Name of an experiment; without it, all names are listed."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small version, to see that it runs.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a small version, to check that it works.")] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Default: results, or results/quick for --quick."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Default: results, or results/quick with --quick.",
+        ),
     ] = None,
 ) -> None:
-    """Run a table or a figure of one of the papers again, and write its JSON and pictures.
+    """Reproduce a table or figure of one of the papers, and write it as JSON and as a picture.
 
     [bold]Examples[/]
 
     \b
-    coterie reproduce                  lists the names
+    coterie reproduce                  list all names
     coterie reproduce kmeans/figure3
-    coterie reproduce kmeans --quick   all of one paper, small
+    coterie reproduce kmeans --quick   a small version of all experiments of one paper
     """
     from coterie import experiments
     from coterie.cli import console
@@ -58,20 +61,27 @@ def reproduce(
 @app.command()
 def bench(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="As in kmedoids; without it, the names are listed.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Name of a benchmark; without it, all names are listed."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A small version, to see that it runs.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a small version, to check that it works.")] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FOLDER", help="Default: the benchmark's own, in results.")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Default: a folder of the benchmark in results.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
 ) -> None:
-    """Compare with other packages, side by side in one run.
+    """Run a benchmark that compares coterie with other packages.
 
     [bold]Examples[/]
 
     \b
-    coterie bench                   lists the names
+    coterie bench                   list all names
     coterie bench kmedoids --quick
     """
     from coterie import benchmarks
@@ -103,54 +113,98 @@ def _check_name(kind: str, name: str, known: list[str]) -> None:
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        raise Refused(f"There is no {kind} {name!r}.{hint} Known are {', '.join(known) or 'none'}.")
+        raise Refused(f"There is no {kind} {name!r}.{hint} Known names: {', '.join(known)}.")
 
 
 @app.command()
 def train(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which network: kmeans, flow, incontext or zeroshot.")],
-    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run, as a JSON file.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder for the log and the state.")],
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the state in that folder.")] = False,
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="Kind of network: flow, incontext, learned-lloyd or zeroshot.")
+    ],
+    config: Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="JSON file that describes the run.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder of the run, for its log and checkpoints.")
+    ],
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint in that folder.")] = False,
     start_from: Annotated[
         Path | None,
-        typer.Option(
-            "--start-from", metavar="FILE", help="Begin with the state of another run, say to let its rate fall."
-        ),
+        typer.Option("--start-from", metavar="FILE", help="Start from the checkpoint (state.pt) of another run."),
     ] = None,
 ) -> None:
-    """Train a network from a JSON file. A run that was stopped goes on with --resume, as if it never had been.
+    """Train a network as described in a JSON file. A run that was interrupted continues with --resume.
 
     [bold]Example[/]
 
     \b
     coterie train flow --config flow.json --output runs/flow
     coterie train flow --config flow.json --output runs/flow --resume
+    coterie ship runs/flow my-flow
     """
+    from coterie import training_run
     from coterie.cli import console
 
-    known = [one for one in TRAINABLE if find_spec(f"coterie.{one}") and find_spec(f"coterie.{one}.train")]
-    _check_name("network", name, known)
+    _check_name("kind of network", kind, list(training_run.KINDS))
     if not config.is_file():
-        raise Refused(f"There is no file {config}: --config names the JSON file that describes the run.")
+        raise Refused(f"There is no file {config}. --config names the JSON file that describes the run.")
     if start_from is not None and (resume or not start_from.is_file()):
-        raise Refused("--start-from names a state.pt to begin with, and excludes --resume.")
+        raise Refused("--start-from names the state.pt of another run, and cannot be combined with --resume.")
     make_folder(output)
     with console.training() as show:
 
         def on_progress(progress: Any) -> None:
             show(progress.step, progress.steps, progress.loss, progress.cpu_seconds_left)
 
-        with user_errors(ValueError, KeyError, TypeError, FileNotFoundError, FileExistsError):
-            run = import_module(f"coterie.{name}.train").RUN.from_json(config)
+        with user_errors(ValueError, KeyError, TypeError, FileNotFoundError, FileExistsError, ImportError):
+            run = training_run.run_class(kind).from_json(config)
             run.train(output, resume=resume, start_from=start_from, on_progress=on_progress)
-    print(f"{name}: the log and the state are in {output}")
+    print(f"{kind}: the log and the checkpoint are in {output}. To use the network: coterie ship {output} NAME")
+
+
+@app.command()
+def ship(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a training run (--output of coterie train).")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name under which estimators find the network.")],
+    about: Annotated[
+        str | None, typer.Option("--about", metavar="TEXT", help="One line about the network, for coterie models.")
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Option("--scores", metavar="FILE", help="JSON file with the scores of the network.")
+    ] = None,
+    licence: Annotated[str, typer.Option("--licence", metavar="TEXT", help="Licence of the weights.")] = "not stated",
+    shelf: Annotated[
+        Path | None,
+        typer.Option("--shelf", metavar="FOLDER", help="Folder to write to. Default: your own shelf of networks."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a network of that name.")] = False,
+) -> None:
+    """Make the network of a training run available to the estimators.
+
+    The weights (NAME.safetensors) and a card (NAME.json) are written to your own shelf of networks: the folder networks
+    in COTERIE_HOME or, if that variable is not set, in the data folder of your platform.
+
+    [bold]Example[/]
+
+    \b
+    coterie ship runs/flow my-flow
+    python -c "from coterie import FlowMixture; FlowMixture(network='my-flow')"
+    """
+    from coterie import training_run
+    from coterie.cli import console
+
+    with user_errors(ValueError, KeyError, TypeError, OSError), console.working(f"Shipping {name}"):
+        found = training_run.read_run(run)
+        measured = json.loads(scores.read_text()) if scores is not None else None
+        card = found.ship(run, name, measured, shelf, about=about, licence=licence, force=force)
+    print(f"The {found.kind} network {name} is in {card.parent}.")
 
 
 @app.command()
 def models() -> None:
-    """List the networks that come with the package."""
+    """List the networks that come with the package, and your own."""
     from coterie import checkpoints
     from coterie.cli import console
 
-    console.tell_models(checkpoints.available())
+    with user_errors(ValueError):
+        shelves = {"package": checkpoints.SHELF, "own": checkpoints.user_shelf()}
+        console.tell_models({title: checkpoints.available(shelf) for title, shelf in shelves.items()})
+    print(f"Your own networks are in {shelves['own']}. Use a network by its name: FlowMixture(network='NAME').")

@@ -1,6 +1,5 @@
 """Clustering by one pass of a pretrained transformer that reads the data as its context."""
 
-from functools import cache
 from numbers import Integral
 from typing import ClassVar
 
@@ -198,12 +197,13 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return tags
 
 
-@cache
 def _network(name: str):
+    import torch
+
     from coterie import checkpoints
 
     # float64: a row's answer must not depend on how many rows are asked together
-    return checkpoints.load(name, kind="incontext").double()
+    return checkpoints.load(name, kind="incontext", dtype=torch.float64)
 
 
 def _directions(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:

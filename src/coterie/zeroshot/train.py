@@ -8,16 +8,12 @@ number of clusters, are learned beside.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from coterie import checkpoints
-from coterie.training import STATE_FILE, load_average
 from coterie.training_run import TrainingRun
 from coterie.zeroshot.choice import fit_choice
 from coterie.zeroshot.description import describe
@@ -55,13 +51,10 @@ class ZeroShotRun(TrainingRun):
     def about(self) -> str:
         return "Zero-shot clusterer: which points share a cluster, which are noise, how many clusters"
 
-    def ship(self, directory: Path, name: str, scores: dict[str, Any], shelf: Path = checkpoints.SHELF) -> Path:
-        """As for every run, after the choice of the number of clusters has been fitted to the trained network."""
-        network = self.task().model
-        load_average(Path(directory) / STATE_FILE, network)
-        choice = fit_choice(network.eval(), self.prior, self.choice_problems)
-        fitted = replace(self, model=replace(self.model, choice=choice))
-        return super(ZeroShotRun, fitted).ship(directory, name, scores, shelf)
+    def calibrated(self, network: ZeroShotNetwork) -> "ZeroShotRun":
+        """The run with its choice of the number of clusters fitted to the trained network."""
+        choice = fit_choice(network, self.prior, self.choice_problems)
+        return replace(self, model=replace(self.model, choice=choice))
 
 
 class ZeroShotTask:
