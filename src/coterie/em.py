@@ -1,6 +1,6 @@
-"""The one EM loop: state -> e_step -> m_step -> stop.
+"""The EM loop that all iterative estimators share: E-step, M-step, stopping rule.
 
-Soft k-means, hard k-means in every engine, mixtures and mixtures of VAEs differ in the two functions they hand in.
+Hard and soft k-means, Gaussian mixtures and mixtures of VAEs differ only in the two functions that they pass to it.
 """
 
 from collections.abc import Callable
@@ -13,18 +13,18 @@ Expectation = TypeVar("Expectation")
 
 @dataclass(frozen=True)
 class Iteration:
-    """What a progress bar, a callback or a checkpoint needs to know of one finished iteration."""
+    """A finished iteration, for progress bars, callbacks and checkpoints."""
 
-    number: int  # 1 for the first
+    number: int  # starting at 1
     max_iter: int
     state: Any  # after the M-step
-    expectation: Any  # of the E-step that led to it
+    expectation: Any  # of the E-step before it
     converged: bool = False  # whether the loop stops here by its own rule
 
 
 @dataclass(frozen=True)
 class Outcome(Generic[State, Expectation]):
-    """Where the loop ended."""
+    """The result of the loop."""
 
     state: State
     expectation: Expectation | None  # of the last E-step; None if max_iter was 0
@@ -42,10 +42,10 @@ def run(
     on_iteration: Callable[[Iteration], Any] | None = None,
     first: int = 1,
 ) -> Outcome[State, Expectation]:
-    """Alternate the two steps until ``stop(old_state, new_state, expectation)`` or ``max_iter``.
+    """Alternate the two steps until ``stop(old_state, new_state, expectation)`` is true, or ``max_iter`` is reached.
 
-    ``on_iteration`` sees every finished iteration; a true answer ends the loop early, as a stop button does.
-    A run that was interrupted goes on with the saved state and ``first`` = the number of the next iteration.
+    ``on_iteration`` is called after every iteration and ends the loop early if it returns a true value. To continue an
+    interrupted run, pass the saved state and the number of the next iteration as ``first``.
     """
     expectation: Expectation | None = None
     for number in range(first, max_iter + 1):

@@ -1,7 +1,7 @@
-"""Losses and scores: the exact squared Wasserstein-2 distance, and what does not depend on the names of the labels.
+"""Losses and scores: the exact squared Wasserstein-2 distance, and scores that are invariant to permuted labels.
 
-Of the Wasserstein distance: the weights are constants and the optimal plan is locally constant almost everywhere, so
-the gradient in the positions is that of the quadratic form sum_ij plan_ij ||x_i - y_j||^2 at the optimal plan.
+The weights of the Wasserstein distance are constants, and the optimal plan is locally constant almost everywhere. The
+gradient with respect to the positions is therefore that of sum_ij plan_ij ||x_i - y_j||^2 at the optimal plan.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 def transport_plan(cost_NK: np.ndarray, weights_N: np.ndarray, weights_K: np.ndarray) -> np.ndarray:
-    """The exact optimal plan between two discrete measures (POT's network simplex)."""
+    """The exact optimal transport plan between two discrete measures, by the network simplex of POT."""
     import ot
 
     weights_N = weights_N / weights_N.sum()
@@ -22,7 +22,7 @@ def transport_plan(cost_NK: np.ndarray, weights_N: np.ndarray, weights_K: np.nda
 def transport_plans(x_BND: Tensor, y_BKD: Tensor, y_weights_BK: Tensor, x_weights_BN: Tensor | None = None) -> Tensor:
     """The exact optimal plan (B, N, K) of each pair of measures for the squared distance, without gradient.
 
-    ``x_weights_BN`` is uniform if left out; atoms of weight zero are padding.
+    ``x_weights_BN`` is uniform by default. Atoms of weight zero are padding.
     """
     batch, n_points, _ = x_BND.shape
     cost_BNK = torch.cdist(
@@ -45,29 +45,29 @@ def transport_plans(x_BND: Tensor, y_BKD: Tensor, y_weights_BK: Tensor, x_weight
 
 
 def squared_w2(x_BND: Tensor, y_BKD: Tensor, y_weights_BK: Tensor, x_weights_BN: Tensor | None = None) -> Tensor:
-    """Exact squared W2 of each pair of measures in the batch, differentiable in both sets of positions."""
+    """The exact squared W2 of each pair of measures in the batch, differentiable in both sets of positions."""
     plan_BNK = transport_plans(x_BND, y_BKD, y_weights_BK, x_weights_BN)
     sq_distance_BNK = (x_BND[:, :, None] - y_BKD[:, None]).square().sum(-1)
     return (plan_BNK * sq_distance_BNK).sum((1, 2))
 
 
 def own_center_error(x_BND: Tensor, own_centers_BND: Tensor) -> Tensor:
-    """Mean squared distance of each point's estimate to the centre that the point came from: an upper bound of W2."""
+    """Mean squared distance of each estimate to the centre that its point came from: an upper bound of squared W2."""
     return (x_BND - own_centers_BND).square().sum(-1).mean(1)
 
 
 def best_renaming(cost_BKK: Tensor) -> Tensor:
-    """The renaming of classes (rows) into outputs (columns) of least total cost, (B, K): a linear assignment each."""
+    """The assignment of classes (rows) to outputs (columns) with the lowest total cost, shape (B, K)."""
     costs = cost_BKK.detach().double().cpu().numpy()
     return torch.as_tensor(np.stack([linear_sum_assignment(cost)[1] for cost in costs]), device=cost_BKK.device)
 
 
 def permutation_free_cross_entropy(log_p_BNK: Tensor, labels_BN: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy per point, minimised over all K! renamings of the labels; and the renaming, (B, K).
+    """Mean cross-entropy per point, minimised over all K! permutations of the labels; and the permutation, (B, K).
 
-    The cross-entropy under a renaming r adds up over points: sum_j cost[j, r(j)] with cost[j, c] the total of -log p_c
-    over the points of class j. So one K x K matrix and a linear assignment give the exact minimum (document 001 tries
-    every permutation).
+    The cross-entropy under a permutation r is a sum over classes, sum_j cost[j, r(j)], where cost[j, c] is the total of
+    -log p_c over the points of class j. A linear assignment on this K x K matrix therefore gives the exact minimum,
+    for which He et al. (2025) try every permutation.
     """
     own_BNK = torch.nn.functional.one_hot(labels_BN, log_p_BNK.shape[-1]).to(log_p_BNK)
     cost_BKK = -own_BNK.mT @ log_p_BNK
@@ -77,7 +77,7 @@ def permutation_free_cross_entropy(log_p_BNK: Tensor, labels_BN: Tensor) -> tupl
 
 
 def clustering_scores(found_BN: np.ndarray, labels_BN: np.ndarray) -> dict[str, np.ndarray]:
-    """ARI, NMI and the share of misnamed points under the best renaming, one value for each data set."""
+    """ARI, NMI and the error rate under the best assignment of clusters to classes, one value per data set."""
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
     from sklearn.metrics.cluster import contingency_matrix
 
@@ -92,7 +92,10 @@ def clustering_scores(found_BN: np.ndarray, labels_BN: np.ndarray) -> dict[str, 
 
 
 def normalised_accuracy(labels: np.ndarray, found: np.ndarray) -> float:
-    """NCA (Gagolewski, 2022): mean share of each class that its matched cluster holds; 0 is chance, 1 perfect."""
+    """Normalised clustering accuracy (Gagolewski, 2022): the mean share of each class that is in its matched cluster.
+
+    It is rescaled so that 0 is the worst case and 1 is a perfect clustering.
+    """
     from sklearn.metrics.cluster import contingency_matrix
 
     table = contingency_matrix(labels, found)

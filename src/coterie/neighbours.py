@@ -1,9 +1,8 @@
 """The graph of nearest neighbours, and its partition into a given number of clusters.
 
-Every row is joined to its nearest others; an edge weighs as much as in UMAP's fuzzy graph, so that dense and thin
-regions count alike. Communities that raise the modularity (Louvain's method) are many and pure; they are then merged,
-each time the pair whose union lowers the modularity least, until as many are left as asked for. Clusters may have any
-shape.
+Every row is connected to its nearest neighbours, with the edge weights of UMAP's fuzzy graph, which make dense and
+sparse regions comparable. Louvain's method finds many small communities. Pairs of them are then merged, in each step
+the pair whose union lowers the modularity least, until the requested number is left. Clusters may have any shape.
 """
 
 import numpy as np
@@ -14,16 +13,16 @@ from coterie.threads import kernel
 
 N_NEIGHBOURS = 15
 _ROWS_PER_BLOCK = 512
-_LINKED = 0.005  # share of the smaller cluster's weight that must go to the other one
+_LINKED = 0.005  # least share of the smaller cluster's weight that connects it to the other cluster
 
 
 def graph_of(X: np.ndarray, n_threads: int = 1) -> sparse.csr_matrix:
-    """The fuzzy graph of the rows of ``X``, (n, d) dense. Time grows with n²."""
+    """The fuzzy graph of the rows of ``X``, a dense array of shape (n, d). The time grows with n²."""
     return fuzzy_graph(*nearest(X, min(N_NEIGHBOURS, len(X) - 1), n_threads))
 
 
 def partition(graph: sparse.csr_matrix, n_clusters: int, rng: np.random.RandomState) -> np.ndarray:
-    """Cluster of every node, 0 to ``n_clusters - 1``; there must be at least so many nodes."""
+    """The cluster of every node, 0 to ``n_clusters - 1``; there must be at least ``n_clusters`` nodes."""
     order, resolution = rng.permutation(graph.shape[0]), 1.0
     labels = communities(graph, resolution, order)
     while labels.max() + 1 < n_clusters:
@@ -33,7 +32,7 @@ def partition(graph: sparse.csr_matrix, n_clusters: int, rng: np.random.RandomSt
 
 
 def nearest(X: np.ndarray, k: int, n_threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers and distances, (n, k) each, of every row's exact nearest others, the nearest first."""
+    """Indices and distances, (n, k) each, of the exact k nearest neighbours of every row, the nearest first."""
     X = np.ascontiguousarray(X - X.mean(axis=0), dtype=np.float32)  # centred: products then lose fewer digits
     n = len(X)
     half_sq = 0.5 * np.einsum("nd,nd->n", X, X)
@@ -51,7 +50,7 @@ def nearest(X: np.ndarray, k: int, n_threads: int = 1) -> tuple[np.ndarray, np.n
 
 @kernel()
 def _select_smallest(products, half_sq, first, indices, scores):
-    """The k smallest of half_sq[j] - products[i, j] for every row i, itself left out, by insertion."""
+    """The k smallest of half_sq[j] - products[i, j] over all j except the row itself, for every row i, by insertion."""
     k = indices.shape[1]
     for i in range(products.shape[0]):
         scores[i] = np.inf
@@ -70,7 +69,7 @@ def _select_smallest(products, half_sq, first, indices, scores):
 
 
 def fuzzy_graph(indices: np.ndarray, distances: np.ndarray) -> sparse.csr_matrix:
-    """Weights exp(-(distance - nearest) / scale), scaled so that every row's sum is log2 k; either direction counts."""
+    """UMAP's edge weights: exp(-(distance - nearest) / scale) with sum log2 k in every row, then their fuzzy union."""
     n, k = indices.shape
     excess = (distances - distances[:, :1]).astype(np.float64)
     low, high = np.zeros((n, 1)), np.full((n, 1), max(float(excess.max()), 1e-12) * 100)
@@ -87,7 +86,7 @@ def fuzzy_graph(indices: np.ndarray, distances: np.ndarray) -> sparse.csr_matrix
 
 
 def communities(graph: sparse.csr_matrix, resolution: float, order: np.ndarray) -> np.ndarray:
-    """Louvain's method: move nodes to the neighbouring community that gains most, contract, begin again."""
+    """Louvain's method: move nodes to the neighbouring community with the largest gain, contract the graph, repeat."""
     labels, total = np.arange(graph.shape[0]), graph.sum()
     while True:
         n = graph.shape[0]
@@ -104,7 +103,7 @@ def communities(graph: sparse.csr_matrix, resolution: float, order: np.ndarray) 
 
 @kernel()
 def _move(indptr, indices, data, penalty, strength, labels, order):
-    """Move every node until none gains; a node is looked at again when a neighbour has left it."""
+    """Move nodes until no move gains; a node is visited again when one of its neighbours has left its community."""
     n = len(labels)
     mass, weight = strength.copy(), np.zeros(n)
     seen = np.empty(n, np.int64)
@@ -142,7 +141,7 @@ def _move(indptr, indices, data, penalty, strength, labels, order):
 
 
 def merged(graph: sparse.csr_matrix, labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Join the linked pair whose union has the highest modularity until ``n_clusters`` are left."""
+    """Merge the connected pair whose union has the highest modularity until ``n_clusters`` are left."""
     between = _contracted(graph, labels).toarray()
     between /= between.sum()
     names = np.arange(len(between))
@@ -151,7 +150,7 @@ def merged(graph: sparse.csr_matrix, labels: np.ndarray, n_clusters: int) -> np.
         inner = between[np.ix_(alive, alive)]
         strength = inner.sum(axis=1)
         link = inner / np.minimum.outer(strength, strength)
-        # Without a link the loss is least for the smallest pair, wherever it lies: such pairs come after all others.
+        # Of unconnected pairs the smallest would lose least, wherever they are: such pairs come after all others.
         gain = np.where(link >= _LINKED, inner - np.outer(strength, strength), link - 2)
         np.fill_diagonal(gain, -np.inf)
         first, second = sorted(alive[list(divmod(int(gain.argmax()), len(alive)))])

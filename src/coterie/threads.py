@@ -8,8 +8,9 @@ no bit of a result.
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import joblib
@@ -32,6 +33,20 @@ def count(n_threads: int | None = None) -> int:
     limit = os.environ.get("OMP_NUM_THREADS", "")
     cores = joblib.cpu_count()
     return max(1, min(cores, int(limit)) if limit.isdigit() and int(limit) else cores)
+
+
+@contextmanager
+def torch_threads(n_jobs: int | None) -> Iterator[None]:
+    """Limit torch to ``n_jobs`` threads inside the block: -1 is all processors, None leaves torch as it is."""
+    import torch
+
+    before = torch.get_num_threads()
+    if n_jobs is not None:
+        torch.set_num_threads(count(n_jobs))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def blocks(n: int, size: int, most: int = 64) -> list[tuple[int, int]]:

@@ -78,9 +78,10 @@ class TrainingRun:
         """
         directory = check_folder(Path(directory), resume=resume)
         # A part that was replaced by a class of the user's own cannot be read from a file: ship such a run from Python.
-        if type(self).from_dict(self.to_dict()) == self:
+        text = json.dumps({"kind": self.kind, "config": self.to_dict()}, indent=1)
+        if type(self).from_dict(json.loads(text)["config"]) == self:
             with replacing(directory / RUN_FILE) as file:
-                file.write_text(json.dumps({"kind": self.kind, "config": self.to_dict()}, indent=1) + "\n")
+                file.write_text(text + "\n")
         network = train(
             self.task(), self.training, directory, resume=resume, start_from=start_from, on_progress=on_progress
         )

@@ -102,7 +102,7 @@ def test_a_trained_run_can_be_shipped(tmp_path, config):
     card = json.loads(path.read_text())
     assert card["training"]["steps"] == 40
     assert card["scores"] == {"n = 30": 1.0}
-    loaded = checkpoints.load("tiny", tmp_path)
+    loaded = checkpoints.load(tmp_path / "tiny.safetensors")
     for name, weight in trained.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], weight)
 

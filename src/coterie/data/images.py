@@ -1,4 +1,4 @@
-"""MNIST and Fashion-MNIST as tables: one image a row."""
+"""MNIST and Fashion-MNIST as tables with one image per row."""
 
 import gzip
 import os
@@ -13,8 +13,8 @@ _PARTS = ("train", "t10k")
 def load(name: str, *, download: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Images and labels of "mnist" or "fashion": the 60,000 training images, then the 10,000 test images.
 
-    The idx files are read from the folder of that name below the one that the environment variable
-    ``COTERIE_DATA`` names. Without them, ``download=True`` fetches the set from OpenML once and keeps it in
+    The idx files are read from the subfolder of that name in the folder given by the environment variable
+    ``COTERIE_DATA``. If they are not there, ``download=True`` fetches the data set from OpenML and keeps it in
     scikit-learn's cache.
 
     Returns
@@ -43,7 +43,7 @@ def load(name: str, *, download: bool = False) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _read_idx(path: Path) -> np.ndarray:
-    """An idx file: two zero bytes, the type (8 = unsigned byte), the number of axes, the axes, the values."""
+    """Read an idx file: two zero bytes, the type (8 = unsigned byte), the number of axes, their lengths, the values."""
     with gzip.open(path, "rb") as file:
         content = file.read()
     if content[:3] != b"\x00\x00\x08":

@@ -1,4 +1,4 @@
-"""Random spherical Gaussian mixtures, a batch at a time (appendix D.2 of the measure-flow document).
+"""Batches of random spherical Gaussian mixtures, as in appendix D.2 of Zimin et al. (2025).
 
 Shapes: B data sets, N points each, K the largest number of clusters, D dimensions.
 """
@@ -15,12 +15,24 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class MixturePrior:
-    """What is drawn at random before the points are.
+    """The distribution of the parameters of a mixture.
 
-    ``snr_db`` is uniform on its range, or log-normal truncated to it (``snr_law="lognormal"``, the median in dB and the
-    standard deviation of the logarithm in ``snr_median`` and ``snr_log_std``). The number of clusters is uniform on its
-    range, Poisson with ``clusters_mean`` truncated to it, or ``"harmonic"``: probability proportional to 1/k.
-    The number of dimensions is uniform on ``dims``; coordinates beyond it are zero.
+    Parameters
+    ----------
+    dims : (int, int), default=(2, 2)
+        The number of dimensions is uniform on this range. Further coordinates are zero.
+    clusters : (int, int), default=(2, 20)
+        The range of the number of clusters.
+    clusters_law : {"uniform", "poisson", "harmonic"}, default="uniform"
+        The distribution of the number of clusters k on that range: uniform, a truncated Poisson distribution with
+        mean ``clusters_mean``, or with probabilities proportional to 1/k.
+    clusters_mean : float, default=5.0
+    snr_db : (float, float), default=(3.0, 15.0)
+        The range of the signal-to-noise ratio in dB.
+    snr_law : {"uniform", "lognormal"}, default="uniform"
+        The distribution of the SNR in dB on that range: uniform, or a truncated log-normal distribution with median
+        ``snr_median`` whose logarithm has the standard deviation ``snr_log_std``.
+    snr_median, snr_log_std : float, default=8.0 and 0.5
     """
 
     dims: tuple[int, int] = (2, 2)
@@ -46,12 +58,12 @@ class MixturePrior:
 
 @dataclass(frozen=True)
 class Mixtures:
-    """A batch of data sets and the truth about them. Centres beyond a data set's count have weight zero."""
+    """A batch of data sets and their true parameters. Centres beyond the number of clusters have weight zero."""
 
     points_BND: Tensor
     centers_BKD: Tensor
     weights_BK: Tensor  # of the population
-    counts_BK: Tensor  # points that each cluster got
+    counts_BK: Tensor  # number of points per cluster
     labels_BN: Tensor
     snr_db_B: Tensor
     var_B: Tensor  # noise variance per dimension
@@ -73,7 +85,7 @@ class Mixtures:
 
 
 def sample_mixtures(prior: MixturePrior, batch: int, n_points: int, generator: torch.Generator) -> Mixtures:
-    """Draw ``batch`` mixtures from ``prior`` and ``n_points`` points from each; float32, on the generator's device."""
+    """Draw ``batch`` mixtures and ``n_points`` points from each, as float32 on the device of the generator."""
     device = generator.device
 
     def normal(*shape: int) -> Tensor:

@@ -1,7 +1,8 @@
-"""Five half-moons in the plane (document 004, Figure 1, which gives neither layout nor size): fixed here.
+"""Five half-moons in the plane, after Figure 1 of "Deep Generative Clustering with VAEs and Expectation-Maximization".
 
-Each is half a circle of radius 1 with Gaussian noise. Two pairs interlock, the second below the first, and a fifth lies
-open to the left at their right side, so that every moon has a neighbour no farther away than its own ends.
+The paper (2025, arXiv 2501.07358) does not give their layout, which is chosen here. Every moon is half a circle of
+radius 1 with Gaussian noise. Two pairs interlock, the second below the first. The fifth is to their right and opens to
+the left, so that every moon has a neighbour that is no farther away than its own ends.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ LAYOUT = (((0.0, 0.0), 90), ((1.0, 0.4), 270), ((0.0, -2.2), 90), ((1.0, -1.8), 
 
 
 def five_moons(random_state: int, n_samples: int = N_SAMPLES, noise: float = NOISE) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, 2) in random order, equally many of each moon as far as possible, and their moons 0 to 4."""
+    """Rows (n, 2) in random order, as equally distributed over the moons as possible, and their labels 0 to 4."""
     rng = np.random.RandomState(random_state)
     labels = rng.permutation(n_samples) % len(LAYOUT)
     centers = np.array([center for center, _ in LAYOUT])[labels]

@@ -1,7 +1,7 @@
-"""Gaussian mixtures with a given least distance between centres (document 001, section 4), a batch at a time.
+"""Batches of Gaussian mixtures with a given minimum distance between centres, as in section 4 of He et al. (2025).
 
-How centres are drawn (the document does not say): k points from N(0, I_d), moved so that their mean is zero and scaled
-so that the two nearest are exactly ``distance`` apart. Rows are in random order.
+The paper does not say how centres are drawn. Here they are k points from N(0, I_d), shifted to mean zero and scaled so
+that the two nearest are exactly ``distance`` apart. The rows are in random order.
 
 Shapes: B data sets, N points each, K clusters, D dimensions; all data sets of a batch share N, K and D.
 """
@@ -17,13 +17,13 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Separated:
-    """A batch of labelled data sets and the truth about them."""
+    """A batch of labelled data sets and their true parameters."""
 
     points_BND: Tensor
     labels_BN: Tensor
     centers_BKD: Tensor
     var_BK: Tensor  # noise variance per dimension of every cluster
-    weights_BK: Tensor  # share of the points that every cluster has
+    weights_BK: Tensor  # share of the points in every cluster
 
     def __len__(self) -> int:
         return len(self.points_BND)
@@ -33,7 +33,7 @@ class Separated:
         return self.centers_BKD.shape[1]
 
     def bayes_log_p_BNK(self) -> Tensor:
-        """Log posterior of every cluster for a reader who knows centres, variances and shares."""
+        """The log posterior of every cluster, given the true centres, variances and weights."""
         sq_BNK = torch.cdist(self.points_BND, self.centers_BKD, compute_mode="donot_use_mm_for_euclid_dist").square()
         var_B1K = self.var_BK[:, None]
         dims = self.points_BND.shape[-1]
@@ -42,7 +42,7 @@ class Separated:
 
 
 def separated_centers(batch: int, n_clusters: int, dims: int, distance_B: Tensor, generator: torch.Generator) -> Tensor:
-    """Centres (B, K, D) as the module's docstring says."""
+    """Centres (B, K, D), drawn as described in the docstring of this module."""
     raw_BKD = torch.randn(batch, n_clusters, dims, generator=generator)
     raw_BKD = raw_BKD - raw_BKD.mean(1, keepdim=True)
     sq_BKK = (raw_BKD[:, :, None] - raw_BKD[:, None]).square().sum(-1)
@@ -62,8 +62,8 @@ def sample_separated(
 ) -> Separated:
     """Draw ``len(distance_B)`` data sets.
 
-    ``counts`` says how many points each cluster has: one list for all, or a tensor (B, K) with equal row sums.
-    ``spread`` is the standard deviation of the logarithm of each cluster's own variance; 0 gives all the same.
+    ``counts`` is the number of points per cluster: one list for all data sets, or a tensor (B, K) with equal row sums.
+    ``spread`` is the standard deviation of the logarithms of the clusters' variances; 0 makes them equal.
     """
     batch = len(distance_B)
     counts_BK = torch.as_tensor(counts)
@@ -86,11 +86,12 @@ def sample_separated(
 
 @dataclass(frozen=True)
 class SeparatedPrior:
-    """Settings mixed at random. One draw fixes points, dimensions and clusters for a batch; the rest differs inside.
+    """The distribution of the settings.
 
-    ``separation`` is the least distance over the standard deviation, log-uniform. A share ``unequal`` of the data sets
-    has Dirichlet(2, ..., 2) cluster sizes (at least ``smallest`` points each), a share ``spread_share`` of the batches
-    has clusters of different variance.
+    The data sets of a batch share the numbers of points, dimensions and clusters and differ in everything else.
+    ``separation`` is the minimum distance of two centres divided by the standard deviation, drawn log-uniformly.
+    A share ``unequal`` of the data sets has Dirichlet(2, ..., 2) cluster sizes with at least ``smallest`` points each,
+    and a share ``spread_share`` of the batches has clusters of different variances.
     """
 
     dims: tuple[int, int] = (1, 16)
@@ -126,7 +127,7 @@ class SeparatedPrior:
 def _cluster_sizes(
     unequal_B1: Tensor, n_clusters: int, n_points: int, smallest: int, generator: torch.Generator
 ) -> Tensor:
-    """(B, K) sizes that add up to ``n_points``: equal, or Dirichlet(2, ..., 2) above ``smallest``."""
+    """Cluster sizes (B, K) with sum ``n_points``: equal, or ``smallest`` plus a Dirichlet(2, ..., 2) share each."""
     uniform_BK2 = torch.rand(len(unequal_B1), n_clusters, 2, generator=generator)
     gamma_BK = -torch.log1p(-uniform_BK2).sum(-1)  # the sum of two exponentials is Gamma(2)
     share_BK = torch.where(unequal_B1, gamma_BK / gamma_BK.sum(1, keepdim=True), 1 / n_clusters)

@@ -1,10 +1,11 @@
-"""From the flow's tokens to a few weighted atoms, and EM steps with a known noise variance from there.
+"""Spherical Gaussian mixtures from the tokens of the flow: tokens are merged to atoms, which EM refines and prunes.
 
 Shapes: B data sets, N points, K atoms (padded with weight zero), D dimensions.
 """
 
 import math
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,19 +13,23 @@ from torch import Tensor
 
 from coterie import em
 
+REFINE_STEPS = 10
+LEAST_VARIANCE = 1e-6  # for points of unit variance, an SNR of 60 dB: EM must not shrink clusters to single points
+
 
 class Atoms(NamedTuple):
-    """A discrete measure per data set; atoms of weight zero are padding."""
+    """One discrete measure per data set; atoms of weight zero are padding."""
 
     centers_BKD: Tensor
     weights_BK: Tensor
 
 
 def merge_tokens(tokens_BND: Tensor, radius_B: Tensor) -> Atoms:
-    """Group the tokens of each data set around their densest places.
+    """Group the tokens of each data set around the places where they are densest.
 
-    The token with the most others within ``radius`` becomes a leader and takes them away; so on until none is left.
-    Every token then goes to its nearest leader, and the groups' means and shares are the atoms.
+    The token with the most other tokens within ``radius`` becomes a leader, and these tokens are removed; this is
+    repeated until no token is left. Every token is then assigned to its nearest leader. The means of these groups and
+    their shares of the tokens are the atoms.
     """
     groups = [_merge(tokens, float(radius)) for tokens, radius in zip(tokens_BND, radius_B)]
     size = max(len(centers) for centers, _ in groups)
@@ -55,7 +60,7 @@ def _merge(tokens_ND: Tensor, radius: float) -> tuple[Tensor, Tensor]:
 
 
 def log_joint(points_BND: Tensor, atoms: Atoms, var_B: Tensor) -> Tensor:
-    """Logarithm of weight times Gaussian density, (B, N, K), without the factor that all atoms share."""
+    """Logarithm of weight times Gaussian density, (B, N, K), without the factor that is the same for all atoms."""
     sq_BNK = (
         points_BND.square().sum(-1)[..., None]
         - 2 * points_BND @ atoms.centers_BKD.mT
@@ -64,70 +69,117 @@ def log_joint(points_BND: Tensor, atoms: Atoms, var_B: Tensor) -> Tensor:
     return -sq_BNK / (2 * var_B[:, None, None]) + atoms.weights_BK.log()[:, None]
 
 
-def refine(points_BND: Tensor, atoms: Atoms, var_B: Tensor, n_steps: int) -> Atoms:
-    """EM steps for centres and weights; the variance stays."""
+def run_em(
+    points_BND: Tensor,
+    atoms: Atoms,
+    var_B: Tensor,
+    *,
+    max_iter: int,
+    tol: float | None = None,
+    var_known: bool = True,
+    counts_BN: Tensor | None = None,
+) -> em.Outcome:
+    """EM for centres, weights and, unless it is known, the variance; the state of the outcome is (atoms, var_B).
+
+    EM stops when an iteration raises the mean log-likelihood of no data set by ``tol`` or more. ``counts_BN`` says how
+    many times each point counts, by default once.
+    """
+    counts_BN = torch.ones_like(points_BND[..., 0]) if counts_BN is None else counts_BN
+    dim, size_B1 = points_BND.shape[-1], counts_BN.sum(1, keepdim=True)
     mean_B1D = points_BND.mean(1, keepdim=True)
     points_BND = points_BND - mean_B1D
+    sq_norm_B = (counts_BN * points_BND.square().sum(-1)).sum(1)
     tiny = torch.finfo(points_BND.dtype).tiny
+    reached_B = torch.full_like(var_B, -math.inf)
 
-    def e_step(state: Atoms) -> Tensor:
-        return log_joint(points_BND, state, var_B).softmax(-1)
+    def e_step(state: tuple[Atoms, Tensor]) -> tuple[Tensor, Tensor]:
+        log_joint_BNK = log_joint(points_BND, *state)
+        log_density_BN1 = log_joint_BNK.logsumexp(-1, keepdim=True)
+        log_likelihood_B = (counts_BN * log_density_BN1[..., 0] / size_B1).sum(1) - dim / 2 * state[1].log()
+        return (log_joint_BNK - log_density_BN1).exp(), log_likelihood_B
 
-    def m_step(state: Atoms, share_BNK: Tensor) -> Atoms:
+    def m_step(state: tuple[Atoms, Tensor], expectation: tuple[Tensor, Tensor]) -> tuple[Atoms, Tensor]:
+        share_BNK = expectation[0] * counts_BN[..., None]
         total_BK = share_BNK.sum(1)
         centers_BKD = share_BNK.mT @ points_BND / total_BK.clamp_min(tiny)[..., None]
-        alive_BK1 = (total_BK > tiny)[..., None]
-        return Atoms(torch.where(alive_BK1, centers_BKD, state.centers_BKD), total_BK / points_BND.shape[1])
+        centers_BKD = torch.where((total_BK > tiny)[..., None], centers_BKD, state[0].centers_BKD)
+        new = Atoms(centers_BKD, total_BK / size_B1)
+        if var_known:
+            return new, state[1]
+        residual_B = sq_norm_B - (total_BK * centers_BKD.square().sum(-1)).sum(1)
+        return new, (residual_B / size_B1[:, 0] / dim).clamp_min(LEAST_VARIANCE)
 
-    start = Atoms(atoms.centers_BKD - mean_B1D, atoms.weights_BK)
-    end = em.run(start, e_step, m_step, max_iter=n_steps).state
-    return Atoms(end.centers_BKD + mean_B1D, end.weights_BK)
+    def stop(old: Any, new: Any, expectation: tuple[Tensor, Tensor]) -> bool:
+        nonlocal reached_B
+        gain_B, reached_B = expectation[1] - reached_B, expectation[1]
+        return tol is not None and bool((gain_B < tol).all())
+
+    start = (Atoms(atoms.centers_BKD - mean_B1D, atoms.weights_BK), var_B)
+    found = em.run(start, e_step, m_step, max_iter=max_iter, stop=stop)
+    (centers_BKD, weights_BK), var_B = found.state
+    return replace(found, state=(Atoms(centers_BKD + mean_B1D, weights_BK), var_B))
 
 
-def prune(points_BND: Tensor, atoms: Atoms, var_B: Tensor, n_steps: int = 3) -> Atoms:
-    """Drop atoms one by one while that lowers the BIC, with EM steps after each.
+def refine(
+    points_BND: Tensor, atoms: Atoms, var_B: Tensor, n_steps: int = REFINE_STEPS, counts_BN: Tensor | None = None
+) -> Atoms:
+    """A fixed number of EM steps with a known variance."""
+    return run_em(points_BND, atoms, var_B, max_iter=n_steps, counts_BN=counts_BN).state[0]
 
-    When an atom goes, the others take over its share of every point in proportion to their own; it is worth its place
-    if the likelihood then falls by more than half of (D + 1) log N.
+
+def refine_and_prune(points_BND: Tensor, atoms: Atoms, var_B: Tensor, counts_BN: Tensor | None = None) -> Atoms:
+    """EM steps, the removal of atoms that the likelihood does not need, and EM steps again."""
+    atoms = refine(points_BND, atoms, var_B, counts_BN=counts_BN)
+    return refine(points_BND, prune(points_BND, atoms, var_B, counts_BN), var_B, counts_BN=counts_BN)
+
+
+def prune(points_BND: Tensor, atoms: Atoms, var_B: Tensor, counts_BN: Tensor | None = None, n_steps: int = 3) -> Atoms:
+    """Remove atoms one by one as long as that lowers the BIC, with a few EM steps after each removal.
+
+    When an atom is removed, the others take over its share of every point in proportion to their own. An atom is kept
+    if the log-likelihood would then fall by more than half of (D + 1) log N.
     """
-    _, n_points, dim = points_BND.shape
-    worth = (dim + 1) / 2 * math.log(n_points)
+    counts_BN = torch.ones_like(points_BND[..., 0]) if counts_BN is None else counts_BN
+    worth_B = (points_BND.shape[-1] + 1) / 2 * counts_BN.sum(1).log()
     while True:
         in_use_BK = atoms.weights_BK > 0
         share_BNK = log_joint(points_BND, atoms, var_B).softmax(-1)
-        change_B, least_B = _removal(share_BNK).masked_fill(~in_use_BK, -math.inf).max(1)
-        drop_B = (change_B > -worth) & (in_use_BK.sum(1) > 1)
+        change_B, least_B = _removal(share_BNK, counts_BN).masked_fill(~in_use_BK, -math.inf).max(1)
+        drop_B = (change_B > -worth_B) & (in_use_BK.sum(1) > 1)
         if not drop_B.any():
             return atoms
         rows = drop_B.nonzero()[:, 0]
         weights_RK = atoms.weights_BK[rows].scatter(1, least_B[rows, None], 0.0)
         fewer = Atoms(atoms.centers_BKD[rows], weights_RK / weights_RK.sum(1, keepdim=True))
-        fewer = refine(points_BND[rows], fewer, var_B[rows], n_steps)
+        fewer = refine(points_BND[rows], fewer, var_B[rows], n_steps, counts_BN[rows])
         atoms = Atoms(
             atoms.centers_BKD.index_copy(0, rows, fewer.centers_BKD),
             atoms.weights_BK.index_copy(0, rows, fewer.weights_BK),
         )
 
 
-def _removal(share_BNK: Tensor) -> Tensor:
-    """Change of the log-likelihood when each atom goes and the others' weights make one EM step to fill its place."""
+def _removal(share_BNK: Tensor, counts_BN: Tensor) -> Tensor:
+    """Change of the log-likelihood if an atom is removed and one EM step adapts the weights of the others, (B, K)."""
     tiny = torch.finfo(share_BNK.dtype).tiny
+    counted_BNK = share_BNK * counts_BN[..., None]
     odds_BNK = share_BNK / (1 - share_BNK).clamp_min(torch.finfo(share_BNK.dtype).eps)
-    total_BK = share_BNK.sum(1)
-    growth_BKJ = 1 + odds_BNK.mT @ share_BNK / total_BK.clamp_min(tiny)[:, None]
+    growth_BKJ = 1 + odds_BNK.mT @ counted_BNK / counted_BNK.sum(1).clamp_min(tiny)[:, None]
     growth_BKJ = growth_BKJ * (1 - torch.eye(growth_BKJ.shape[1], dtype=share_BNK.dtype, device=share_BNK.device))
-    return (share_BNK @ growth_BKJ.mT).clamp_min(tiny).log().sum(1)
+    return ((share_BNK @ growth_BKJ.mT).clamp_min(tiny).log() * counts_BN[..., None]).sum(1)
 
 
-def residual_variance(points_BND: Tensor, atoms: Atoms, var_B: Tensor) -> Tensor:
-    """The M-step of a variance that all atoms share: mean squared distance per dimension, by shares."""
-    share_BNK = log_joint(points_BND, atoms, var_B).softmax(-1)
-    sq_BNK = torch.cdist(points_BND, atoms.centers_BKD, compute_mode="donot_use_mm_for_euclid_dist").square()
-    return ((share_BNK * sq_BNK).sum((1, 2)) / points_BND[0].numel()).clamp_min(1e-12)
+def without_empty(atoms: Atoms, size: float) -> Atoms:
+    """The atoms of one data set that have at least half a point of ``size``, and the heaviest; heaviest first.
+
+    Atoms of equal weight are sorted by their coordinates, so that the order of the points does not matter.
+    """
+    weights_K, centers_KD = atoms.weights_BK[0], atoms.centers_BKD[0]
+    keys = (*centers_KD[:, :8].T.flip(0).numpy(), -weights_K.numpy().round(9))
+    order = torch.as_tensor(np.lexsort(keys))
+    keep = order[(weights_K[order] * size >= 0.5) | (torch.arange(len(order)) == 0)]
+    return Atoms(atoms.centers_BKD[:, keep], (weights_K[keep] / weights_K[keep].sum())[None])
 
 
-def noise_variance(points_BND: Tensor, snr_db_B: Tensor, dims_B: Tensor | None = None) -> Tensor:
-    """The noise variance per dimension that an SNR implies: total variance per dimension over 1 + SNR."""
-    sq_B = (points_BND - points_BND.mean(1, keepdim=True)).square().sum(-1).mean(1)
-    dims = points_BND.shape[-1] if dims_B is None else dims_B
-    return sq_B / dims / (1 + 10 ** (snr_db_B / 10))
+def noise_variance(points_BND: Tensor, snr_db_B: Tensor) -> Tensor:
+    """The noise variance per dimension that an SNR implies: the total variance per dimension over 1 + SNR."""
+    return points_BND.var(1, correction=0).mean(-1) / (1 + 10 ** (snr_db_B / 10))

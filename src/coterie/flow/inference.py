@@ -1,19 +1,156 @@
-"""Use of a trained flow: tokens of a batch of data sets, atoms from them, and the SNR estimated along a path."""
+"""Estimate Gaussian mixtures with a trained flow.
+
+:func:`fit_mixture` takes one data set from its rows to a mixture. The rows are centred and scaled to unit variance; if
+they have more columns than the network, the network sees their principal components. The network moves the rows of the
+context towards their centres, the resulting tokens are merged to atoms, and EM refines the atoms on all rows and
+columns. If the SNR is not given, a path of values is tried first and the BIC chooses.
+"""
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, prune, refine, residual_variance
+from coterie.flow.atoms import (
+    Atoms,
+    log_joint,
+    merge_tokens,
+    noise_variance,
+    refine_and_prune,
+    run_em,
+    without_empty,
+)
 from coterie.flow.model import MeasureFlow, Regime
 from coterie.flow.posterior import LONG, Sweeps, barycentre, posterior_samples
+from coterie.starts import require_spread
 
 MERGE_RADIUS = 1.0  # in noise standard deviations
-REFINE_STEPS = 10
 PATH_CONTEXT = 500
 SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a mixture is estimated; ``None`` for the number of layers and the regime takes those of the training."""
+
+    n_layers: int | None = None
+    regime: Regime | None = None
+    refine: Literal["em", "posterior"] | None = "em"
+    max_iter: int = 100
+    tol: float = 1e-3
+
+
+DEFAULT = Settings()
+
+
+@dataclass(frozen=True)
+class MixtureEstimate:
+    """A spherical Gaussian mixture, and how it was found."""
+
+    centers_KD: np.ndarray
+    weights_K: np.ndarray
+    var: float
+    snr_db: float
+    flow_time: float
+    atoms_AD: np.ndarray  # before EM, or the average over the posterior
+    n_iter: int = 0
+    converged: bool = True
+    path: "SnrPath | None" = None  # if the SNR was estimated
+
+
+@torch.no_grad()
+def fit_mixture(
+    network: MeasureFlow,
+    rows_ND: np.ndarray,
+    snr_db: float | None,
+    *,
+    context: np.ndarray,
+    generator: torch.Generator,
+    counts_N: np.ndarray | None = None,
+    settings: Settings = DEFAULT,
+) -> MixtureEstimate:
+    """Estimate the mixture that ``rows_ND`` were drawn from.
+
+    ``context`` holds the indices of the rows that the network sees, and ``counts_N`` how many times each row counts.
+    """
+    mean_D = np.average(rows_ND, axis=0, weights=counts_N).astype(np.float64)
+    centred_ND = rows_ND - mean_D
+    scale = math.sqrt(float(np.average(np.square(centred_ND).mean(1), weights=counts_N)))
+    if scale <= 1e-12 * float(np.abs(mean_D).max()) or scale == 0:
+        if centred_ND.any():
+            require_spread(scale, rows_ND)
+        return _one_point(mean_D, snr_db)
+    x_1ND = torch.as_tensor(centred_ND / scale)[None]
+    counts_1N = None if counts_N is None else torch.as_tensor(counts_N)[None]
+    seen_ND = x_1ND[0, torch.as_tensor(context)]
+    basis_DP = _principal_axes(seen_ND, network.config.dim)
+    seen_1NP = (seen_ND @ basis_DP).float()[None]
+
+    path = None
+    if snr_db is None:
+        path = estimate_snr(network, seen_1NP[0], settings)
+        told_1 = torch.tensor([path.snr_db])
+        var_1 = noise_variance(seen_1NP, told_1).double()
+    else:
+        var_1 = torch.tensor([1 / (1 + 10 ** (snr_db / 10))], dtype=torch.float64)
+        told_1 = torch.tensor([_decibels(float(seen_1NP.var(1, correction=0).mean()), float(var_1))])
+    tokens_1NP = flow_tokens(network, seen_1NP, told_1, n_layers=settings.n_layers, regime=settings.regime)
+    merged = merge_tokens(tokens_1NP, MERGE_RADIUS * var_1.sqrt())
+    start = end = Atoms(merged.centers_BKD.double() @ basis_DP.T, merged.weights_BK.double())
+    n_iter, converged = 0, True
+    if settings.refine is not None:
+        pruned = refine_and_prune(x_1ND, start, var_1, counts_1N)
+        found = run_em(
+            x_1ND,
+            pruned,
+            var_1,
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            var_known=snr_db is not None,
+            counts_BN=counts_1N,
+        )
+        (end, var_1), n_iter, converged = found.state, found.n_iter, found.converged
+    end = without_empty(end, len(rows_ND) if counts_N is None else float(counts_N.sum()))
+    atoms_AD = start.centers_BKD[0]
+    if settings.refine == "posterior":
+        averaged_1NP = posterior_tokens(seen_1NP, tokens_1NP, told_1, generator, snr_known=snr_db is not None)
+        atoms_AD = averaged_1NP[0].double() @ basis_DP.T
+    var = float(var_1)
+    return MixtureEstimate(
+        centers_KD=end.centers_BKD[0].numpy() * scale + mean_D,
+        weights_K=end.weights_BK[0].numpy(),
+        var=var * scale**2,
+        snr_db=_decibels(1.0, var) if snr_db is None else float(snr_db),
+        flow_time=float(network.flow_time(told_1.to(network.encoder_DE))),
+        atoms_AD=atoms_AD.numpy() * scale + mean_D,
+        n_iter=n_iter,
+        converged=converged,
+        path=path,
+    )
+
+
+def _one_point(mean_D: np.ndarray, snr_db: float | None) -> MixtureEstimate:
+    """The estimate where all rows are equal."""
+    var = float(np.finfo(np.float64).eps * max(1.0, float(np.square(mean_D).max())))
+    centers = mean_D[None]
+    return MixtureEstimate(centers, np.ones(1), var, math.inf if snr_db is None else snr_db, 0.0, centers.copy())
+
+
+def _principal_axes(x_ND: Tensor, dim: int) -> Tensor:
+    """The identity if the network has enough dimensions for all columns, otherwise the first ``dim`` principal axes."""
+    if x_ND.shape[1] <= dim:
+        return torch.eye(x_ND.shape[1], dtype=x_ND.dtype)
+    from sklearn.decomposition import PCA
+
+    return torch.as_tensor(PCA(dim, svd_solver="full").fit(x_ND.numpy()).components_.T)
+
+
+def _decibels(total_var: float, noise_var: float) -> float:
+    """The SNR in dB for a total variance and a noise variance per dimension."""
+    return 10 * math.log10(max(total_var / noise_var - 1, 1e-2))
 
 
 @torch.no_grad()
@@ -24,40 +161,19 @@ def flow_tokens(
     *,
     n_layers: int | None = None,
     regime: Regime | None = None,
-    n_rotations: int = 1,
 ) -> Tensor:
-    """Tokens (B, N, D) of data with D up to the network's dimension.
-
-    The network is not built to commute with rotations; with ``n_rotations`` above 1 its answers for the data turned
-    by as many orthogonal matrices are turned back and averaged.
-    """
-    dim, padded = points_BND.shape[-1], network.config.dim
-    dims_B = torch.full((len(points_BND),), dim, device=points_BND.device)
-    total = torch.zeros_like(points_BND)
-    for turn_DD in _rotations(dim, n_rotations).to(points_BND):
-        turned = torch.nn.functional.pad(points_BND @ turn_DD, (0, padded - dim))
-        tokens = network(turned, snr_db_B, dims_B=dims_B, n_layers=n_layers, regime=regime)
-        total += tokens[..., :dim] @ turn_DD.T
-    return total / n_rotations
+    """Tokens (B, N, D) of data whose dimension D may be smaller than that of the network."""
+    dim, place = points_BND.shape[-1], network.encoder_DE
+    padded_BND = torch.nn.functional.pad(points_BND, (0, network.config.dim - dim)).to(place)
+    dims_B = torch.full((len(points_BND),), dim, device=place.device)
+    tokens_BND = network(padded_BND, snr_db_B.to(place), dims_B=dims_B, n_layers=n_layers, regime=regime)
+    return tokens_BND[..., :dim].to(points_BND)
 
 
-def _rotations(dim: int, count: int) -> Tensor:
-    """``count`` orthogonal matrices, the identity first: equal angles in the plane, fixed random ones above it."""
-    if dim == 2:
-        angle = 2 * math.pi * torch.arange(count, dtype=torch.float64) / count
-        rows = torch.stack([angle.cos(), angle.sin(), -angle.sin(), angle.cos()], 1)
-        return rows.view(count, 2, 2)
-    generator = torch.Generator().manual_seed(0)
-    random = torch.linalg.qr(torch.randn(count, dim, dim, generator=generator, dtype=torch.float64)).Q
-    random[0] = torch.eye(dim, dtype=torch.float64)
-    return random
-
-
-def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, n_steps: int = REFINE_STEPS) -> Atoms:
-    """Tokens merged to atoms, EM steps with the variance that the SNR implies; atoms not needed are dropped."""
+def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor) -> Atoms:
+    """Merge tokens to atoms, and refine them by EM with the variance that the SNR implies."""
     var_B = noise_variance(points_BND, snr_db_B)
-    atoms = refine(points_BND, merge_tokens(tokens_BND, MERGE_RADIUS * var_B.sqrt()), var_B, n_steps)
-    return refine(points_BND, prune(points_BND, atoms, var_B), var_B, n_steps)
+    return refine_and_prune(points_BND, merge_tokens(tokens_BND, MERGE_RADIUS * var_B.sqrt()), var_B)
 
 
 def posterior_tokens(
@@ -69,9 +185,9 @@ def posterior_tokens(
     *,
     snr_known: bool = True,
 ) -> Tensor:
-    """Tokens (B, N, D) moved to the posterior's average: the estimate of least expected squared W2.
+    """Tokens (B, N, D) at the average over the posterior: the estimate with the smallest expected squared W2.
 
-    With ``snr_known=False`` the SNR is where the noise variance starts, which is then drawn with the rest.
+    With ``snr_known=False`` the SNR only gives the initial noise variance, which is then sampled as well.
     """
     var_B = noise_variance(points_BND, snr_db_B)
     atoms = token_atoms(points_BND, tokens_BND, snr_db_B)
@@ -81,68 +197,47 @@ def posterior_tokens(
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """What one SNR on the path gives."""
-
-    snr_db: float
-    var: float
-    atoms: Atoms  # of a batch of one
-    n_clusters: int
-    bic: float
-
-
-@dataclass(frozen=True)
 class SnrPath:
-    """Candidates from low to high SNR: from coarse to fine."""
+    """What each SNR on the path gives, from coarse (low SNR) to fine, and the SNR estimated from the best of them."""
 
-    candidates: tuple[Candidate, ...]
+    tried_db: tuple[float, ...]
+    n_clusters: tuple[int, ...]
+    bic: tuple[float, ...]
+    snr_db: float
 
-    @property
-    def best(self) -> Candidate:
-        return min(self.candidates, key=lambda candidate: candidate.bic)
 
+def estimate_snr(network: MeasureFlow, points_ND: Tensor, settings: Settings = DEFAULT) -> SnrPath:
+    """Estimate the SNR of one data set.
 
-def path_atoms(
-    network: MeasureFlow,
-    points_ND: Tensor,
-    snr_db: tuple[float, ...] = SNR_PATH,
-    *,
-    n_layers: int | None = None,
-    regime: Regime | None = None,
-    n_steps: int = REFINE_STEPS,
-) -> SnrPath:
-    """Atoms at every SNR of the path, each with its penalised likelihood (BIC); the SNR need not be known.
-
-    No more than ``PATH_CONTEXT`` of the points take part, evenly spaced.
+    Every SNR of the path gives a mixture, in one batch. The one with the smallest BIC is chosen, and the residual
+    variance of its clusters gives the SNR, which may lie between the values of the path. At most ``PATH_CONTEXT`` of
+    the points are used, evenly spaced.
     """
-    snr_db_B = torch.tensor(snr_db, dtype=points_ND.dtype)
-    points_ND = points_ND[:: -(-len(points_ND) // PATH_CONTEXT)]
-    points_BND = points_ND.expand(len(snr_db), -1, -1)
-    tokens_BND = flow_tokens(network, points_BND, snr_db_B, n_layers=n_layers, regime=regime)
-    atoms = token_atoms(points_BND, tokens_BND, snr_db_B, n_steps)
-    var_B = noise_variance(points_BND, snr_db_B)
-    candidates = []
-    for b, value in enumerate(snr_db):
-        keep_K = atoms.weights_BK[b] * len(points_ND) >= 0.5
-        weights_K = atoms.weights_BK[b, keep_K]
-        one = Atoms(atoms.centers_BKD[b : b + 1, keep_K], (weights_K / weights_K.sum())[None])
-        bic = bayesian_information(points_ND, one, float(var_B[b]))
-        candidates.append(Candidate(value, float(var_B[b]), one, int(keep_K.sum()), bic))
-    return SnrPath(tuple(candidates))
+    tried_B = torch.tensor(SNR_PATH, dtype=points_ND.dtype)
+    fewer_ND = points_ND[:: -(-len(points_ND) // PATH_CONTEXT)]
+    points_BND = fewer_ND.expand(len(SNR_PATH), -1, -1)
+    tokens_BND = flow_tokens(network, points_BND, tried_B, n_layers=settings.n_layers, regime=settings.regime)
+    atoms = token_atoms(points_BND, tokens_BND, tried_B)
+    var_B = noise_variance(points_BND, tried_B)
+    found = [
+        without_empty(Atoms(centers[None], weights[None]), len(fewer_ND))
+        for centers, weights in zip(atoms.centers_BKD, atoms.weights_BK)
+    ]
+    bic = [bayesian_information(fewer_ND, one, float(var)) for one, var in zip(found, var_B)]
+    best = int(np.argmin(bic))
+    _, residual_1 = run_em(points_ND[None], found[best], var_B[best, None], max_iter=1, var_known=False).state
+    return SnrPath(
+        tried_db=SNR_PATH,
+        n_clusters=tuple(one.weights_BK.shape[1] for one in found),
+        bic=tuple(bic),
+        snr_db=_decibels(float(points_ND.var(0, correction=0).mean()), float(residual_1)),
+    )
 
 
 def bayesian_information(points_ND: Tensor, atoms: Atoms, var: float) -> float:
-    """BIC of a spherical mixture with one shared variance: smaller is better."""
+    """The BIC of a spherical mixture with one variance; smaller is better."""
     n_points, dim = points_ND.shape
     log_density_N = log_joint(points_ND[None], atoms, points_ND.new_tensor([var])).logsumexp(-1)[0]
     log_likelihood = float(log_density_N.sum()) - n_points * dim / 2 * math.log(2 * math.pi * var)
     n_parameters = atoms.weights_BK.shape[1] * (dim + 1)
     return -2 * log_likelihood + n_parameters * math.log(n_points)
-
-
-def estimated_snr(path: SnrPath, points_ND: Tensor) -> float:
-    """SNR in dB from the residual variance of the path's best candidate, which lies between the path's values."""
-    best = path.best
-    var = float(residual_variance(points_ND[None], best.atoms, points_ND.new_tensor([best.var]))[0])
-    total = float((points_ND - points_ND.mean(0)).square().mean())
-    return 10 * math.log10(max(total / var - 1, 1e-2))

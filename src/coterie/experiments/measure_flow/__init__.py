@@ -1,4 +1,4 @@
-"""Document 003, "Learning Gaussian Mixture Models via Transformer Measure Flows": Tables 1 to 11 and its figures."""
+"""The tables and figures of Zimin et al. (2025), "Learning Gaussian Mixture Models via Transformer Measure Flows"."""
 
 from coterie.experiments.measure_flow.figures import (
     figure1,

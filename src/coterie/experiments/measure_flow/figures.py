@@ -1,4 +1,4 @@
-"""Figures 1, 2, 4 and 6 to 11 of document 003. Every function writes ``figureN.json`` and then the picture from it."""
+"""Figures 1, 2, 4 and 6 to 11 of Zimin et al. (2025). Each function writes ``figureN.json`` and a picture of it."""
 
 import csv
 from dataclasses import replace
@@ -8,25 +8,25 @@ from typing import Any
 import numpy as np
 import torch
 
-from coterie.experiments.measure_flow import document, pictures, scoring, tables
+from coterie.experiments.measure_flow import pictures, published, scoring, tables
 from coterie.experiments.measure_flow.record import write
 from coterie.flow.dynamics import integrate, nearest_neighbour_entropy
 from coterie.flow.inference import flow_tokens
 from coterie.flow.model import MeasureFlow
 
 HIGH, LOW = "flow-d2-high", "flow-d2-low"
-DEEPER_INSTANCES = 40  # of every point of a curve
+DEEPER_INSTANCES = 40  # per point of a curve
 
 
 def _main() -> MeasureFlow:
     network = scoring.network(tables.MAIN)
     if network is None:
-        raise FileNotFoundError(f"the weights {tables.MAIN!r} are not shipped; train them with `coterie train flow`")
+        raise FileNotFoundError(f"There is no network {tables.MAIN!r}: train it with `coterie train flow` and ship it.")
     return network
 
 
 def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Tokens and their entropy from layer to layer, and the idealised flow on the sphere beside its bound."""
+    """Tokens and their entropy in every layer, and the idealised flow on the sphere with its lower bound."""
     network, count, n_points = _main(), 5 if quick else 100, 200 if quick else 1000
     layers: list[list[torch.Tensor]] = []
     batches = list(scoring.instances(10.0, n_points, count))
@@ -69,20 +69,20 @@ def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
 
 
 def figure2(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Networks for high and for low SNR on data of both. Without such networks: the main one, told the wrong SNR."""
+    """Networks trained at high and at low SNR, on data of both; without them, the main network with a wrong SNR."""
     n_points = 200 if quick else 1000
     high, low = scoring.network(HIGH), scoring.network(LOW)
     panels = []
     for trained, told in (("high", 15.0), ("low", 5.0)):
         own = high if trained == "high" else low
         for level in ("high", "low"):
-            data = next(scoring.instances(document.LEVELS[level], n_points, 1))
+            data = next(scoring.instances(published.LEVELS[level], n_points, 1))
             snr_db = data.snr_db_B if own is not None else torch.full_like(data.snr_db_B, told)
             tokens = flow_tokens(own or _main(), data.points_BND, snr_db)
             panels.append(
                 {
                     "network": f"trained on {trained} SNR" if own is not None else f"told {told:g} dB",
-                    "data_db": document.LEVELS[level],
+                    "data_db": published.LEVELS[level],
                     "points": data.points_BND[0].numpy().round(4).tolist(),
                     "tokens": tokens[0].numpy().round(4).tolist(),
                     "centers": data.centers_BKD[0, : int(data.n_clusters_B[0])].numpy().tolist(),
@@ -95,14 +95,14 @@ def figure2(output: Path, quick: bool = False) -> dict[str, Any]:
 
 
 def figure4(output: Path, quick: bool = False) -> dict[str, Any]:
-    """The flow and k-means over the SNR."""
+    """The flow and k-means as functions of the SNR."""
     return _curves(4, {"kmeans": scoring.KMEANS, "flow": scoring.tokens(tables.MAIN)}, output, quick)
 
 
 def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
-    """One data set of each level."""
+    """One data set per level."""
     sets = {}
-    for level, snr_db in document.LEVELS.items():
+    for level, snr_db in published.LEVELS.items():
         data = next(scoring.instances(snr_db, 200 if quick else 1000, 1))
         sets[level] = {
             "snr_db": snr_db,
@@ -117,13 +117,13 @@ def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
 
 
 def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Depth and no flow over the SNR."""
+    """Different depths, and no flow, as functions of the SNR."""
     names = ("kmeans", "layers_16", "layers_32", "layers_64", "no_flow")
     return _curves(7, _fewer_of_deeper({name: tables.depths()[name] for name in names}), output, quick)
 
 
 def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Learned flow time over the SNR, total and per layer."""
+    """The learned flow time as a function of the SNR, in total and per layer."""
     network = _main()
     snr_db = torch.linspace(3, 15, 25 if quick else 121)
     with torch.no_grad():
@@ -140,22 +140,22 @@ def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
 
 
 def figure9(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Flow-speed regimes over the SNR."""
+    """Flow-speed regimes as functions of the SNR."""
     return _curves(9, tables.regimes(), output, quick)
 
 
 def figure10(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Shared and distinct layers over the SNR."""
+    """Shared and distinct layers as functions of the SNR."""
     return _curves(10, tables.sharing(), output, quick)
 
 
 def figure11(output: Path, quick: bool = False) -> dict[str, Any]:
-    """k-means of points and of tokens over the SNR."""
+    """k-means of the points and of the tokens as functions of the SNR."""
     return _curves(11, _fewer_of_deeper(tables.rounded()), output, quick)
 
 
 def training_curve(output: Path, quick: bool = False, log: Path = Path("runs/flow-d2/log.csv")) -> dict[str, Any]:
-    """Loss of the main run over its CPU seconds."""
+    """Training loss of the main network against CPU seconds."""
     with open(log, newline="") as file:
         rows = list(csv.DictReader(file))
     record: dict[str, Any] = {

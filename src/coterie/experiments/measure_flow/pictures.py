@@ -1,4 +1,4 @@
-"""Pictures of document 003's tables and figures, each from its JSON record alone."""
+"""Pictures of the tables and figures, each drawn from its JSON record alone."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def _name(key: str) -> str:
 
 
 def draw_table(record: dict[str, Any], title: str, path: Path) -> None:
-    """Bars: ours with standard errors, the document's as black marks."""
+    """Bars with standard errors for our results, black marks for the published ones."""
     measure, levels = record["measure"], record["levels"]
     names = list(next(iter(levels.values())))
     figure = Figure(figsize=(4.3 * len(levels), 0.42 * len(names) + 1.6), layout="constrained")
@@ -77,7 +77,7 @@ def draw_table(record: dict[str, Any], title: str, path: Path) -> None:
     what = "squared W2" if measure == "mean" else "mean log squared W2"
     size = record.get("n_points", "several sizes of")
     known = any(entry.get("document") is not None for row in record["levels"].values() for entry in row.values())
-    black = "; black: the document" if known else ""
+    black = "; black: published" if known else ""
     figure.suptitle(f"{title}: {what}, up to {record['instances']} instances of {size} points{black}", fontsize=11)
     _save(figure, path)
 

@@ -1,4 +1,4 @@
-"""What every JSON record of these experiments begins with."""
+"""The common header of the JSON records of these experiments."""
 
 import json
 import platform
@@ -13,7 +13,7 @@ from coterie.experiments.measure_flow.scoring import SEED
 
 
 def write(record: dict[str, Any], name: str, output: Path, quick: bool) -> Path:
-    """Put the command, the seed, versions and the hashes of the shipped weights before ``record`` and write it."""
+    """Write ``record`` after a header with the command, the seed, the versions and the hashes of the networks."""
     head = {
         "command": f"coterie reproduce flow/{name}" + (" --quick" if quick else ""),
         "seed": SEED,
@@ -22,7 +22,11 @@ def write(record: dict[str, Any], name: str, output: Path, quick: bool) -> Path:
             "torch": torch.__version__,
             "coterie": coterie.__version__,
         },
-        "weights": {card["name"]: card["sha256"][:12] for card in checkpoints.available() if card["kind"] == "flow"},
+        "weights": {
+            card["name"]: card["sha256"][:12]
+            for card in checkpoints.available(checkpoints.SHELF)
+            if card["kind"] == "flow"
+        },
     }
     body = {**head, **record}
     record.clear()

@@ -1,4 +1,4 @@
-"""Data sets of the document's evaluation (E.1) and the columns of its tables: squared W2 of every instance."""
+"""The evaluation of Zimin et al. (2025), appendix E.1: data sets, and the squared W2 of each method on each of them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from coterie import checkpoints
 from coterie.data.mixtures import MixturePrior, Mixtures, sample_mixtures
 from coterie.files import replacing
 from coterie.flow.atoms import Atoms
-from coterie.flow.inference import estimated_snr, flow_tokens, path_atoms, posterior_tokens, token_atoms
+from coterie.flow.inference import estimate_snr, flow_tokens, posterior_tokens, token_atoms
 from coterie.flow.model import MeasureFlow, Regime
 from coterie.flow.posterior import LONG, Sweeps
 from coterie.metrics import squared_w2
@@ -26,7 +26,7 @@ BATCH = 20
 
 @dataclass(frozen=True)
 class Column:
-    """A way to estimate: the squared W2 of each data set of a batch. Slow ones see ``most`` instances at most."""
+    """A column of a table: a method, and its squared W2 on each data set of a batch, for at most ``most`` data sets."""
 
     what: str
     score: Callable[[Mixtures], Tensor]
@@ -34,7 +34,7 @@ class Column:
     most: int | None = None
 
     def key(self, snr_db: float, n_points: int) -> str:
-        """Names what is scored: other weights, other key."""
+        """Identifies what is scored; the key changes with the weights."""
         weights = "" if self.network is None else f"{self.network}:{checkpoints.card(self.network)['sha256'][:12]}"
         return f"{self.what}|{weights}|{snr_db:g} dB|{n_points}"
 
@@ -43,7 +43,7 @@ Columns = Mapping[str, Column | None]
 
 
 class Kept:
-    """Scores of earlier runs, in a file: tables and figures share them, and a run that was stopped goes on."""
+    """Scores kept in a file: tables and figures share them, and an interrupted run continues from them."""
 
     def __init__(self, path: Path | None = None):
         self.path = path
@@ -65,7 +65,7 @@ class Kept:
 
 
 def shipped(name: str) -> bool:
-    """Whether that variant has been trained."""
+    """Whether there is a network of that name."""
     return name in {card["name"] for card in checkpoints.available()}
 
 
@@ -74,7 +74,7 @@ def network(name: str) -> MeasureFlow | None:
 
 
 def instances(snr_db: float, n_points: int, count: int, seed: int = SEED) -> Iterator[Mixtures]:
-    """At least ``count`` data sets with 3 to 7 clusters at one SNR, in batches; the same for every column."""
+    """At least ``count`` data sets with 3 to 7 clusters at one SNR, in batches, the same for every column."""
     prior = MixturePrior(clusters=(3, 7), clusters_law="poisson", clusters_mean=5.0, snr_db=(snr_db, snr_db))
     generator = torch.Generator().manual_seed(seed)
     for _ in range(0, count, BATCH):
@@ -84,7 +84,7 @@ def instances(snr_db: float, n_points: int, count: int, seed: int = SEED) -> Ite
 def score_all(
     columns: Columns, snr_db: float, n_points: int, count: int, kept: Kept | None = None
 ) -> dict[str, np.ndarray]:
-    """Scores of all columns that there are, batch by batch, so that columns share a network's tokens."""
+    """Scores of all columns whose network exists, batch by batch, so that columns share the tokens of a network."""
     kept = Kept() if kept is None else kept
     present = {name: column for name, column in columns.items() if column is not None}
     wanted = {name: min(count, column.most or count) for name, column in present.items()}
@@ -100,12 +100,12 @@ KMEANS = Column("kmeans", lambda data: kmeans(data))
 
 
 def kmeans(data: Mixtures) -> Tensor:
-    """k-means of the points, told the number of clusters, from one random start."""
+    """k-means of the points with the true number of clusters, from one random initialisation."""
     return _atoms_error(kmeans_atoms(data.points_BND, data), data)
 
 
 def kmeans_atoms(tokens_BND: Tensor, data: Mixtures) -> Atoms:
-    """Centres and shares of k-means from one random start, with the true number of clusters."""
+    """Centres and weights of k-means with the true number of clusters, from one random initialisation."""
     batch, n_points, dim = tokens_BND.shape
     centers_BKD = torch.zeros(batch, data.centers_BKD.shape[1], dim)
     weights_BK = torch.zeros(batch, data.centers_BKD.shape[1])
@@ -124,16 +124,16 @@ def _flow(name: str, data: Mixtures, n_layers: int | None = None, regime: Regime
 
 @lru_cache(maxsize=4)
 def _estimated(name: str, data: Mixtures) -> tuple[Tensor, Tensor]:
-    """SNR estimated from each data set along the path, and the tokens that it gives."""
+    """The SNR estimated from each data set, and the tokens for it."""
     model = checkpoints.load(name)
-    snr_db_B = torch.tensor([estimated_snr(path_atoms(model, points), points) for points in data.points_BND])
+    snr_db_B = torch.tensor([estimate_snr(model, points).snr_db for points in data.points_BND])
     return snr_db_B, flow_tokens(model, data.points_BND, snr_db_B)
 
 
 def tokens(
     name: str, n_layers: int | None = None, regime: Regime | None = None, most: int | None = None
 ) -> Column | None:
-    """The measure of the network's tokens; None if that network is not shipped."""
+    """The empirical measure of the tokens; None if there is no such network."""
 
     def score(data: Mixtures) -> Tensor:
         return squared_w2(_flow(name, data, n_layers, regime), data.centers_BKD, data.empirical_weights_BK)
@@ -142,7 +142,7 @@ def tokens(
 
 
 def kmeans_of_tokens(name: str, n_layers: int | None = None, most: int | None = None) -> Column | None:
-    """k-means of the tokens instead of the points (E.5)."""
+    """k-means of the tokens instead of the points (appendix E.5)."""
 
     def score(data: Mixtures) -> Tensor:
         return _atoms_error(kmeans_atoms(_flow(name, data, n_layers), data), data)
@@ -151,7 +151,7 @@ def kmeans_of_tokens(name: str, n_layers: int | None = None, most: int | None = 
 
 
 def refined(name: str, *, snr_known: bool = True, most: int | None = None) -> Column | None:
-    """Tokens merged to atoms and refined by EM; no number of clusters is given. The SNR is, or is estimated."""
+    """Tokens merged to atoms and refined by EM, without the number of clusters; the SNR is given or estimated."""
 
     def score(data: Mixtures) -> Tensor:
         snr_db_B, estimate = _told(name, data, snr_known)
@@ -161,7 +161,7 @@ def refined(name: str, *, snr_known: bool = True, most: int | None = None) -> Co
 
 
 def averaged(name: str, *, snr_known: bool = True, sweeps: Sweeps = LONG, most: int | None = None) -> Column | None:
-    """The posterior's average from the flow's atoms; no number of clusters is given. The SNR is, or is estimated."""
+    """The average over the posterior, without the number of clusters; the SNR is given or estimated."""
 
     def score(data: Mixtures) -> Tensor:
         snr_db_B, estimate = _told(name, data, snr_known)
@@ -185,7 +185,7 @@ def _atoms_error(atoms: Atoms, data: Mixtures) -> Tensor:
 
 
 def summary(w2: np.ndarray) -> dict[str, float]:
-    """Mean and mean logarithm with their standard errors."""
+    """Mean and mean logarithm, with their standard errors."""
     log_w2 = np.log(np.maximum(w2, 1e-12))
     root = np.sqrt(len(w2))
     return {
@@ -198,7 +198,7 @@ def summary(w2: np.ndarray) -> dict[str, float]:
 
 
 def paired(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
-    """a - b over the same instances, of the values and of their logarithms: negative where a is better."""
+    """Mean of a - b over the same instances, and of the difference of their logarithms; negative if a is better."""
     log_ratio = np.log(np.maximum(a, 1e-12)) - np.log(np.maximum(b, 1e-12))
     root = np.sqrt(len(a))
     return {

@@ -1,20 +1,20 @@
-"""Tables 1 to 11 of document 003. Every function writes ``tableN.json`` and then a picture of it."""
+"""Tables 1 to 11 of Zimin et al. (2025). Each function writes ``tableN.json`` and a picture of it."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coterie.experiments.measure_flow import document, pictures, scoring
+from coterie.experiments.measure_flow import pictures, published, scoring
 from coterie.experiments.measure_flow.record import write
 from coterie.flow.posterior import LONG, Sweeps
 
 MAIN = "flow-d2"
-# Trained at one budget, for the orderings; 32 and 64 layers are networks of their own.
+# Trained with equal budgets, to compare them; 32 and 64 layers are networks of their own.
 UNIFORM, NO_FLOW, UNIT, DISTINCT = "flow-d2-uniform", "flow-d2-no-flow", "flow-d2-unit", "flow-d2-distinct"
 DEEPER = {32: "flow-d2-32", 64: "flow-d2-64"}
 INSTANCES = 1000
-# Of columns that are slow: other networks of the same size, or n = 2,000; a path of SNR values; deeper networks.
+# Numbers of instances for slow columns: other networks of the same size or n = 2,000; estimated SNR; deeper networks.
 FEWER, FEW, FEWEST = 300, 200, 100
 SIZES = (100, 500, 1000, 2000)
 SCORES = "scores.npz"
@@ -22,27 +22,27 @@ Columns = dict[str, scoring.Column | None]
 
 
 def table1(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Flow-speed regimes, trained -> evaluated: Wasserstein loss."""
+    """Flow-speed regimes in training and in evaluation."""
     return _table(1, "mean", regimes(), output, quick)
 
 
 def table2(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Depth, no flow and k-means; below them the flow refined to atoms, with the SNR given and estimated."""
+    """Different depths, no flow and k-means; then the flow refined by EM or by the posterior."""
     return _table(2, "mean", depths(quick), output, quick, beat="layers_64")
 
 
 def table3(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Table 2 in logarithms."""
+    """Table 2 with mean logarithms."""
     return _table(3, "log", depths(quick), output, quick, beat="layers_64")
 
 
 def table4(output: Path, quick: bool = False) -> dict[str, Any]:
-    """The same as Table 1."""
+    """The same as Table 1, which the paper prints twice."""
     return _table(4, "mean", regimes(), output, quick)
 
 
 def table5(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Table 4 in logarithms."""
+    """Table 4 with mean logarithms."""
     return _table(5, "log", regimes(), output, quick)
 
 
@@ -52,7 +52,7 @@ def table6(output: Path, quick: bool = False) -> dict[str, Any]:
 
 
 def table7(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Table 6 in logarithms."""
+    """Table 6 with mean logarithms."""
     return _table(7, "log", sharing(), output, quick)
 
 
@@ -62,17 +62,17 @@ def table8(output: Path, quick: bool = False) -> dict[str, Any]:
 
 
 def table9(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Table 8 in logarithms."""
+    """Table 8 with mean logarithms."""
     return _table(9, "log", rounded(), output, quick)
 
 
 def table10(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Number of points: flow and k-means."""
+    """The flow and k-means for different numbers of points."""
     return _sizes(10, "mean", output, quick)
 
 
 def table11(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Table 10 in logarithms."""
+    """Table 10 with mean logarithms."""
     return _sizes(11, "log", output, quick)
 
 
@@ -121,12 +121,12 @@ def rounded() -> Columns:
 
 
 def orderings(output: Path, quick: bool = False) -> dict[str, Any]:
-    """The document's orderings at one training budget: uniform, no flow and unit, paired over the same instances."""
+    """The regimes uniform, none and unit after equal training budgets, compared on the same instances."""
     count, n_points = (4, 150) if quick else (FEWER, 1000)
     columns = {name: scoring.tokens(name) for name in (UNIFORM, NO_FLOW, UNIT)}
     kept = kept_scores(output, quick)
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": "log", "levels": {}}
-    for level, snr_db in document.LEVELS.items():
+    for level, snr_db in published.LEVELS.items():
         w2 = scoring.score_all(columns, snr_db, n_points, count, kept)
         row: dict[str, Any] = {name: {"document": None} for name in columns}
         for name, values in w2.items():
@@ -148,12 +148,12 @@ def _table(
     count, n_points = (4, 150) if quick else (INSTANCES, 1000)
     kept = kept_scores(output, quick)
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": measure, "levels": {}}
-    for level, snr_db in document.LEVELS.items():
+    for level, snr_db in published.LEVELS.items():
         w2 = scoring.score_all(columns, snr_db, n_points, count, kept)
-        record["levels"][level] = _row(w2, {n: v[level] for n, v in document.TABLES[number].items()}, columns)
+        record["levels"][level] = _row(w2, {n: v[level] for n, v in published.TABLES[number].items()}, columns)
         for name in ("refined", "averaged"):
             if beat is not None and name in w2:
-                record["levels"][level][name]["target"] = document.TABLES[number][beat][level]
+                record["levels"][level][name]["target"] = published.TABLES[number][beat][level]
     return _finish(number, record, output, quick)
 
 
@@ -161,13 +161,13 @@ def _sizes(number: int, measure: str, output: Path, quick: bool) -> dict[str, An
     count, sizes = (4, (100, 200)) if quick else (INSTANCES, SIZES)
     record: dict[str, Any] = {"sizes": list(sizes), "instances": count, "measure": measure, "levels": {}}
     kept = kept_scores(output, quick)
-    for level, snr_db in document.LEVELS.items():
+    for level, snr_db in published.LEVELS.items():
         row: dict[str, Any] = {}
         for n_points in sizes:
             flow = scoring.tokens(MAIN, most=FEWER if n_points > 1000 else None)
             names = {f"flow_{n_points}": flow, f"kmeans_{n_points}": scoring.KMEANS}
             w2 = scoring.score_all(names, snr_db, n_points, count, kept)
-            theirs = {n: v[level] for n, v in document.TABLES[number].items() if n in names}
+            theirs = {n: v[level] for n, v in published.TABLES[number].items() if n in names}
             row |= _row(w2, theirs, names, against=f"kmeans_{n_points}")
         record["levels"][level] = row
     return _finish(number, record, output, quick)

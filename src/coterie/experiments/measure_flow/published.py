@@ -1,4 +1,4 @@
-"""The numbers of document 003's tables, to stand beside ours. Rows: high, moderate, low SNR."""
+"""The values in the tables of Zimin et al. (2025), for comparison, at high, moderate and low SNR."""
 
 LEVELS = {"high": 15.0, "moderate": 10.0, "low": 5.0}
 
