@@ -2,11 +2,14 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from coterie import checkpoints
 from coterie.estimators.flow_mixture import FlowMixture
 
 
@@ -110,3 +113,54 @@ def test_rows_whose_squared_distances_vanish_are_refused():
     X = 1e-200 * np.random.default_rng(0).normal(size=(30, 2))
     with pytest.raises(ValueError, match="scale the columns"):
         FlowMixture().fit(X)
+
+
+@pytest.mark.parametrize("snr_db", [None, 12.0])
+def test_rows_of_weight_two_are_like_two_rows_and_weight_zero_is_only_labelled(snr_db):
+    X, _ = blobs(n_samples=120)
+    weight = np.random.default_rng(0).integers(0, 3, size=len(X))
+    weighted = FlowMixture(snr_db=snr_db, random_state=0).fit(X, sample_weight=weight)
+    repeated = FlowMixture(snr_db=snr_db, random_state=0).fit(np.repeat(X, weight, axis=0))
+    np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=1e-6)
+    np.testing.assert_allclose(weighted.weights_, repeated.weights_)
+    assert weighted.var_ == pytest.approx(repeated.var_)
+    assert len(weighted.labels_) == len(X)
+
+
+def test_the_context_of_weighted_rows_has_each_in_proportion_to_its_weight():
+    model, weight = FlowMixture(max_context=100), np.array([1.0, 0.0, 3.0, 6.0])
+    assert np.bincount(model._context(4, weight, np.random.RandomState(0))).tolist() == [1, 0, 3, 6]
+    many = np.bincount(model._context(4, 1000 * weight, np.random.RandomState(0)))
+    np.testing.assert_allclose(many, [10, 0, 30, 60], atol=1)
+
+
+def test_em_that_has_not_converged_warns():
+    X, _ = blobs()
+    with pytest.warns(ConvergenceWarning, match="1 iterations: increase max_iter"):
+        fitted = FlowMixture(snr_db=12.0, max_iter=1, tol=0.0).fit(X)
+    assert not fitted.converged_
+    settled = FlowMixture(snr_db=12.0).fit(X)
+    assert settled.converged_
+    assert 1 < settled.n_iter_ <= 100
+    assert FlowMixture(snr_db=12.0, refine=None).fit(X).n_iter_ == 0
+
+
+def test_networks_are_taken_by_name_or_path_and_only_of_the_right_kind():
+    X, _ = blobs(n_samples=100)
+    by_name = FlowMixture(snr_db=12.0, network="flow-d8").fit(X)
+    by_path = FlowMixture(snr_db=12.0, network=checkpoints.SHELF / "flow-d8.safetensors").fit(X)
+    np.testing.assert_array_equal(by_name.atoms_, by_path.atoms_)
+    with pytest.raises(ValueError, match="'zeroshot' is of kind 'zeroshot', not 'flow'"):
+        FlowMixture(network="zeroshot").fit(X)
+    with pytest.raises(ValueError, match="There is no network 'flow-d3'"):
+        FlowMixture(network="flow-d3").fit(X)
+
+
+def test_threads_and_device_are_the_callers():
+    X, _ = blobs(n_samples=100)
+    before = torch.get_num_threads()
+    fitted = FlowMixture(snr_db=12.0, n_jobs=1, device="cpu").fit(X)
+    assert torch.get_num_threads() == before
+    np.testing.assert_allclose(fitted.cluster_centers_, FlowMixture(snr_db=12.0).fit(X).cluster_centers_, rtol=1e-5)
+    with pytest.raises(ValueError, match="device='nowhere'"):
+        FlowMixture(device="nowhere").fit(X)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from coterie.data.mixtures import MixturePrior, sample_mixtures
-from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, prune, refine
+from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, prune, refine, refine_and_prune, run_em
 
 
 def test_tokens_at_a_few_places_become_those_places():
@@ -56,3 +56,39 @@ def test_atoms_that_the_likelihood_does_not_need_are_dropped():
     assert ((kept.weights_BK > 0).sum(1) == 3).all()
     for centers, weights in zip(kept.centers_BKD, kept.weights_BK):
         assert torch.cdist(places, centers[weights > 0]).min(1).values.max() < 0.5
+
+
+def test_equal_tokens_are_one_atom_however_small_the_radius():
+    places = torch.randn(9, 8, generator=torch.Generator().manual_seed(6))
+    atoms = merge_tokens(places.repeat(4, 1)[None], torch.tensor([1e-6]))
+    assert atoms.weights_BK.shape == (1, 9)
+    torch.testing.assert_close(atoms.weights_BK, torch.full((1, 9), 1 / 9))
+    assert torch.isfinite(atoms.centers_BKD).all()
+
+
+def test_points_that_count_twice_are_like_points_that_are_there_twice():
+    data = sample_mixtures(MixturePrior(clusters=(3, 3), snr_db=(6.0, 6.0)), 1, 200, torch.Generator().manual_seed(7))
+    points, var = data.points_BND.double(), 0.5 * data.var_B.double()
+    counts = torch.randint(0, 4, (1, 200), generator=torch.Generator().manual_seed(8)).double()
+    repeated = points[0].repeat_interleave(counts[0].long(), 0)[None]
+    start = Atoms(points[:, :12].clone(), torch.full((1, 12), 1 / 12, dtype=torch.float64))
+    (ours, our_var), (theirs, their_var) = (
+        run_em(p, refine_and_prune(p, start, var, c), var, max_iter=50, tol=1e-6, var_known=False, counts_BN=c).state
+        for p, c in ((points, counts), (repeated, None))
+    )
+    assert (ours.weights_BK > 0).sum() < 12
+    torch.testing.assert_close(ours.centers_BKD, theirs.centers_BKD)
+    torch.testing.assert_close(ours.weights_BK, theirs.weights_BK)
+    torch.testing.assert_close(our_var, their_var)
+
+
+def test_em_stops_when_the_likelihood_does_not_rise_and_finds_the_variance():
+    data = sample_mixtures(
+        MixturePrior(clusters=(3, 3), snr_db=(15.0, 15.0)), 1, 2000, torch.Generator().manual_seed(9)
+    )
+    points, start = data.points_BND.double(), Atoms(data.centers_BKD.double()[:, :3], data.weights_BK.double()[:, :3])
+    found = run_em(points, start, 3 * data.var_B.double(), max_iter=100, tol=1e-6, var_known=False)
+    assert found.converged
+    assert found.n_iter < 100
+    assert found.state[1].item() == pytest.approx(data.var_B.item(), rel=0.1)
+    assert not run_em(points, start, data.var_B.double(), max_iter=1, tol=0.0).converged

@@ -1,1 +1,1 @@
-"""The measure flow: Gaussian mixtures recovered by a pretrained transformer whose step size follows the noise."""
+"""The measure flow (Zimin et al., 2025): a pretrained transformer that estimates Gaussian mixtures."""

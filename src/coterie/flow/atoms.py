@@ -42,8 +42,9 @@ def merge_tokens(tokens_BND: Tensor, radius_B: Tensor) -> Atoms:
 
 
 def _merge(tokens_ND: Tensor, radius: float) -> tuple[Tensor, Tensor]:
-    near_NN = (torch.cdist(tokens_ND, tokens_ND) <= radius).numpy()
-    np.fill_diagonal(near_NN, True)
+    # Not by matrix products, whose rounding errors can exceed a small radius: a leader must be its own nearest.
+    distance_NN = torch.cdist(tokens_ND, tokens_ND, compute_mode="donot_use_mm_for_euclid_dist")
+    near_NN = (distance_NN <= radius).numpy()
     count_N = near_NN.sum(1)
     left_N = np.ones(len(near_NN), dtype=bool)
     leaders = []
@@ -53,7 +54,7 @@ def _merge(tokens_ND: Tensor, radius: float) -> tuple[Tensor, Tensor]:
         leaders.append(leader)
         left_N &= ~taken_N
         count_N = count_N - near_NN[:, taken_N].sum(1)
-    label_N = torch.cdist(tokens_ND, tokens_ND[leaders]).argmin(1)
+    label_N = distance_NN[:, leaders].argmin(1)
     member_NK = torch.nn.functional.one_hot(label_N, len(leaders)).to(tokens_ND.dtype)
     weights_K = member_NK.sum(0)
     return member_NK.T @ tokens_ND / weights_K[:, None], weights_K / len(tokens_ND)

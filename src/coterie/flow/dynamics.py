@@ -1,18 +1,18 @@
-"""The idealised flow: tokens on the unit sphere that attend to one another with Q = K = V = I (equation 1).
+"""The idealised flow of Zimin et al. (2025), equation 1: tokens on the unit sphere with attention Q = K = V = I.
 
     dx/dt = P_x v,   v(x) = mean over tokens y of exp(beta <x, y>) y,   P_x the projection onto the tangent space at x.
 
-It is the gradient flow of the interaction energy E[mu] = 1/2 mean K(<x, y>), K(z) = exp(beta z) / beta, which rises.
+It is the gradient ascent of the interaction energy E[mu] = 1/2 mean K(<x, y>) with K(z) = exp(beta z) / beta.
 
-What Theorem 2.1 says about entropy. Along the flow the logarithm of the density at a moving token changes at the
-rate -div v, so the *negative* entropy, integral of mu log mu, has the derivative -mean div v. On the sphere S^(d-1)
-the divergence of the gradient of K(<x, y>) is (1 - z^2) K''(z) - (d - 1) z K'(z) with z = <x, y>. Expanded in
-spherical harmonics, every term of degree l >= 1 of -div is at least (d - 1) times that of K, hence
+Theorem 2.1 is about entropy. Along the flow the logarithm of the density at a moving token changes at the rate -div v,
+so that the *negative* entropy, the integral of mu log mu, has the derivative -mean div v. On the sphere S^(d-1) the
+divergence of the gradient of K(<x, y>) is (1 - z^2) K''(z) - (d - 1) z K'(z) with z = <x, y>. In an expansion in
+spherical harmonics, every term of degree l >= 1 of -div is at least (d - 1) times that of K. Hence
 
     d/dt integral mu log mu  =  -mean div v  >=  2 (d - 1) (E[mu] - E[uniform]).
 
-Negative entropy grows at least linearly: tokens cluster, and differential entropy falls. The printed statement has the
-opposite sign and misses the factor 2, which the Kuramoto model (d = 2, beta -> 0) attains with equality.
+The negative entropy grows at least linearly: tokens cluster, and the differential entropy falls. The published
+statement has the opposite sign and lacks the factor 2. The Kuramoto model (d = 2, beta -> 0) attains equality.
 """
 
 import math
@@ -24,25 +24,25 @@ from torch import Tensor
 
 
 def velocity(x_ND: Tensor, beta: float) -> Tensor:
-    """The field of equation 1 at every token, tangent to the sphere."""
+    """The vector field of equation 1 at every token, tangent to the sphere."""
     pull_ND = torch.exp(beta * x_ND @ x_ND.T) @ x_ND / len(x_ND)
     return pull_ND - (pull_ND * x_ND).sum(1, keepdim=True) * x_ND
 
 
 def energy(x_ND: Tensor, beta: float) -> float:
-    """Interaction energy of the tokens (equation 2)."""
+    """The interaction energy of the tokens (equation 2)."""
     return (torch.exp(beta * x_ND @ x_ND.T).mean() / (2 * beta)).item()
 
 
 def uniform_energy(dim: int, beta: float) -> float:
-    """Energy of the uniform measure on S^(dim-1), the smallest there is."""
+    """The energy of the uniform measure on S^(dim-1), which is the smallest possible energy."""
     order = dim / 2 - 1
     mean_kernel = math.gamma(dim / 2) * (2 / beta) ** order * float(ive(order, beta)) * math.exp(beta)
     return mean_kernel / (2 * beta)
 
 
 def clustering_rate(x_ND: Tensor, beta: float) -> float:
-    """Rate at which the negative entropy grows: minus the mean divergence of the field."""
+    """The rate at which the negative entropy grows: minus the mean divergence of the field."""
     z_NN = (x_ND @ x_ND.T).clamp(-1, 1)
     dim = x_ND.shape[1]
     return (torch.exp(beta * z_NN) * ((dim - 1) * z_NN - beta * (1 - z_NN.square()))).mean().item()
@@ -56,7 +56,7 @@ def rate_bound(x_ND: Tensor, beta: float) -> float:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """S + 1 moments of the flow; ``negentropy`` is its rise since the start."""
+    """The flow at S + 1 times; ``negentropy`` is the increase of the negative entropy since the start."""
 
     times: list[float]
     tokens: list[Tensor]
@@ -67,7 +67,7 @@ class Trajectory:
 
 
 def integrate(x_ND: Tensor, beta: float, time: float, n_steps: int) -> Trajectory:
-    """Run the flow by the classical Runge-Kutta method, projected back to the sphere after every step."""
+    """Integrate the flow by the classical Runge-Kutta method, with a projection to the sphere after every step."""
     h = time / n_steps
     x_ND = x_ND / x_ND.norm(dim=1, keepdim=True)
     times, tokens = [0.0], [x_ND]
@@ -90,9 +90,9 @@ def integrate(x_ND: Tensor, beta: float, time: float, n_steps: int) -> Trajector
 
 
 def nearest_neighbour_entropy(x_BND: Tensor, k: int = 5, floor: float = 1e-6) -> Tensor:
-    """Differential entropy of each point cloud by its k-th neighbour distances (Kozachenko and Leonenko).
+    """The differential entropy of each point cloud, estimated from k-th neighbour distances (Kozachenko and Leonenko).
 
-    Distances below ``floor`` count as ``floor``: tokens that have met would give minus infinity.
+    Distances are at least ``floor``, because tokens in the same place would give an entropy of minus infinity.
     """
     _, n_points, dim = x_BND.shape
     distance_BNN = torch.cdist(x_BND, x_BND, compute_mode="donot_use_mm_for_euclid_dist")

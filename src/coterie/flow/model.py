@@ -1,11 +1,12 @@
-"""The flow-speed transformer: points in, one estimate of a cluster centre per point out.
+"""The flow-speed transformer of Zimin et al. (2025): it maps every point to an estimate of its cluster centre.
 
 Shapes: B data sets, N points, D dimensions (padded), E latent width, H heads.
 
     x  --normalise-->  --P-->  L steps of  z <- z + t A(z),  z <- z + t F(z)  --normalise-->  --decode-->  --rescale-->
 
-A and F are attention and a feed-forward net behind a LayerNorm, shared by all steps (or by every ``n_blocks``-th). The
-total flow time T is a decreasing function of the signal-to-noise ratio; a regime says how T becomes step sizes t.
+A and F are attention and a feed-forward network, each after a LayerNorm, shared by all steps (or by every
+``n_blocks``-th step). The total flow time T is a decreasing function of the signal-to-noise ratio (SNR). The regime
+determines how T is divided into step sizes t.
 """
 
 import math
@@ -22,23 +23,47 @@ Regime = Literal["uniform", "unit", "none"]
 
 @dataclass(frozen=True)
 class FlowConfig:
+    """The size of the network.
+
+    Parameters
+    ----------
+    dim : int, default=2
+        Maximum dimension of the data.
+    width, n_heads, mlp_ratio : int, default=64, 4 and 4
+        Size of a token, number of attention heads, and width of the feed-forward network in units of ``width``.
+    n_layers : int, default=16
+    n_blocks : int, default=1
+        Number of blocks with weights of their own, which the layers use in turn: 1 shares one block among all layers.
+    regime : {"uniform", "unit", "none"}, default="uniform"
+        How the flow time is divided among the layers; see :func:`step_sizes`.
+    max_flow : float, default=16.0
+        Upper bound of the flow time.
+    snr_span : (float, float), default=(0.0, 20.0)
+        The range of the SNR in dB that the flow predictor maps to [0, 1].
+    predictor_steps : int, default=16
+        Number of sigmoids in the flow predictor.
+    snr_offset : bool, default=False
+        Whether to add a multiple of the SNR to all tokens.
+    """
+
     dim: int = 2
     width: int = 64
     n_heads: int = 4
     mlp_ratio: int = 4
     n_layers: int = 16
-    n_blocks: int = 1  # 1: one block shared by all layers; n_layers: distinct layers; between: taken in turn
+    n_blocks: int = 1
     regime: Regime = "uniform"
-    max_flow: float = 16.0  # T_max
-    snr_span: tuple[float, float] = (0.0, 20.0)  # dB that the flow predictor maps to [0, 1]
+    max_flow: float = 16.0
+    snr_span: tuple[float, float] = (0.0, 20.0)
     predictor_steps: int = 16
-    snr_offset: bool = False  # also tell the block the SNR, as a shift that all tokens share
+    snr_offset: bool = False
 
 
 class FlowPredictor(nn.Module):
-    """T = T_max (1 - f(x)), f the increasing sum of sigmoids of C.4, x the SNR in dB mapped to [0, 1].
+    """The flow time T = T_max (1 - f(x)), where x is the SNR mapped to [0, 1] and f an increasing sum of sigmoids.
 
-    At first, half of f's mass sits below the range, which keeps the flow short while the block knows nothing.
+    The form of f is from appendix C.4. Initially half of its mass is below the range, which keeps the flow short while
+    the block is untrained.
     """
 
     def __init__(self, steps: int, max_flow: float, snr_span: tuple[float, float]):
@@ -59,7 +84,12 @@ class FlowPredictor(nn.Module):
 
 
 def step_sizes(total_B: Tensor, n_layers: int, regime: Regime, fractional: bool) -> Tensor:
-    """(L, B) step sizes. ``fractional``: the unit regime's last layer takes the rest of T, which gives T a gradient."""
+    """Step sizes (L, B) for the flow times ``total_B``.
+
+    "uniform" divides the flow time equally among the layers. "unit" takes steps of size 1 until it is used up; if
+    ``fractional``, the last of them takes the rest, which gives the flow time a gradient. "none" takes a step of size 1
+    in every layer.
+    """
     if regime == "uniform":
         return (total_B / n_layers).expand(n_layers, -1)
     if regime == "none":
@@ -69,7 +99,7 @@ def step_sizes(total_B: Tensor, n_layers: int, regime: Regime, fractional: bool)
 
 
 class Block(nn.Module):
-    """One step of the flow. Output projections start at zero: an untrained network is the identity."""
+    """One step of the flow. Output projections are initialised to zero: the untrained network is the identity."""
 
     def __init__(self, width: int, n_heads: int, mlp_ratio: int):
         super().__init__()
@@ -96,7 +126,7 @@ class Block(nn.Module):
 
 
 class MeasureFlow(nn.Module):
-    """The network: it commutes with shifts, scalings and permutations of the points; the identity at T = 0."""
+    """The network. It commutes with shifts, scalings and permutations of the points, and is the identity at T = 0."""
 
     encoder_DE: Tensor
 
@@ -130,9 +160,9 @@ class MeasureFlow(nn.Module):
     ) -> Tensor:
         """Estimated centres (B, N, D), one per point.
 
-        ``dims_B`` counts the coordinates in use if some are padding; ``n_layers``, ``regime`` and
-        ``flow_time_B`` override the training's; ``on_layer`` is called with the decoded tokens before the first
-        layer and after each.
+        ``dims_B`` is the number of coordinates in use if the others are padding. ``n_layers``, ``regime`` and
+        ``flow_time_B`` override the values used in training. ``on_layer`` is called with the decoded tokens before the
+        first layer and after every layer.
         """
         n_layers = n_layers or self.config.n_layers
         if dims_B is None:
@@ -171,7 +201,7 @@ def _location_and_scale(x_BND: Tensor, dims_B: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def build(config: dict[str, Any]) -> MeasureFlow:
-    """A network from the settings on its card."""
+    """A network from the configuration on its card."""
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in config.items()
     }

@@ -1,16 +1,16 @@
-"""The mixing measure averaged over its posterior, from a start such as the flow's atoms on.
+"""The average of the mixing measure over its posterior distribution, by a Gibbs sampler.
 
-Where clusters overlap, many mixtures explain the points about as well as the likeliest one. The measure with the
-smallest expected squared W2 to the truth is the barycentre of the posterior, which is what the network's loss asks for
-too. A Gibbs sampler that starts at the atoms draws mixtures; each token is then moved to the mean of the places that
-the optimal transports to the draws send it to. In training the sampler starts at the truth, itself a draw: the loss
-averaged over the draws has the same mean, and a gradient of much smaller variance, as the distance to the truth alone.
+Where clusters overlap, many mixtures explain the points about as well as the most likely one. The measure with the
+smallest expected squared W2 to the true measure is the barycentre of the posterior. A Gibbs sampler that starts at the
+atoms of the flow draws mixtures, and each token is moved to the mean of the places to which the optimal transports to
+these draws send it. In training the sampler starts at the true parameters, which are themselves a draw: the loss
+averaged over the draws has the same mean as the distance to the true measure, and a gradient of much smaller variance.
 
-The prior is that of the mixtures which the network learned from, with no number of clusters given: K with probability
-proportional to 1/K, weights uniform on the simplex, centres normal with a given variance. A sweep draws labels, then K
-given the labels' partition (the telescoping sampler of a mixture of finite mixtures), then weights and centres;
-components without points come anew from the prior, so clusters are born and die. A noise variance that is only an
-estimate is drawn too: one that is a little off splits or joins clusters.
+The prior is that of the training mixtures, and the number of clusters K is unknown: it has probability proportional to
+1/K, the weights are uniform on the simplex, and the centres are normal with a given variance. A sweep draws labels,
+then K given the partition (the telescoping sampler for mixtures of finite mixtures), then weights and centres.
+Components without points are drawn from the prior, so that clusters can appear and disappear. If the noise variance is
+only an estimate, it is sampled as well, because a slightly wrong value would split or merge clusters.
 """
 
 import math
@@ -54,14 +54,14 @@ def posterior_samples(
     origin_BD: Tensor | None = None,
     dims_B: Tensor | None = None,
 ) -> Atoms:
-    """Draws from the posterior given the noise variance and the law of the centres.
+    """Draws from the posterior, given the noise variance and the distribution of the centres.
 
-    Centres are normal with variance ``signal_B`` per dimension around ``origin_BD``, or around the points' mean if that
-    is not known. With ``var_known=False`` the variances are where the chains start. ``dims_B`` counts the coordinates
-    in use if some are padding.
+    The centres are normal with variance ``signal_B`` per dimension around ``origin_BD``, by default the mean of the
+    points. With ``var_known=False`` the noise variances are only initial values. ``dims_B`` is the number of
+    coordinates in use if the others are padding.
 
-    The answer has a further axis in front, the draws: (J, B, K, D) and (J, B, K). Centres are the conditional means
-    given a draw of the labels, weights the labels' shares.
+    The result has a first axis for the draws: (J, B, K, D) and (J, B, K). The centres are the conditional means given a
+    draw of the labels, and the weights are the shares of the labels.
     """
     origin_B1D = points_BND.mean(1, keepdim=True) if origin_BD is None else origin_BD[:, None]
     points = (points_BND - origin_B1D).double().numpy()
@@ -99,7 +99,7 @@ def posterior_samples(
 
 
 def barycentre(tokens_BND: Tensor, draws: Atoms) -> Tensor:
-    """Every token at the mean of where the optimal transports to the draws send it."""
+    """Move every token to the mean of the places to which the optimal transports to the draws send it."""
     total = torch.zeros_like(tokens_BND)
     for centers_BKD, weights_BK in zip(*draws):
         plan_BNK = transport_plans(tokens_BND, centers_BKD, weights_BK)

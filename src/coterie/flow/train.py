@@ -1,7 +1,8 @@
-"""Training of the measure flow: fresh mixtures every step, SNR-scaled loss, a curriculum of stages.
+"""Training of the measure flow: new mixtures in every step, a loss scaled by the SNR, and a curriculum of stages.
 
-A stage fixes what a step costs: number of points, number of layers, tokens per step. The flow is a differential
-equation with a shared vector field, so early stages take few points and few, longer steps; later ones refine both.
+A stage determines the number of points, the number of layers and the number of tokens per step. The flow is a
+differential equation with a shared vector field. Early stages therefore use few points and a few long steps, and later
+stages refine both.
 """
 
 import math
@@ -24,26 +25,26 @@ TARGETS = Sweeps(burn_in=16, apart=16, n_draws=8)
 
 @dataclass(frozen=True)
 class Stage:
-    """Until step ``until``: points per data set log-uniform on ``n_points``, ``tokens`` points in a step."""
+    """Until step ``until``, data sets have a log-uniform number of points, and a step has ``tokens`` points in all."""
 
     until: int
     n_points: tuple[int, int]
     n_layers: int
     tokens: int
-    # distance to each point's own centre, or exact W2 to the truth, or to draws from the posterior around the truth
+    # distance to the centre of each point, or exact W2 to the true measure, or its mean over draws from the posterior
     loss: Literal["own", "w2", "posterior"] = "w2"
 
 
 @dataclass(frozen=True)
 class FlowRun(TrainingRun):
-    """Everything that defines a run."""
+    """Everything that defines a training run of a measure flow."""
 
     model: FlowConfig
     stages: tuple[Stage, ...]
     prior: MixturePrior = field(default_factory=MixturePrior)
 
     kind = "flow"
-    drawn = "spherical Gaussian mixtures, fresh every step"
+    drawn = "spherical Gaussian mixtures, new in every step"
 
     def task(self) -> "FlowTask":
         return FlowTask(self)
@@ -86,7 +87,7 @@ class FlowTask:
 
 
 def expected_squared_w2(estimate_BND: Tensor, data: Mixtures, generator: torch.Generator) -> Tensor:
-    """Squared W2 averaged over draws from the posterior by chains that start at the truth."""
+    """Squared W2, averaged over draws from the posterior by Markov chains that start at the true parameters."""
     truth = Atoms(data.centers_BKD, data.weights_BK)
     draws = posterior_samples(
         data.points_BND,
