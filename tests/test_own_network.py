@@ -47,7 +47,8 @@ def test_a_network_for_ones_own_prior_from_training_to_labels(maps):
     assert card["training"]["steps"] == 4
     assert checkpoints.load("maps", kind="zeroshot").config.width == 16
     X, _ = make_blobs(60, centers=2, random_state=0)
-    assert ZeroShotClusterer(network="maps").fit(X).labels_.shape == (60,)
+    parameter = "network" if "network" in ZeroShotClusterer().get_params() else "weights"
+    assert ZeroShotClusterer(**{parameter: "maps"}).fit(X).labels_.shape == (60,)
 
 
 def test_a_prior_in_python_is_trained_on_and_shipped(maps):
