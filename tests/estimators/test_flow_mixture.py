@@ -164,3 +164,8 @@ def test_threads_and_device_are_the_callers():
     np.testing.assert_allclose(fitted.cluster_centers_, FlowMixture(snr_db=12.0).fit(X).cluster_centers_, rtol=1e-5)
     with pytest.raises(ValueError, match="device='nowhere'"):
         FlowMixture(device="nowhere").fit(X)
+
+
+def test_fewer_rows_than_the_network_has_dimensions_are_clustered():
+    X = np.random.default_rng(0).normal(size=(5, 30))
+    assert FlowMixture().fit(X).labels_.shape == (5,)

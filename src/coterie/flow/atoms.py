@@ -74,9 +74,9 @@ def run_em(
     points_BND: Tensor,
     atoms: Atoms,
     var_B: Tensor,
-    *,
     max_iter: int,
     tol: float | None = None,
+    *,
     var_known: bool = True,
     counts_BN: Tensor | None = None,
 ) -> em.Outcome:

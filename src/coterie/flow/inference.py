@@ -76,7 +76,8 @@ def fit_mixture(
 
     ``context`` holds the indices of the rows that the network sees, and ``counts_N`` how many times each row counts.
     """
-    mean_D = np.average(rows_ND, axis=0, weights=counts_N).astype(np.float64)
+    rows_ND = rows_ND.astype(np.float64, copy=False)
+    mean_D = np.average(rows_ND, axis=0, weights=counts_N)
     centred_ND = rows_ND - mean_D
     scale = math.sqrt(float(np.average(np.square(centred_ND).mean(1), weights=counts_N)))
     if scale <= 1e-12 * float(np.abs(mean_D).max()) or scale == 0:
@@ -88,30 +89,15 @@ def fit_mixture(
     seen_ND = x_1ND[0, torch.as_tensor(context)]
     basis_DP = _principal_axes(seen_ND, network.config.dim)
     seen_1NP = (seen_ND @ basis_DP).float()[None]
-
-    path = None
-    if snr_db is None:
-        path = estimate_snr(network, seen_1NP[0], settings)
-        told_1 = torch.tensor([path.snr_db])
-        var_1 = noise_variance(seen_1NP, told_1).double()
-    else:
-        var_1 = torch.tensor([1 / (1 + 10 ** (snr_db / 10))], dtype=torch.float64)
-        told_1 = torch.tensor([_decibels(float(seen_1NP.var(1, correction=0).mean()), float(var_1))])
+    snr = estimate_snr(network, seen_1NP[0], settings) if snr_db is None else snr_db
+    told_1, var_1 = _told(seen_1NP, snr)
     tokens_1NP = flow_tokens(network, seen_1NP, told_1, n_layers=settings.n_layers, regime=settings.regime)
     merged = merge_tokens(tokens_1NP, MERGE_RADIUS * var_1.sqrt())
     start = end = Atoms(merged.centers_BKD.double() @ basis_DP.T, merged.weights_BK.double())
     n_iter, converged = 0, True
     if settings.refine is not None:
-        pruned = refine_and_prune(x_1ND, start, var_1, counts_1N)
-        found = run_em(
-            x_1ND,
-            pruned,
-            var_1,
-            max_iter=settings.max_iter,
-            tol=settings.tol,
-            var_known=snr_db is not None,
-            counts_BN=counts_1N,
-        )
+        end, limits = refine_and_prune(x_1ND, start, var_1, counts_1N), (settings.max_iter, settings.tol)
+        found = run_em(x_1ND, end, var_1, *limits, var_known=snr_db is not None, counts_BN=counts_1N)
         (end, var_1), n_iter, converged = found.state, found.n_iter, found.converged
     end = without_empty(end, len(rows_ND) if counts_N is None else float(counts_N.sum()))
     atoms_AD = start.centers_BKD[0]
@@ -128,8 +114,18 @@ def fit_mixture(
         atoms_AD=atoms_AD.numpy() * scale + mean_D,
         n_iter=n_iter,
         converged=converged,
-        path=path,
+        path=snr if isinstance(snr, SnrPath) else None,
     )
+
+
+def _told(seen_1NP: Tensor, snr: "float | SnrPath") -> tuple[Tensor, Tensor]:
+    """The SNR in dB of what the network sees, and the noise variance. A given SNR is that of all columns."""
+    if isinstance(snr, SnrPath):
+        told_1 = torch.tensor([snr.snr_db])
+        return told_1, noise_variance(seen_1NP, told_1).double()
+    var = 1 / (1 + 10 ** (snr / 10))
+    seen_var = float(seen_1NP.var(1, correction=0).mean())
+    return torch.tensor([_decibels(seen_var, var)]), torch.tensor([var], dtype=torch.float64)
 
 
 def _one_point(mean_D: np.ndarray, snr_db: float | None) -> MixtureEstimate:
@@ -145,7 +141,7 @@ def _principal_axes(x_ND: Tensor, dim: int) -> Tensor:
         return torch.eye(x_ND.shape[1], dtype=x_ND.dtype)
     from sklearn.decomposition import PCA
 
-    return torch.as_tensor(PCA(dim, svd_solver="full").fit(x_ND.numpy()).components_.T)
+    return torch.as_tensor(PCA(min(dim, len(x_ND)), svd_solver="full").fit(x_ND.numpy()).components_.T)
 
 
 def _decibels(total_var: float, noise_var: float) -> float:
