@@ -19,7 +19,7 @@ from coterie.files import check_writable, replacing
 
 SHELF = Path(__file__).parent  # of the networks that come with the package
 # kind of network -> module whose function ``build`` makes one from the card's ``config``
-KINDS = {
+BUILDERS = {
     "flow": "coterie.flow.model",
     "learned-lloyd": "coterie.kmeans.learned",
     "incontext": "coterie.incontext.pair_transformer",
@@ -146,7 +146,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         about = json.loads(path.read_text())
         missing = [entry for entry in REQUIRED if entry not in about]
-        if missing or about["kind"] not in KINDS:
+        if missing or about["kind"] not in BUILDERS:
             raise ValueError(f"no {', '.join(missing)}" if missing else f"unknown kind {about['kind']!r}")
     except (ValueError, TypeError) as error:
         raise ValueError(
@@ -164,6 +164,6 @@ def _loaded(weights: Path, card_text: str, dtype: Any, device: str) -> Any:
     content = weights.read_bytes()
     if hashlib.sha256(content).hexdigest() != about["sha256"]:
         raise ValueError(f"The weights in {weights} differ from the hash on their card: install or ship them again.")
-    network = import_module(KINDS[about["kind"]]).build(about["config"])
+    network = import_module(BUILDERS[about["kind"]]).build(about["config"])
     network.load_state_dict(parse(content))
     return network.eval().requires_grad_(False).to(device=device, dtype=dtype)

@@ -203,7 +203,7 @@ class FlowMixture(
         import torch
 
         from coterie import checkpoints
-        from coterie.flow.inference import Settings, fit_mixture
+        from coterie.flow.inference import FlowOptions, fit_mixture
 
         if len(X) < 2:
             raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={len(X)}.")
@@ -212,7 +212,7 @@ class FlowMixture(
         name = self.network
         if name == "auto":
             name = "flow-d2" if X.shape[1] == 2 else "flow-d8"
-        settings = Settings(self.n_layers, self.regime, self.refine, self.max_iter, self.tol)
+        options = FlowOptions(self.n_layers, self.regime, self.refine, self.max_iter, self.tol)
         with threads.torch_threads(self.n_jobs):
             return fit_mixture(
                 checkpoints.load(name, kind="flow", device=check_device(self.device)),
@@ -221,7 +221,7 @@ class FlowMixture(
                 context=context,
                 generator=torch.Generator().manual_seed(int(random.randint(2**31))),
                 counts_N=weight,
-                settings=settings,
+                options=options,
             )
 
     def _context(self, n_rows: int, weight: np.ndarray | None, random) -> np.ndarray:

@@ -33,7 +33,7 @@ SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0)
 
 
 @dataclass(frozen=True)
-class Settings:
+class FlowOptions:
     """How a mixture is estimated; ``None`` for the number of layers and the regime takes those of the training."""
 
     n_layers: int | None = None
@@ -43,7 +43,7 @@ class Settings:
     tol: float = 1e-3
 
 
-DEFAULT = Settings()
+DEFAULT = FlowOptions()
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def fit_mixture(
     context: np.ndarray,
     generator: torch.Generator,
     counts_N: np.ndarray | None = None,
-    settings: Settings = DEFAULT,
+    options: FlowOptions = DEFAULT,
 ) -> MixtureEstimate:
     """Estimate the mixture that ``rows_ND`` were drawn from.
 
@@ -89,19 +89,19 @@ def fit_mixture(
     seen_ND = x_1ND[0, torch.as_tensor(context)]
     basis_DP = _principal_axes(seen_ND, network.config.dim)
     seen_1NP = (seen_ND @ basis_DP).float()[None]
-    snr = estimate_snr(network, seen_1NP[0], settings) if snr_db is None else snr_db
+    snr = estimate_snr(network, seen_1NP[0], options) if snr_db is None else snr_db
     told_1, var_1 = _told(seen_1NP, snr)
-    tokens_1NP = flow_tokens(network, seen_1NP, told_1, n_layers=settings.n_layers, regime=settings.regime)
+    tokens_1NP = flow_tokens(network, seen_1NP, told_1, n_layers=options.n_layers, regime=options.regime)
     merged = merge_tokens(tokens_1NP, MERGE_RADIUS * var_1.sqrt())
     start = end = Atoms(merged.centers_BKD.double() @ basis_DP.T, merged.weights_BK.double())
     n_iter, converged = 0, True
-    if settings.refine is not None:
-        end, limits = refine_and_prune(x_1ND, start, var_1, counts_1N), (settings.max_iter, settings.tol)
+    if options.refine is not None:
+        end, limits = refine_and_prune(x_1ND, start, var_1, counts_1N), (options.max_iter, options.tol)
         found = run_em(x_1ND, end, var_1, *limits, var_known=snr_db is not None, counts_BN=counts_1N)
         (end, var_1), n_iter, converged = found.state, found.n_iter, found.converged
     end = without_empty(end, len(rows_ND) if counts_N is None else float(counts_N.sum()))
     atoms_AD = start.centers_BKD[0]
-    if settings.refine == "posterior":
+    if options.refine == "posterior":
         averaged_1NP = posterior_tokens(seen_1NP, tokens_1NP, told_1, generator, snr_known=snr_db is not None)
         atoms_AD = averaged_1NP[0].double() @ basis_DP.T
     var = float(var_1)
@@ -202,7 +202,7 @@ class SnrPath:
     snr_db: float
 
 
-def estimate_snr(network: MeasureFlow, points_ND: Tensor, settings: Settings = DEFAULT) -> SnrPath:
+def estimate_snr(network: MeasureFlow, points_ND: Tensor, options: FlowOptions = DEFAULT) -> SnrPath:
     """Estimate the SNR of one data set.
 
     Every SNR of the path gives a mixture, in one batch. The one with the smallest BIC is chosen, and the residual
@@ -212,7 +212,7 @@ def estimate_snr(network: MeasureFlow, points_ND: Tensor, settings: Settings = D
     tried_B = torch.tensor(SNR_PATH, dtype=points_ND.dtype)
     fewer_ND = points_ND[:: -(-len(points_ND) // PATH_CONTEXT)]
     points_BND = fewer_ND.expand(len(SNR_PATH), -1, -1)
-    tokens_BND = flow_tokens(network, points_BND, tried_B, n_layers=settings.n_layers, regime=settings.regime)
+    tokens_BND = flow_tokens(network, points_BND, tried_B, n_layers=options.n_layers, regime=options.regime)
     atoms = token_atoms(points_BND, tokens_BND, tried_B)
     var_B = noise_variance(points_BND, tried_B)
     found = [
