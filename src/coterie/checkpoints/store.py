@@ -44,7 +44,7 @@ def user_shelf() -> Path:
 def available(shelf: Path | None = None) -> list[dict[str, Any]]:
     """The cards of the networks on ``shelf``, by default on both: the package's networks first, then your own."""
     shelves = (SHELF, user_shelf()) if shelf is None else (Path(shelf),)
-    return [_read(path) for each in shelves for path in sorted(each.glob(f"*{CARD}"))]
+    return [_read(path) for each in shelves for path in sorted(each.glob(f"*{CARD}"), key=lambda path: path.stem)]
 
 
 def card(network: str | os.PathLike) -> dict[str, Any]:

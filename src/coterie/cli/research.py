@@ -207,4 +207,4 @@ def models() -> None:
     with user_errors(ValueError):
         shelves = {"package": checkpoints.SHELF, "own": checkpoints.user_shelf()}
         console.tell_models({title: checkpoints.available(shelf) for title, shelf in shelves.items()})
-    print(f"Your own networks are in {shelves['own']}. Use a network by its name: FlowMixture(network='NAME').")
+    print(f"Your own networks are in {shelves['own']}. Estimators take a name or a path: FlowMixture(network='NAME').")
