@@ -223,11 +223,6 @@ def _optimizers(task: Task, config: TrainingConfig) -> list[torch.optim.Optimize
         torch.optim.AdamW(rest, lr=config.learning_rate, betas=config.betas, weight_decay=config.weight_decay)
     ]
     if matrices:
-        if not hasattr(torch.optim, "Muon"):
-            raise ValueError(
-                f"matrix_learning_rate={config.matrix_learning_rate} needs torch.optim.Muon, which torch "
-                f"{torch.__version__} does not have: update torch, or set matrix_learning_rate to 0."
-            )
         optimizers.append(torch.optim.Muon(matrices, lr=config.matrix_learning_rate, weight_decay=config.weight_decay))
     return optimizers
 
