@@ -85,22 +85,23 @@ def run_em(
     EM stops when an iteration raises the mean log-likelihood of no data set by ``tol`` or more. ``counts_BN`` says how
     many times each point counts, by default once.
     """
-    counts_BN = torch.ones_like(points_BND[..., 0]) if counts_BN is None else counts_BN
-    dim, size_B1 = points_BND.shape[-1], counts_BN.sum(1, keepdim=True)
-    mean_B1D = points_BND.mean(1, keepdim=True)
+    (_, n_points, dim), mean_B1D = points_BND.shape, points_BND.mean(1, keepdim=True)
+    size_B1 = var_B.new_full((len(var_B), 1), n_points) if counts_BN is None else counts_BN.sum(1, keepdim=True)
     points_BND = points_BND - mean_B1D
-    sq_norm_B = (counts_BN * points_BND.square().sum(-1)).sum(1)
+    sq_norm_B = _counted(points_BND.square().sum(-1, keepdim=True), counts_BN).sum((1, 2))
     tiny = torch.finfo(points_BND.dtype).tiny
     reached_B = torch.full_like(var_B, -math.inf)
 
     def e_step(state: tuple[Atoms, Tensor]) -> tuple[Tensor, Tensor]:
         log_joint_BNK = log_joint(points_BND, *state)
+        if tol is None:
+            return log_joint_BNK.softmax(-1), reached_B
         log_density_BN1 = log_joint_BNK.logsumexp(-1, keepdim=True)
-        log_likelihood_B = (counts_BN * log_density_BN1[..., 0] / size_B1).sum(1) - dim / 2 * state[1].log()
+        log_likelihood_B = _counted(log_density_BN1, counts_BN).sum((1, 2)) / size_B1[:, 0] - dim / 2 * state[1].log()
         return (log_joint_BNK - log_density_BN1).exp(), log_likelihood_B
 
     def m_step(state: tuple[Atoms, Tensor], expectation: tuple[Tensor, Tensor]) -> tuple[Atoms, Tensor]:
-        share_BNK = expectation[0] * counts_BN[..., None]
+        share_BNK = _counted(expectation[0], counts_BN)
         total_BK = share_BNK.sum(1)
         centers_BKD = share_BNK.mT @ points_BND / total_BK.clamp_min(tiny)[..., None]
         centers_BKD = torch.where((total_BK > tiny)[..., None], centers_BKD, state[0].centers_BKD)
@@ -112,13 +113,19 @@ def run_em(
 
     def stop(old: Any, new: Any, expectation: tuple[Tensor, Tensor]) -> bool:
         nonlocal reached_B
+        if tol is None:
+            return False
         gain_B, reached_B = expectation[1] - reached_B, expectation[1]
-        return tol is not None and bool((gain_B < tol).all())
+        return bool((gain_B < tol).all())
 
     start = (Atoms(atoms.centers_BKD - mean_B1D, atoms.weights_BK), var_B)
     found = em.run(start, e_step, m_step, max_iter=max_iter, stop=stop)
     (centers_BKD, weights_BK), var_B = found.state
     return replace(found, state=(Atoms(centers_BKD + mean_B1D, weights_BK), var_B))
+
+
+def _counted(values_BNK: Tensor, counts_BN: Tensor | None) -> Tensor:
+    return values_BNK if counts_BN is None else values_BNK * counts_BN[..., None]
 
 
 def refine(
@@ -140,8 +147,8 @@ def prune(points_BND: Tensor, atoms: Atoms, var_B: Tensor, counts_BN: Tensor | N
     When an atom is removed, the others take over its share of every point in proportion to their own. An atom is kept
     if the log-likelihood would then fall by more than half of (D + 1) log N.
     """
-    counts_BN = torch.ones_like(points_BND[..., 0]) if counts_BN is None else counts_BN
-    worth_B = (points_BND.shape[-1] + 1) / 2 * counts_BN.sum(1).log()
+    _, n_points, dim = points_BND.shape
+    worth_B = (dim + 1) / 2 * (var_B.new_full(var_B.shape, n_points) if counts_BN is None else counts_BN.sum(1)).log()
     while True:
         in_use_BK = atoms.weights_BK > 0
         share_BNK = log_joint(points_BND, atoms, var_B).softmax(-1)
@@ -152,21 +159,21 @@ def prune(points_BND: Tensor, atoms: Atoms, var_B: Tensor, counts_BN: Tensor | N
         rows = drop_B.nonzero()[:, 0]
         weights_RK = atoms.weights_BK[rows].scatter(1, least_B[rows, None], 0.0)
         fewer = Atoms(atoms.centers_BKD[rows], weights_RK / weights_RK.sum(1, keepdim=True))
-        fewer = refine(points_BND[rows], fewer, var_B[rows], n_steps, counts_BN[rows])
+        fewer = refine(points_BND[rows], fewer, var_B[rows], n_steps, None if counts_BN is None else counts_BN[rows])
         atoms = Atoms(
             atoms.centers_BKD.index_copy(0, rows, fewer.centers_BKD),
             atoms.weights_BK.index_copy(0, rows, fewer.weights_BK),
         )
 
 
-def _removal(share_BNK: Tensor, counts_BN: Tensor) -> Tensor:
+def _removal(share_BNK: Tensor, counts_BN: Tensor | None) -> Tensor:
     """Change of the log-likelihood if an atom is removed and one EM step adapts the weights of the others, (B, K)."""
     tiny = torch.finfo(share_BNK.dtype).tiny
-    counted_BNK = share_BNK * counts_BN[..., None]
+    counted_BNK = _counted(share_BNK, counts_BN)
     odds_BNK = share_BNK / (1 - share_BNK).clamp_min(torch.finfo(share_BNK.dtype).eps)
     growth_BKJ = 1 + odds_BNK.mT @ counted_BNK / counted_BNK.sum(1).clamp_min(tiny)[:, None]
     growth_BKJ = growth_BKJ * (1 - torch.eye(growth_BKJ.shape[1], dtype=share_BNK.dtype, device=share_BNK.device))
-    return ((share_BNK @ growth_BKJ.mT).clamp_min(tiny).log() * counts_BN[..., None]).sum(1)
+    return _counted((share_BNK @ growth_BKJ.mT).clamp_min(tiny).log(), counts_BN).sum(1)
 
 
 def without_empty(atoms: Atoms, size: float) -> Atoms:
