@@ -1,6 +1,6 @@
 """Print constraints.txt with the SHA-256 of the wheels that the package index has of each pinned version.
 
-    PIP_INDEX_URL=... python .ci/lock.py > constraints-hashed.txt
+    python .ci/lock.py > constraints-hashed.txt
 
 ``pip install --require-hashes --no-deps -r constraints-hashed.txt`` then accepts these files and no others. Wheels for
 the supported versions of CPython on 64-bit Linux, macOS and Windows are listed; nothing is built from source. torch is
@@ -15,10 +15,11 @@ from urllib.request import Request, urlopen
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
+from pip._internal.models.index import PyPI
 
 PINS = Path(__file__).parent.parent / "constraints.txt"
 LEFT_OUT = ("torch",)
-INDEX = os.environ.get("PIP_INDEX_URL", "").rstrip("/")
+INDEX = os.environ.get("PIP_INDEX_URL", PyPI.simple_url).rstrip("/")  # as pip itself decides
 FILE = re.compile(r'#sha256=(?P<hash>[0-9a-f]{64})"[^>]*>\s*(?P<name>[^<\s]+)')
 PYTHON = re.compile(r"py3|cp31[0-3]|cp3\d-abi3")
 PLATFORM = re.compile(r"any|manylinux\w*_(x86_64|aarch64)|macosx_\w+|win_amd64")

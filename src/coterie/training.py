@@ -212,7 +212,7 @@ def _processes(config: TrainingConfig) -> tuple[int, int]:
 
 
 def _step_seed(seed: int, rank: int, step: int) -> int:
-    return int(np.random.SeedSequence((seed, rank, step)).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence((seed, rank, step)).generate_state(1, np.uint64)[0]) >> 1
 
 
 def _optimizers(task: Task, config: TrainingConfig) -> list[torch.optim.Optimizer]:

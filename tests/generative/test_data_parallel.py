@@ -16,7 +16,7 @@ SCRIPT = """
 import sys
 import torch
 import torch.distributed as dist
-from tests.generative.test_processes import result
+from tests.generative.test_data_parallel import result
 
 dist.init_process_group("gloo")
 found = result()

@@ -226,7 +226,7 @@ class Mixture:
     def _generator(self, iteration: int, use: str) -> torch.Generator:
         """A function of seed, iteration and use: a resumed run draws what it would have drawn."""
         entropy = (self.settings.seed, iteration, *use.encode())
-        seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
+        seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
         return torch.Generator().manual_seed(seed)
 
     def _precision(self):
