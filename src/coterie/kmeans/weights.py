@@ -155,8 +155,8 @@ def _gap(algorithm: Algorithm, x: Tensor, c: Tensor) -> float:
 
     k-medoids takes the user's 2 delta. Elsewhere it must outweigh any difference of scores among points (at most
     4 max‖x‖²) eight times over, so that NormMax also tells members from points that are tied between two centres, whose
-    labels (½, ½) lower their scores by a quarter of the gap. And it must drive the softmax to exact zero, and no more: a
-    larger gap only costs digits.
+    labels (½, ½) lower their scores by a quarter of the gap. It must also drive the softmax to exact zero, and no
+    more: a larger gap only costs digits.
     """
     if algorithm.draws:
         return 2.0 * algorithm.delta
