@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writing of files."""
 
 import os
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 class OutputError(OSError):
-    """A place that cannot be written to. The message says what to do."""
+    """Raised if a file cannot be written. The message says what to do."""
 
 
 def check_writable(path: str | os.PathLike) -> Path:
-    """The path, or an :class:`OutputError` if a file could not be put there. Leaves nothing behind."""
+    """Return the path, or raise an :class:`OutputError` if a file cannot be written there. No file is left behind."""
     path = Path(path)
     if path.is_dir():
         raise OutputError(f"{path} is a folder: give a file name inside it.")
@@ -33,7 +33,7 @@ def check_writable(path: str | os.PathLike) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
-    """A temporary file beside ``path`` that takes its name when the block ends well and vanishes when it does not."""
+    """A temporary file in the same folder, which replaces ``path`` if the block succeeds and is removed otherwise."""
     path = Path(path)
     temporary = _beside(path)
     _create(temporary)
@@ -45,7 +45,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def _beside(path: Path) -> Path:
-    """A hidden neighbour of the file itself: a link keeps pointing to it."""
+    """A hidden file next to the target of ``path``. If ``path`` is a link, it remains one."""
     real = Path(os.path.realpath(path))
     return real.with_name(f".{real.stem[:100]}-{os.getpid()}-{os.urandom(4).hex()}{real.suffix}")
 

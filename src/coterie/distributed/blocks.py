@@ -1,4 +1,4 @@
-"""A Dask array or dataframe as blocks of rows, and what a worker does to open one."""
+"""Dask arrays and DataFrames as blocks of rows, and how a worker opens a block."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from coterie.kmeans.sphere import on_sphere
 
 @dataclass(frozen=True)
 class Layout:
-    """What every block must look like. It travels with each pass."""
+    """The properties that every block must have. It is sent with each pass."""
 
     n_blocks: int
     n_features: int
@@ -25,7 +25,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks as delayed values; ``weights`` has one for each block, or is None."""
+    """The blocks as delayed values. ``weights`` has one entry per block, or is None."""
 
     layout: Layout
     rows: Sequence[Any]
@@ -33,7 +33,7 @@ class Blocks:
 
 
 def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
-    """Cut a Dask array or dataframe along its own blocks. Reads nothing; what blocks hold is checked when opened."""
+    """Divide a Dask array or DataFrame into its blocks. Nothing is computed; a block is checked when it is opened."""
     if hasattr(X, "npartitions") and hasattr(X, "columns"):
         names, dtype = tuple(map(str, X.columns)), _frame_dtype(X)
         n_features = len(names)
@@ -53,7 +53,7 @@ def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
 
 
 def single_columns(X):
-    """The array with all columns in one block, or an error that says what it must be."""
+    """Return the array with all columns in one block, or raise an error if it is not a two-dimensional array."""
     if not hasattr(X, "chunks") or getattr(X, "ndim", 0) != 2:
         kind = f"{getattr(X, 'ndim', '?')}-dimensional array" if hasattr(X, "chunks") else type(X).__name__
         raise ValueError(f"X must be a two-dimensional Dask array or a Dask DataFrame; got a {kind}.")
@@ -123,11 +123,11 @@ def _same_rows(weight, sizes):
 
 
 class BadBlock(ValueError):
-    """A block that cannot be used. The message says which, and what to do."""
+    """Raised for a block that cannot be used. The message says which block it is and what to do."""
 
 
 def open_block(raw, weight, number: int, layout: Layout, *, check: bool = False) -> Block:
-    """The block as an array in the layout's dtype. ``check`` looks at every value; shapes are looked at always."""
+    """Return the block as an array in the layout's dtype. With ``check``, every value is validated as well."""
 
     def refuse(what: str):
         raise BadBlock(f"Block {number} of X (of {layout.n_blocks}, counted from 0) {what}")
