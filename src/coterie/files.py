@@ -14,20 +14,20 @@ def check_writable(path: str | os.PathLike) -> Path:
     """Return the path, or raise an :class:`OutputError` if a file cannot be written there. No file is left behind."""
     path = Path(path)
     if path.is_dir():
-        raise OutputError(f"{path} is a folder: give a file name inside it.")
+        raise OutputError(f"{path} is a folder: give the name of a file inside it.")
     if path.exists() and not path.is_file():
-        raise OutputError(f"{path} is not a regular file: give another name.")
+        raise OutputError(f"{path} is not a regular file: use another name.")
     folder = Path(os.path.realpath(path)).parent
     if not folder.exists():
         raise OutputError(f"{path} cannot be written: there is no folder {folder}. Create it first.")
     if not folder.is_dir():
-        raise OutputError(f"{path} cannot be written: {folder} is not a folder. Choose another place.")
+        raise OutputError(f"{path} cannot be written: {folder} is not a folder. Use another location.")
     probe = _beside(path)
     try:
         _create(probe)
         probe.unlink()
     except OSError as error:
-        raise OutputError(f"{path} cannot be written ({error.strerror}): choose another place.") from error
+        raise OutputError(f"{path} cannot be written ({error.strerror}): use another location.") from error
     return path
 
 

@@ -63,13 +63,13 @@ class Checkpoint:
                 header = json.loads((file.metadata() or {})["coterie-checkpoint"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, KeyError) as error:
-            raise ValueError(f"{self.path} is not a checkpoint of a fit: remove it or choose another name.") from error
+            raise ValueError(f"{self.path} is not a checkpoint of a fit: remove it or use another name.") from error
         different = [name for name in problem if header["problem"].get(name) != problem[name]]
         if different:
             name = different[0]
             raise ValueError(
                 f"{self.path} belongs to another fit: its {name} is {header['problem'].get(name)}, here it is "
-                f"{problem[name]}. Choose another name, or begin anew with resume=False."
+                f"{problem[name]}. Use another file, or start a new fit with resume=False."
             )
         return Saved(header["number"], tensors["places"], tensors.get("weights"), header["gamma"], header["done"])
 

@@ -74,7 +74,7 @@ def look(passes: Passes, n_clusters: int) -> Survey:
         raise ValueError("X has no rows of positive weight: every block is empty.")
     if known.rows < n_clusters:
         raise ValueError(
-            f"n_samples={known.rows} should be >= n_clusters={n_clusters}: give more rows or fewer clusters."
+            f"n_samples={known.rows} should be >= n_clusters={n_clusters}: pass more rows or lower n_clusters."
         )
     if len(known.hashes) < n_clusters:
         raise ValueError(
@@ -97,7 +97,7 @@ def first_centers(
         centers = parallel_start.random_rows(passes, n_clusters, rng)
     else:
         raise ValueError(
-            f"init={init!r} needs all rows in memory: with Dask data use 'k-means++' (it runs as k-means‖), "
+            f"init={init!r} needs all rows in memory: on Dask data use 'k-means++' (which runs as k-means‖), "
             "'random' or an array."
         )
     centers = np.ascontiguousarray(centers, dtype=layout.dtype)

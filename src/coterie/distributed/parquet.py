@@ -57,11 +57,11 @@ def find(pattern: str | os.PathLike) -> list[Path]:
         files = [path] if path.is_file() else [Path(one) for one in sorted(glob.glob(str(pattern), recursive=True))]
     if not files:
         raise TableError(
-            f"No file is called {pattern}: give a .parquet file, a folder of them, or 'a/pattern*.parquet'."
+            f"No file matches {pattern}: give a .parquet file, a folder of them, or a pattern like 'folder/*.parquet'."
         )
     other = [one for one in files if one.suffix.lower() not in (".parquet", ".pq")]
     if other:
-        raise TableError(f"{other[0]} is not a Parquet file: only Parquet is read in blocks.")
+        raise TableError(f"{other[0]} is not a Parquet file: only Parquet files can be read in blocks.")
     return files
 
 
@@ -93,7 +93,7 @@ def open_files(
             _require_same(first, schema, names, files[0], path)
             stretches += _cut(str(path.absolute()), file.metadata, max(1, block_bytes // width))
     if not stretches:
-        raise TableError("The files have columns but no rows: there is nothing to cluster.")
+        raise TableError("The files have no rows.")
     return ParquetRows(tuple(names), "float32" if width == 4 * len(names) else "float64", tuple(stretches))
 
 
@@ -105,12 +105,12 @@ def _number_columns(schema, path: Path, columns, exclude) -> list[str]:
             raise TableError(f"{path.name} has no column {name!r}; it has {', '.join(schema.names)}.")
     names = list(columns) if columns else [name for name in _own_columns(schema) if name not in exclude]
     if not names:
-        raise TableError("No column is left to cluster by.")
+        raise TableError("No columns are left to cluster: exclude fewer columns.")
     kinds = (pa.types.is_float32, pa.types.is_float64, pa.types.is_integer, pa.types.is_boolean)
     wrong = [name for name in names if not any(is_kind(schema.field(name).type) for is_kind in kinds)]
     if wrong:
         listed = ", ".join(map(repr, wrong))
-        raise TableError(f"{path.name} has columns that are not numbers: {listed}. Leave them out with --exclude.")
+        raise TableError(f"{path.name} has columns that are not numbers: {listed}. Exclude them with --exclude.")
     return names
 
 
@@ -122,16 +122,18 @@ def _own_columns(schema) -> list[str]:
 def _require_same(first, schema, names: Sequence[str], first_path: Path, path: Path) -> None:
     for name in names:
         if name not in schema.names:
-            raise TableError(f"{path} has no column {name!r}, but {first_path} has: all files need the same columns.")
+            raise TableError(
+                f"{path} has no column {name!r}, but {first_path} does: all files must have the same columns."
+            )
         if schema.field(name).type != first.field(name).type:
             raise TableError(
                 f"The column {name!r} is {schema.field(name).type} in {path}, but {first.field(name).type} in "
-                f"{first_path}: all files need the same types."
+                f"{first_path}: all files must have the same types."
             )
     extra = [name for name in _own_columns(schema) if name not in first.names]
     if extra:
         raise TableError(
-            f"{path} has a column {extra[0]!r} that {first_path} has not: all files need the same columns."
+            f"{path} has a column {extra[0]!r}, but {first_path} does not: all files must have the same columns."
         )
 
 
@@ -193,7 +195,7 @@ class LabelParts:
     def __init__(self, folder: Path):
         self.folder = folder
         if folder.exists():
-            raise OutputError(f"{folder} exists already: remove it, or name another folder with --output.")
+            raise OutputError(f"{folder} already exists: remove it, or choose another folder with --output.")
         check_writable(folder)
         self.hidden = folder.with_name(f".{folder.name}-{os.getpid()}")
 

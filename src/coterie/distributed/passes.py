@@ -54,8 +54,8 @@ class Passes:
             except _lost_errors() as error:
                 lost = error
         raise ClusterError(
-            f"The same pass over the data was lost {ATTEMPTS} times ({lost}). Workers that die again and again mostly "
-            "lack memory: use smaller blocks, or give them more."
+            f"A pass over the data failed {ATTEMPTS} times ({lost}). Workers that die repeatedly usually run out of "
+            "memory: use smaller blocks, or give the workers more memory."
         ) from lost
 
     def _graph(self, function, state, check) -> Delayed:
@@ -180,8 +180,8 @@ def _await_scheduler(here, patience: float) -> None:
     while here.status != "running":
         if here.status in ("closed", "closing") or time.monotonic() > until:
             raise ClusterError(
-                "The Dask scheduler does not answer any more. The centres of the last iteration are in the checkpoint, "
-                "if the fit ran inside coterie.distributed.checkpoint(...): connect again and fit with resume=True."
+                "The Dask scheduler does not answer. If the fit ran inside coterie.distributed.checkpoint(...), the "
+                "centres of the last iteration are in the checkpoint: reconnect and fit with resume=True."
             )
         time.sleep(0.1)
 

@@ -98,7 +98,7 @@ def sample(chunks: Iterable[np.ndarray], n_clusters: int, n_threads=None) -> Sam
         times = np.bincount(group, weights=times)[:size]
         hashes, rows = hashes[:size], rows[firsts[:size]]
     if rows is None or found is None:
-        raise ValueError("There are no rows: every chunk is empty.")
+        raise ValueError("X has no rows: every chunk is empty.")
     return Sample(np.ascontiguousarray(rows), times, n, float(np.mean(found.variance)))
 
 

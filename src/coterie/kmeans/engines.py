@@ -54,7 +54,9 @@ def run(
         return literal.run(X.toarray() if sparse.issparse(X) else X, centers, algorithm, **loop)
     compiled = _compiled(X, algorithm, device)
     if engine == "lazy" and not (compiled and algorithm.hard_means):
-        raise ValueError("engine='lazy' needs dense rows on the CPU. Use engine='auto', which is fused elsewhere.")
+        raise ValueError(
+            "engine='lazy' requires dense rows on the CPU: use engine='auto', which selects a suitable engine."
+        )
     if engine != "fused" and compiled and algorithm.hard_means:
         return lazy.run(X, centers, spherical=algorithm.spherical, n_threads=n_threads, **loop)
     from coterie.kmeans import fused

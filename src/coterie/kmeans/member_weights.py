@@ -71,7 +71,7 @@ def member_weights(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: T
         return weight * z.exp() * (cost <= reached[labels])
     if rule == "sparsemax":
         return weight * (z - _sparsemax_tau(segments, algorithm.gamma)[labels]).clamp(min=0.0)
-    raise ValueError(f"no member weights for the rule {rule!r}")
+    raise ValueError(f"There are no member weights for the rule {rule!r}.")
 
 
 def _sparsemax_tau(segments: Segments, gamma: float) -> Tensor:

@@ -170,7 +170,7 @@ def _gap(algorithm: Algorithm, x: Tensor, c: Tensor) -> float:
 
 def _gamma(algorithm: Algorithm) -> float:
     if algorithm.gamma is None:
-        raise ValueError("gamma is not chosen yet: call Algorithm.with_gamma first.")
+        raise ValueError("gamma is not set: call Algorithm.with_gamma first.")
     return algorithm.gamma
 
 

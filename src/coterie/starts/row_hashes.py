@@ -115,7 +115,7 @@ def require_distinct_rows(X, n_clusters: int) -> None:
         return
     distinct = count_distinct_rows(X)
     raise ValueError(
-        f"n_clusters={n_clusters} needs at least that many distinct rows, but X has only {distinct} distinct "
+        f"n_clusters={n_clusters} requires at least that many distinct rows, but X has only {distinct} distinct "
         f"row{'s' if distinct != 1 else ''} (n_samples={X.shape[0]}): set n_clusters to {distinct} or less."
     )
 
@@ -130,6 +130,6 @@ def require_spread(total: float, X) -> None:
     """Raise a ValueError if all squared distances of distinct rows are zero in the dtype of ``X``."""
     if not total > 0:
         raise ValueError(
-            f"The rows of X differ by so little that their squared distances are zero in {X.dtype}: scale the "
+            f"The rows of X differ so little that their squared distances are zero in {X.dtype}: scale the "
             "columns, for example with sklearn.preprocessing.StandardScaler."
         )
