@@ -78,7 +78,7 @@ def look(passes: Passes, n_clusters: int) -> Survey:
         )
     if len(known.hashes) < n_clusters:
         raise ValueError(
-            f"n_clusters={n_clusters} needs at least that many distinct rows, but X has only {len(known.hashes)}: "
+            f"n_clusters={n_clusters} requires at least that many distinct rows, but X has only {len(known.hashes)}: "
             f"set n_clusters to {len(known.hashes)} or less."
         )
     return known

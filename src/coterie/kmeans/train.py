@@ -68,7 +68,7 @@ class LearnedLloydRun(TrainingRun):
 
     kind = "learned-lloyd"
     source = "instances"
-    drawn = "blobs, uniform cubes and Gaussians of decaying spread, new in every step, started from random rows"
+    drawn = "blobs, uniform cubes and Gaussians of decaying spread, fresh every step, from random rows"
 
     def task(self) -> "LearnedLloydTask":
         return LearnedLloydTask(self)

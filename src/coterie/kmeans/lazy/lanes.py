@@ -73,10 +73,10 @@ def _row_minima(builder, vectors, width):
 def _tile_scores(n_rows):
     @intrinsic
     def scores(typing, block, members, first, tiles, offsets, tile, out, minima):
-        """Scores of ``n_rows`` rows of ``block``, those that ``members[first:]`` names, against one tile.
+        """Scores of ``n_rows`` rows of ``block``, given by ``members[first:]``, against one tile.
 
         ``out[r]`` becomes ``offsets[tile] + block[members[first + r]] @ tiles[tile]`` for every lane, and
-        ``minima[r]`` the smallest of them.
+        ``minima[r]`` becomes the smallest of them.
         """
 
         def generate(context, builder, signature, arguments):
@@ -190,7 +190,7 @@ def copy_lanes(typing, source, source_row, target, target_row):
 
 @intrinsic
 def first_and_second(typing, scores, row, smallest):
-    """``(lane, second)`` of a row of one vector: where its minimum, which is known, stands, and that of the others."""
+    """The lane of the known minimum of a row of one vector, and the minimum of the other lanes."""
 
     def generate(context, builder, signature, arguments):
         scores_t, row_t, smallest_t = signature.args
