@@ -136,7 +136,10 @@ def shares(
     device: str = "cpu",
     n_threads: int | None = None,
 ) -> np.ndarray:
-    """(n, k) in the dtype of the rows: the share of every row in every cluster of a soft algorithm. Rows sum to one."""
+    """The memberships (n, k) of the rows in the clusters of a soft algorithm, in the dtype of the rows.
+
+    Every row sums to one.
+    """
     return _shares(X, centers, weights, algorithm, device, n_threads).astype(X.dtype, copy=False)
 
 

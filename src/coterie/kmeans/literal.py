@@ -8,9 +8,9 @@ behaviour of the paper:
 * Equal points have equal labels, so their self-attention still cancels.
 * A cluster without points has equal scores for all points, so its centre moves to the mean of all points.
 
-``Literal`` is the engine behind estimators. Its tokens pass from layer to layer as the network leaves them. Ties go to
-the lowest index, and empty clusters are refilled between layers, as in every other engine: a refill is the only thing
-that touches the tokens from outside.
+``Literal`` is the engine behind the estimators. Its tokens are passed from layer to layer as the network computes them.
+Ties go to the lowest index and empty clusters are refilled between layers, as in every other engine. Only a refill
+changes tokens from outside the network.
 """
 
 from collections.abc import Iterator
@@ -77,11 +77,11 @@ class Encoded:
 
 
 class Literal:
-    """An algorithm as an engine: the network's tokens, and one layer that is applied to them again and again.
+    """An algorithm as an engine: the tokens of the network, and one layer that is applied to them repeatedly.
 
-    Equal rows are one token that counts as often as there are rows, so that they are treated alike whatever the
-    rounding of matrix products. Only where centres are drawn is every row a token, because each has its own noise.
-    Trimming is always per cluster, as in the paper's network.
+    Equal rows are represented by one token with a weight, so that they are treated alike regardless of the rounding of
+    matrix products. If centres are drawn, every row is a token, since each has its own noise. Trimming is always per
+    cluster, as in the network of the paper.
     """
 
     def __init__(self, X: np.ndarray, centers: np.ndarray, algorithm: Algorithm, sample_weight=None):
@@ -144,7 +144,7 @@ class Literal:
         return trimmed, float((weight * inside * cost).sum()), limits
 
     def _refill(self, old: Tensor, labels: Tensor, counts: Tensor) -> None:
-        """Write new centres into the tokens of empty clusters, and of the clusters that gave rows to them."""
+        """Write new centres into the tokens of empty clusters, and of the clusters that lost rows to them."""
         before, weight = counts.double().numpy(), self.weight.double()
         after = before.copy()
         sums = self.stream.centers(self.middle).double().numpy() * before[:, None]
@@ -164,7 +164,7 @@ class Literal:
 
 
 def _distinct(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first of every group of equal rows, in their order, and for every row the group that it belongs to."""
+    """The first of every group of equal rows, in their order, and the group of every row."""
     _, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return first[order], np.argsort(order)[inverse.reshape(-1)]

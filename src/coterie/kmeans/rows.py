@@ -41,10 +41,10 @@ class DenseRows:
         return self.x[block] @ centers.mT
 
     def sq_distances(self, block: slice, centers: Tensor) -> Tensor:
-        """(b, k): ‖x - c‖².
+        """The squared distances (b, k) ‖x - c‖².
 
-        On the CPU and without gradients, from differences in double precision. Elsewhere as ‖x‖² - 2⟨x, c⟩ + ‖c‖² with
-        the centres' mean as the origin, so that little cancels.
+        On the CPU and without gradients, they are computed from differences in double precision. Otherwise they are
+        computed as ‖x‖² - 2⟨x, c⟩ + ‖c‖², relative to the mean of the centres to reduce cancellation.
         """
         if self.device.type == "cpu" and not (self.x.requires_grad or centers.requires_grad):
             return torch.from_numpy(single_pass.sq_distances(self.x[block].numpy(), centers.numpy(), self.n_threads))

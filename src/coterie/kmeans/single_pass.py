@@ -187,7 +187,7 @@ def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
 
 
 def sq_distances(X, centers, n_threads: int | None = None) -> np.ndarray:
-    """(n, k) float64: squared distances from differences in double precision, so that no offset costs digits."""
+    """The squared distances (n, k) as float64, from differences in double precision, accurate for any offset."""
     out = np.empty((len(X), len(centers)))
     columns = np.ascontiguousarray(np.asarray(centers, dtype=np.float64).T)
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
@@ -197,7 +197,7 @@ def sq_distances(X, centers, n_threads: int | None = None) -> np.ndarray:
 
 @kernel(fastmath=LOOSE)
 def _sq_distances(X, start, stop, columns, out):
-    """Centres come as columns (d, k), so that one row is compared with many centres at once."""
+    """The centres are columns (d, k), so that one row is compared with many centres at once."""
     for i in range(start, stop):
         row = out[i]
         row[:] = 0
@@ -210,7 +210,7 @@ def _sq_distances(X, start, stop, columns, out):
 
 @kernel(fastmath=LOOSE)
 def _distances(X, start, stop, columns, out):
-    """The distances themselves, in the precision of the rows."""
+    """The same as ``_sq_distances`` with the square root, in the precision of the rows."""
     for i in range(start, stop):
         row = out[i]
         row[:] = 0
