@@ -157,10 +157,10 @@ def _relift(stream: Stream, like: Tensor) -> FeedForward:
 def _gap(algorithm: Algorithm, x: Tensor, c: Tensor) -> float:
     """How much lower points of other clusters score.
 
-    k-medoids takes the user's 2 delta. Elsewhere it must outweigh any difference of scores among points (at most
-    4 max‖x‖²) eight times over, so that NormMax also tells members from points that are tied between two centres, whose
-    labels (½, ½) lower their scores by a quarter of the gap. And it must drive the softmax to exact zero, and no more: a
-    larger gap only costs digits.
+    For k-medoids it is the user's 2 delta. Otherwise it must be eight times the largest difference of scores among
+    points (at most 4 max‖x‖²), so that NormMax also excludes points that are tied between two centres, whose labels (½,
+    ½) lower their scores by a quarter of the gap. It must also make the softmax exactly zero. A larger gap than
+    necessary would only cost precision.
     """
     if algorithm.draws:
         return 2.0 * algorithm.delta
