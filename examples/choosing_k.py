@@ -1,9 +1,9 @@
 """
-How many clusters?
-==================
+Choosing the number of clusters
+===============================
 
-:func:`coterie.selection.choose_k` fits a range and lets a criterion choose. Which one matters: these data have two
-groups of three.
+:func:`coterie.selection.choose_k` fits a range of numbers of clusters and selects one by a criterion. The criteria can
+disagree: these data consist of two groups of three clusters each.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ choices = [
 ]
 
 # %%
-# Above, the scores with the chosen number marked; below, what it means for the points.
+# The upper row shows the scores, with the selected number of clusters marked. The lower row shows the clusters.
 
 figure, axes = plt.subplots(2, 3, figsize=(11, 6), height_ratios=(2, 3), layout="constrained")
 for choice, score_axes, map_axes in zip(choices, *axes):

@@ -1,9 +1,9 @@
 """
-All estimators side by side
-===========================
+Comparison of all estimators
+============================
 
-Eight kinds of data, one a row; every estimator for the plane, one a column. The time of a fit is in the corner.
-Estimators that need a number of clusters are told the true one.
+Rows are data sets, columns are estimators for 2-D data. The number in the corner is the fit time in seconds. Estimators
+that need the number of clusters are given the true one.
 """
 
 import time
@@ -52,15 +52,16 @@ estimators: dict[str, Callable[[int], Any]] = {
 
 
 def ordered(labels, X):
-    """Clusters numbered from left to right, so that panels of a row have the same colours."""
+    """Number the clusters from left to right, so that the panels of a row use the same colours."""
     found = np.unique(labels[labels >= 0])
     rank = np.argsort(np.argsort([X[labels == label, 0].mean() for label in found]))
     return np.where(labels < 0, -1, rank[np.searchsorted(found, np.maximum(labels, 0))])
 
 
 # %%
-# The last three are pretrained networks; :class:`coterie.FlowMixture` and :class:`coterie.ZeroShotClusterer` are not
-# told the number of clusters. A first fit of each, not shown, loads and compiles what it needs.
+# The last three estimators are pretrained networks. :class:`coterie.FlowMixture` and
+# :class:`coterie.ZeroShotClusterer` are not given the number of clusters. A first fit of every estimator, which is not
+# shown, loads the networks and compiles the code.
 
 for make in estimators.values():
     make(3).fit(blobs[::10])

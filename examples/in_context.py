@@ -1,10 +1,10 @@
 """
-Reading the data as context
-===========================
+In-context clustering
+=====================
 
-:class:`coterie.InContextClusterer` is one pretrained network for all tables: it reads the rows as its context, like a
-language model its prompt, and answers with probabilities. It refines the best of several k-means starts; where clusters
-overlap, its answers are soft.
+:class:`coterie.InContextClusterer` is a pretrained network that reads the rows as its context, as a language model
+reads its prompt, and returns probabilities. It refines solutions of k-means. Where clusters overlap, the
+probabilities are far from 0 and 1.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,8 @@ hard = KMeans(3, n_init=10, random_state=0).fit(X)
 network = InContextClusterer(3, random_state=0).fit(X)
 
 # %%
-# In grey where the network is in doubt: the darker, the nearer two probabilities are.
+# The right panel shows the uncertainty of the network in grey: the darker the grey, the smaller the difference between
+# the two largest probabilities.
 
 x, y = np.meshgrid(np.linspace(-4, 7, 160), np.linspace(-4, 6.5, 160))
 grid = np.column_stack([x.ravel(), y.ravel()])

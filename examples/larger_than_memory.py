@@ -1,9 +1,9 @@
 """
-Larger than memory
-==================
+Data that do not fit into memory
+================================
 
-:meth:`coterie.KMeans.fit` takes the name of a Parquet file and reads it in chunks; it takes a Dask array as well, on
-this machine or on a cluster. The answers are the same but for the order of sums.
+:meth:`coterie.KMeans.fit` accepts the name of a Parquet file, which it reads in chunks, and Dask arrays, on one machine
+or on a cluster. The results are equal up to the order of sums.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ from coterie import KMeans
 from coterie.plot import PALETTE
 
 # %%
-# A spiral of 300,000 rows, written to a file in groups of 25,000.
+# A spiral of 300,000 rows is written to a file in row groups of 25,000.
 
 rng = np.random.default_rng(0)
 turn = 4.5 * np.pi * np.sqrt(rng.uniform(0.02, 1, 300_000))
@@ -34,10 +34,10 @@ with tempfile.TemporaryDirectory() as folder:
 blocks = da.from_array(X, chunks=(25_000, 2))
 from_dask = KMeans(24, init=start, max_iter=40).fit(blocks)
 apart = abs(from_file.cluster_centers_ - from_dask.cluster_centers_).max()
-print(f"file and Dask differ by {apart:.0e}; labels are lazy: {type(from_dask.labels_).__name__}")
+print(f"largest difference of a coordinate: {apart:.0e}; type of the labels: {type(from_dask.labels_).__name__}")
 
 # %%
-# A sample of the rows, and the cells of the 24 centres.
+# The plot shows a sample of the rows and the 24 centres.
 
 shown = rng.choice(len(X), 25_000, replace=False)
 labels = from_dask.predict(X[shown])

@@ -1,10 +1,11 @@
 """
-The layers of a transformer
-===========================
+The layers of the k-means transformer
+=====================================
 
-``engine="literal"`` multiplies real query, key and value matrices, written down from a proof. One layer is one step of
-Lloyd's algorithm: points look at the centres and choose (upper row); centres look at their points and move (lower row:
-how much of each centre's attention every point gets).
+``engine="literal"`` multiplies the query, key and value matrices that Clarkson et al. (2025) construct in their proof.
+One layer is one iteration of Lloyd's algorithm. The points attend to the centres and choose one of them (upper row).
+The centres attend to their points and move to the mean (the lower row shows the attention of every centre to every
+point).
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +24,7 @@ layers = network.trajectory_
 print(f"{len(layers)} layers")
 
 # %%
-# The start is poor on purpose: watch the centres walk away from the lower left.
+# All four starting centres are in one group, so the centres have a long way to go.
 
 shown = [0, 1, 2, 4, len(layers) - 1]
 before = [start, *(np.asarray(centers) for centers, _ in layers)]
@@ -44,7 +45,7 @@ axes[1, 0].set_ylabel("centre")
 plt.show()
 
 # %%
-# The fast engine gives the same centres, without the matrices.
+# The default engine computes the same centres without the matrices.
 
 fast = KMeans(4, init=start, n_init=1).fit(X)
 print(f"largest difference of a coordinate: {abs(fast.cluster_centers_ - network.cluster_centers_).max():.0e}")

@@ -1,9 +1,9 @@
 """
-Centres that are rows
-=====================
+Representing clusters by examples
+=================================
 
-The mean of fifty handwritten digits is a smudge. :class:`coterie.KMedoids` chooses a row of the table for each cluster:
-an example that can be shown to people.
+The mean of many images is blurred. :class:`coterie.KMedoids` represents every cluster by one of the rows, which can be
+shown as an example.
 """
 
 import matplotlib.pyplot as plt
@@ -16,10 +16,10 @@ X = images.reshape(600, -1)
 
 medoids = KMedoids(10, random_state=0).fit(X)
 means = KMeans(10, n_init=5, random_state=0).fit(X)
-print("rows that were chosen:", sorted(medoids.medoid_indices_.tolist()))
+print("indices of the medoids:", sorted(medoids.medoid_indices_.tolist()))
 
 # %%
-# Above, the ten medoids; below, ten means.
+# The upper row shows the ten medoids, the lower row the ten means.
 
 figure, axes = plt.subplots(2, 10, figsize=(12, 2.9), layout="constrained")
 for row, (name, model) in zip(axes, (("medoids", medoids), ("means", means))):

@@ -2,8 +2,9 @@
 Outliers
 ========
 
-k-means minds every point, so a few far ones pull its centres away. :class:`coterie.TrimmedKMeans` leaves the farthest
-share out and says which they were; :class:`coterie.RobustKMeans` keeps all, but lets far points count next to nothing.
+In k-means every point counts equally, so a few outliers can move the centres far away. :class:`coterie.TrimmedKMeans`
+excludes a given share of the points and labels them -1. :class:`coterie.RobustKMeans` keeps all points, but distant
+points have almost no influence on the centres.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +26,8 @@ models = [
 ]
 
 # %%
-# Crosses: the true centres. Discs: the ones found. Small grey crosses: points called outliers.
+# Black crosses are the true centres, white discs the estimated ones. Small grey crosses are points labelled as
+# outliers.
 
 figure, panels = plt.subplots(1, 3, figsize=(12, 4.4), layout="constrained")
 for axes, model in zip(panels, models):

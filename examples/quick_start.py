@@ -2,7 +2,8 @@
 Quick start
 ===========
 
-Fit, look, save, load: :class:`coterie.KMeans` speaks scikit-learn's language.
+:class:`coterie.KMeans` has the interface of a scikit-learn estimator. This example fits, plots, saves and loads a
+model.
 """
 
 import tempfile
@@ -20,7 +21,7 @@ model = KMeans(n_clusters=5, n_init=10, random_state=0).fit(X)
 print(f"inertia {model.inertia_:.1f} after {model.n_iter_} iterations")
 
 # %%
-# Every point has the colour of its cluster; the centres are the white discs.
+# Every point has the colour of its cluster. The white discs are the centres.
 
 colors = [PALETTE[label] for label in model.labels_]
 plt.figure(figsize=(7, 5), layout="constrained")
@@ -32,7 +33,8 @@ plt.axis("off")
 plt.show()
 
 # %%
-# A model is saved as safetensors: numbers and JSON, nothing that runs when it is read.
+# Models are saved in the safetensors format, which contains only arrays and JSON. Loading a model runs no code from the
+# file.
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(folder) / "blobs.model"

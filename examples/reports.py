@@ -1,10 +1,10 @@
 """
-A report for people
-===================
+Reports
+=======
 
-:func:`coterie.report` writes one HTML file that explains a clustering to those who were not there: what the clusters
-are like, how sure the assignment is, what to be careful about, and the lines of Python that do it again. It opens
-anywhere, offline. On the command line it is ``coterie cluster wine.csv --exclude cultivar --scale --report wine.html``.
+:func:`coterie.report` creates a single HTML file that describes a clustering: what characterises the clusters, how
+certain the assignment is, possible problems, and Python code that reproduces it. It can be opened offline in any
+browser. The corresponding command is ``coterie cluster wine.csv --exclude cultivar --scale --report wine.html``.
 """
 
 # sphinx_gallery_thumbnail_path = 'images/report.png'
@@ -19,6 +19,6 @@ wine = sample("wine").drop(columns="cultivar")
 model = make_pipeline(StandardScaler(), coterie.KMeans(3, n_init=10, random_state=0)).fit(wine)
 
 # %%
-# Here it is, as a notebook shows it. Scroll inside, and play the layers.
+# A notebook shows the report as below. You can scroll inside it and play the animation of the iterations.
 
 coterie.report(model, wine, title="178 wines", refits=2, seconds=1.0)

@@ -1,10 +1,10 @@
 """
-Shares and directions
-=====================
+Soft and spherical k-means
+==========================
 
-Two sockets of the same layer: a softmax in the encoder gives every point a share in every cluster
-(:class:`coterie.SoftKMeans`); a normalisation puts everything on the sphere (:class:`coterie.SphericalKMeans`), where
-only directions count.
+:class:`coterie.SoftKMeans` replaces the hard choice of a centre by a softmax, so every point has a degree of membership
+in every cluster. :class:`coterie.SphericalKMeans` normalises rows and centres to length one, so only their directions
+matter.
 """
 
 import matplotlib.pyplot as plt
@@ -18,14 +18,14 @@ rng = np.random.default_rng(0)
 palette = np.array([to_rgb(color) for color in PALETTE])
 
 # %%
-# Colours mix as memberships do: a point between three clusters is grey.
+# The colour of a point is a mixture of the colours of the clusters, weighted by its memberships.
 
 X = np.repeat([[-1.6, 0], [1.6, 0], [0, 2.6]], 500, axis=0) + rng.normal(size=(1500, 2))
 soft = SoftKMeans(3, mixing_weights=True, random_state=0).fit(X)
 shares = soft.predict_proba(X)
 
 # %%
-# On the sphere, two rows of different length and equal direction are the same.
+# For spherical k-means, two rows of the same direction and different lengths are equivalent.
 
 directions = np.array([[1, 0.2, 0.1], [-0.4, 1, 0.2], [-0.2, -0.6, 1], [0.3, -1, -0.4]])
 Y = np.repeat(directions, 250, axis=0) + 0.28 * rng.normal(size=(1000, 3))
@@ -37,7 +37,7 @@ left = figure.add_subplot(1, 2, 1)
 left.scatter(X[:, 0], X[:, 1], s=9, c=shares @ palette[:3], linewidths=0)
 x, y = soft.cluster_centers_.T
 left.scatter(x, y, s=120, c="white", edgecolors="black", linewidths=1.5)
-left.set(title="SoftKMeans: shares", xticks=[], yticks=[], aspect="equal")
+left.set(title="SoftKMeans: memberships", xticks=[], yticks=[], aspect="equal")
 right = figure.add_subplot(1, 2, 2, projection="3d")
 on_sphere = Y / np.linalg.norm(Y, axis=1, keepdims=True)
 right.scatter(*on_sphere.T, s=7, c=palette[sphere.labels_], linewidths=0, depthshade=True)

@@ -1,9 +1,9 @@
 """
-Clusters that can draw
+Sampling from clusters
 ======================
 
-In :class:`coterie.VAEMixture` every cluster is a variational autoencoder, so every cluster can make new rows: here,
-handwritten digits that nobody wrote.
+:class:`coterie.VAEMixture` trains one variational autoencoder per cluster, so new rows can be sampled from every
+cluster. Here they are images of handwritten digits.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +19,8 @@ mixture = VAEMixture(n_clusters=6, max_iter=8, random_state=0).fit(X)
 print(f"{len(X)} images, {mixture.n_iter_} iterations, shares {np.round(mixture.weights_, 2)}")
 
 # %%
-# Each row is a cluster: on the left three of its images, on the right eleven that it made. Five digits, six clusters:
-# the ones come in two hands, with a foot and without.
+# Each row is a cluster. The three images on the left belong to it, the eleven on the right are samples. There are five
+# digits and six clusters: the ones form two clusters, with and without a horizontal stroke at the bottom.
 
 figure, axes = plt.subplots(6, 15, figsize=(12, 5), layout="constrained")
 for cluster, row in enumerate(axes):

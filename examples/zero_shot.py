@@ -1,9 +1,9 @@
 """
-Nothing but the table
-=====================
+Zero-shot clustering
+====================
 
-:class:`coterie.ZeroShotClusterer` is a pretrained network. It is told neither the number of clusters nor their shape,
-and there is nothing to tune.
+:class:`coterie.ZeroShotClusterer` is a pretrained network. It needs neither the number of clusters nor assumptions
+about their shapes, and there are no parameters to tune.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ data = {
 }
 
 # %%
-# Grey: rows that it takes for noise. In the title, the number of clusters that it found and how sure it is of it.
+# Grey points are noise according to the network. The title shows the number of clusters and its probability.
 
 figure, axes = plt.subplots(2, 3, figsize=(11, 7), layout="constrained")
 for panel, (name, X) in zip(axes.flat, data.items()):
@@ -40,7 +40,7 @@ for panel, (name, X) in zip(axes.flat, data.items()):
 plt.show()
 
 # %%
-# A table may hold words and holes: columns are scaled, encoded and filled inside.
+# A table may contain text and missing values: numbers are scaled, categories encoded and missing values filled.
 
 table = pd.DataFrame({"height": data["groups"][:, 0], "width": data["groups"][:, 1], "colour": "red"})
 table.loc[::7, "height"] = np.nan

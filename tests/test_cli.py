@@ -149,7 +149,7 @@ def test_scaling_and_column_names_travel_with_the_model(points):
     columns = Columns.of(points, ["left", "right"], scale=True)
     fitted = coterie.KMeans(3, random_state=0).fit(columns.matrix(points))
     TableModel(fitted, columns).save("m")
-    with pytest.raises(ValueError, match="what was made of its columns"):
+    with pytest.raises(ValueError, match="encoding of its columns"):
         coterie.load("m")  # it would take raw columns for scaled ones
     back = TableModel.load("m")
     np.testing.assert_array_equal(back.columns.mean, columns.mean)
@@ -211,7 +211,7 @@ def test_text_dates_and_gaps_are_encoded(passengers, words):
     page = Path("r.html").read_text()
     assert "nearly always class = third" in page
     assert "Columns.of(table" in page
-    with pytest.raises(ValueError, match="what was made of its columns"):
+    with pytest.raises(ValueError, match="encoding of its columns"):
         coterie.load("m")
 
 

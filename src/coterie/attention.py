@@ -1,14 +1,14 @@
-"""The one attention that every model here is made of: a score, a normaliser, and ``attend``.
+"""Attention with exchangeable score and normaliser.
 
-Shapes: M queries, N keys, E features, any leading batch dimensions. Scores are ``(..., M, N)`` and every normaliser
-works along the keys, the last dimension. (Document 002 writes tokens as columns and normalises columns; this is the
-same thing transposed.)
+Shapes: M queries, N keys, E features, and any leading batch dimensions. Scores have shape ``(..., M, N)``, and every
+normaliser works along the keys, the last dimension. (Clarkson et al., 2025, write tokens as columns and normalise
+columns, which is the transpose.)
 
-A normaliser turns scores into non-negative *numerators*; dividing them by their sum gives the weights. ``attend``
+A normaliser turns scores into non-negative *numerators*. Dividing them by their sum gives the weights. ``attend``
 divides after the product with the values, which keeps sums of equal terms exact: the mean of m equal rows is that row.
 
-``key_weight`` says how many times each key counts: a key of weight 2 is the same as that key twice, for every
-normaliser.
+``key_weight`` is how often each key counts. For every normaliser, a key of weight 2 is equivalent to two copies of the
+key.
 """
 
 from collections.abc import Callable
@@ -25,12 +25,12 @@ BLOCK_VALUES = 2**24
 
 
 def dot_scores(query: Tensor, key: Tensor) -> Tensor:
-    """⟨q, k⟩ for every query and key."""
+    """The dot product ⟨q, k⟩ of every query and key."""
     return query @ key.mT
 
 
 def sq_euclidean_scores(query: Tensor, key: Tensor) -> Tensor:
-    """-‖q - k‖² for every query and key, from the differences: exactly 0 where they are equal."""
+    """The negative squared distance -‖q - k‖² of every query and key; exactly 0 for equal vectors."""
     return -(query.unsqueeze(-2) - key.unsqueeze(-3)).square().sum(-1)
 
 
@@ -38,7 +38,7 @@ SCORES: dict[str, Score] = {"dot": dot_scores, "l2": sq_euclidean_scores}
 
 
 class Normaliser(Protocol):
-    """Scores to non-negative numerators along the last dimension."""
+    """A function from scores to non-negative numerators, along the last dimension."""
 
     def __call__(self, scores: Tensor, key_weight: Tensor | None = None) -> Tensor: ...
 
@@ -48,13 +48,16 @@ def _times(values: Tensor, key_weight: Tensor | None) -> Tensor:
 
 
 def _below_best(scores: Tensor) -> Tensor:
-    """Scores minus the best of each query: what every shift-invariant normaliser needs, without overflow."""
+    """Scores minus the best score of each query. A shift-invariant normaliser of the result does not overflow."""
     return scores - scores.amax(-1, keepdim=True).detach()
 
 
 @dataclass(frozen=True)
 class Softmax:
-    """exp(gamma · score): the usual attention, with inverse temperature gamma (a tensor must end in (M, 1))."""
+    """The softmax exp(gamma · score), with inverse temperature gamma.
+
+    A tensor gamma must have a shape that ends in (M, 1).
+    """
 
     gamma: float | Tensor = 1.0
 
@@ -64,10 +67,11 @@ class Softmax:
 
 @dataclass(frozen=True)
 class Limiting:
-    """The softmax as gamma → ∞: all weight on the best key. Tied keys share it, or the first of them takes it.
+    """The limit of the softmax for gamma → ∞: all weight is on the best key.
 
-    Keys that score within ``rounding`` of the best count as tied: 0 is the mathematics, a little more forgives matrices
-    that round.
+    With ``ties="share"`` tied keys share the weight, with ``ties="first"`` the first of them gets all of it. Keys whose
+    score is within ``rounding`` of the best count as tied. The exact limit has ``rounding=0``; a small positive value
+    compensates for rounding in matrix products.
     """
 
     ties: Literal["share", "first"] = "share"
@@ -83,7 +87,7 @@ class Limiting:
 
 @dataclass(frozen=True)
 class Linear:
-    """The scores themselves, which must not be negative."""
+    """Linear attention: the numerators are the scores, which must not be negative."""
 
     def __call__(self, scores: Tensor, key_weight: Tensor | None = None) -> Tensor:
         return _times(scores, key_weight)
@@ -91,14 +95,14 @@ class Linear:
 
 @dataclass(frozen=True)
 class Identity:
-    """The scores themselves, not normalised at all."""
+    """No normalisation: the weights are the scores."""
 
     def __call__(self, scores: Tensor, key_weight: Tensor | None = None) -> Tensor:
         return _times(scores, key_weight)
 
 
 def _ranked(scores: Tensor, key_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores from best to worst, the weights in that order, and the weight of all keys up to and with each."""
+    """Scores in descending order, the weights in that order, and their cumulative sums."""
     ranked, order = scores.sort(dim=-1, descending=True, stable=True)
     if key_weight is None:
         weight = torch.ones_like(ranked)
@@ -111,7 +115,7 @@ def _ranked(scores: Tensor, key_weight: Tensor | None) -> tuple[Tensor, Tensor, 
 class Sparsemax:
     """The Euclidean projection of gamma · scores onto the simplex (Martins and Astudillo, 2016).
 
-    Weights are (z - tau)₊ with tau such that they sum to one; far keys get exactly zero.
+    The weights are (z - tau)₊, where tau is such that they sum to one. Keys with low scores get weight zero.
     """
 
     gamma: float | Tensor = 1.0
@@ -132,7 +136,7 @@ class Sparsemax:
 
 @dataclass(frozen=True)
 class TopK:
-    """The softmax over the k best keys; keys that tie with the k-th are kept too."""
+    """The softmax over the k best keys. Keys that tie with the k-th are included."""
 
     k: int
     gamma: float | Tensor = 1.0
@@ -146,16 +150,16 @@ class TopK:
 
 @dataclass(frozen=True)
 class NormMax:
-    """Norm-max attention for alpha → ∞ (document 002, equation 30): equal weight on the best keys, nothing on the rest.
+    """Norm-max attention for alpha → ∞ (Clarkson et al., 2025, equation 30): equal weights on the best keys.
 
-    The maximiser of ⟨gamma · s, z⟩ - max z over the simplex is uniform on the m best keys, where m maximises
-    gamma · (mean of the m best) - 1/m. Taking in key m+1 pays while gamma · Σ_{i ≤ m} (s_i - s_{m+1}) < 1, and that
-    sum never falls as m grows: so the keys kept are those that pass this test against all better ones. Keys of equal
-    score stay together.
+    All other keys have weight zero. The maximiser of ⟨gamma · s, z⟩ - max z over the simplex is uniform on the m best
+    keys, where m maximises gamma · (mean of the m best) - 1/m. Including key m+1 increases the objective while gamma ·
+    Σ_{i ≤ m} (s_i - s_{m+1}) < 1, and that sum is non-decreasing in m. So a key is kept if it passes this test against
+    all better keys. Keys with equal scores are kept together.
 
-    One gamma for all queries cuts at a gap that does not depend on how many keys a query has. Algorithm 4's percentile
-    needs a gamma per query: ``keep`` sets it so that this share of each query's own keys (those within ``gap`` of its
-    best) is kept, at least one.
+    With one gamma for all queries, the cut does not depend on the number of keys of a query. The percentile of
+    Algorithm 4 requires one gamma per query. With ``keep``, it is set such that this share of the keys of each query is
+    kept, and at least one key. The keys of a query are those within ``gap`` of its best score.
     """
 
     gamma: float | Tensor = 1.0
@@ -176,7 +180,7 @@ class NormMax:
         return _times((scores >= worst_kept).to(scores.dtype), key_weight)
 
     def _limit(self, ranked: Tensor, weight: Tensor, count: Tensor, cost: Tensor) -> Tensor:
-        """1/gamma for each query: half-way between the cost of its last key to keep and that of the next lower one."""
+        """1/gamma per query: half-way between the cost of the last key to keep and that of the next lower score."""
         assert self.keep is not None
         members = (weight * (ranked > -self.gap)).sum(-1, keepdim=True)
         wanted = share_of(members, self.keep)
@@ -188,13 +192,13 @@ class NormMax:
 
 
 def share_of(count: Tensor, share: float) -> Tensor:
-    """``share`` of a count, forgiving the rounding of the product: 0.9 of 10 is 9, not 9.000000000000002."""
+    """A share of a count, with a margin for the rounding of the product: 0.9 of 10 is 9, not 9.000000000000002."""
     return count * share * (1 - 4 * torch.finfo(count.dtype).eps)
 
 
 @dataclass(frozen=True)
 class GumbelSoftmax:
-    """A sample from the categorical distribution ∝ exp(score), relaxed by a temperature; 0 gives the sample itself."""
+    """A sample from the categorical distribution ∝ exp(score), relaxed by a temperature; 0 is the sample itself."""
 
     generator: torch.Generator
     temperature: float = 0.0
@@ -209,13 +213,13 @@ class GumbelSoftmax:
 
 
 def gumbel_noise(shape: torch.Size, like: Tensor, generator: torch.Generator) -> Tensor:
-    """Independent standard Gumbel variables: -log of standard exponentials."""
+    """Independent samples of the standard Gumbel distribution."""
     uniform = torch.rand(shape, dtype=torch.float64, device=generator.device, generator=generator)
     return -(-uniform.clamp_(min=torch.finfo(torch.float64).tiny).log()).log().to(like)
 
 
 def normalise(numerators: Tensor) -> Tensor:
-    """Numerators to weights that sum to one. A query whose numerators are all zero looks at every key alike."""
+    """Divide numerators by their sum. If all numerators of a query are zero, its weights are equal."""
     total = numerators.sum(-1, keepdim=True)
     return torch.where(total == 0, 1.0 / numerators.shape[-1], numerators / torch.where(total == 0, 1.0, total))
 
@@ -228,7 +232,7 @@ def attend(
     normaliser: Normaliser,
     key_weight: Tensor | None = None,
 ) -> Tensor:
-    """Each query's weighted mean of the values, in blocks of queries so that memory stays bounded.
+    """Compute the weighted mean of the values for each query, in blocks of queries so that memory is bounded.
 
     Shapes: query (..., M, E), key (..., N, E), value (..., N, V); result (..., M, V).
     """

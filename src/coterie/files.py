@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writing of files."""
 
 import os
 from collections.abc import Iterator
@@ -7,33 +7,33 @@ from pathlib import Path
 
 
 class OutputError(OSError):
-    """A place that cannot be written to. The message says what to do."""
+    """Raised if a file cannot be written. The message says what to do."""
 
 
 def check_writable(path: str | os.PathLike) -> Path:
-    """The path, or an :class:`OutputError` if a file could not be put there. Leaves nothing behind."""
+    """Return the path, or raise an :class:`OutputError` if a file cannot be written there. No file is left behind."""
     path = Path(path)
     if path.is_dir():
-        raise OutputError(f"{path} is a folder: give a file name inside it.")
+        raise OutputError(f"{path} is a folder: give the name of a file inside it.")
     if path.exists() and not path.is_file():
-        raise OutputError(f"{path} is not a regular file: give another name.")
+        raise OutputError(f"{path} is not a regular file: use another name.")
     folder = Path(os.path.realpath(path)).parent
     if not folder.exists():
         raise OutputError(f"{path} cannot be written: there is no folder {folder}. Create it first.")
     if not folder.is_dir():
-        raise OutputError(f"{path} cannot be written: {folder} is not a folder. Choose another place.")
+        raise OutputError(f"{path} cannot be written: {folder} is not a folder. Use another location.")
     probe = _beside(path)
     try:
         _create(probe)
         probe.unlink()
     except OSError as error:
-        raise OutputError(f"{path} cannot be written ({error.strerror}): choose another place.") from error
+        raise OutputError(f"{path} cannot be written ({error.strerror}): use another location.") from error
     return path
 
 
 @contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
-    """A temporary file beside ``path`` that takes its name when the block ends well and vanishes when it does not."""
+    """A temporary file in the same folder, which replaces ``path`` if the block succeeds and is removed otherwise."""
     path = Path(path)
     temporary = _beside(path)
     _create(temporary)
@@ -45,7 +45,7 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
 
 
 def _beside(path: Path) -> Path:
-    """A hidden neighbour of the file itself: a link keeps pointing to it."""
+    """A hidden file next to the target of ``path``. If ``path`` is a link, it remains one."""
     real = Path(os.path.realpath(path))
     return real.with_name(f".{real.stem[:100]}-{os.getpid()}-{os.urandom(4).hex()}{real.suffix}")
 

@@ -1,9 +1,9 @@
-"""Blocks of rows over threads.
+"""Computation on blocks of rows in several threads.
 
-Kernels are compiled once, serial and without the GIL, and threads run them on disjoint blocks: that is safe
-beside other threads of a server or a worker, where a parallel region of a compiled kernel is not. Blocks are
-cut by the number of rows alone and their results are reduced in order, so that the number of threads changes
-no bit of a result.
+Kernels are compiled as serial code that releases the GIL, and threads run them on disjoint blocks. Unlike a parallel
+region inside a compiled kernel, this is safe next to other threads of a server or a Dask worker. The division into
+blocks depends only on the number of rows, and results are reduced in order, so the result does not depend on the number
+of threads.
 """
 
 import itertools
@@ -22,12 +22,12 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def kernel(**options: Any) -> Any:
-    """Compile a function serial, without the GIL, and keep the machine code on disk for the next process."""
+    """Compile a function to serial code without the GIL, and cache the machine code on disk."""
     return njit(nogil=True, cache=True, **options)
 
 
 def count(n_threads: int | None = None) -> int:
-    """Threads to use: those asked for, else the processors this process may use."""
+    """The number of threads to use: ``n_threads`` if it is positive, otherwise all processors of this process."""
     if n_threads is not None and n_threads > 0:
         return n_threads
     limit = os.environ.get("OMP_NUM_THREADS", "")
@@ -50,14 +50,14 @@ def torch_threads(n_jobs: int | None) -> Iterator[None]:
 
 
 def blocks(n: int, size: int, most: int = 64) -> list[tuple[int, int]]:
-    """Cut ``range(n)`` into at most ``most`` equal blocks of at least ``size`` rows, whatever the threads."""
+    """Divide ``range(n)`` into at most ``most`` equal blocks of at least ``size`` rows."""
     parts = max(1, min(most, n // size))
     cuts = [n * b // parts for b in range(parts + 1)]
     return list(itertools.pairwise(cuts))
 
 
 def run(task: Callable[[int], T], n_tasks: int, n_threads: int) -> list[T]:
-    """``[task(0), ..., task(n_tasks - 1)]``, on up to ``n_threads`` threads of which the caller is one."""
+    """Return ``[task(0), ..., task(n_tasks - 1)]``, computed by up to ``n_threads`` threads including the caller."""
     workers = min(n_threads, n_tasks)
     if workers <= 1:
         return [task(t) for t in range(n_tasks)]

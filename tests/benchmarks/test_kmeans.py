@@ -12,6 +12,6 @@ def test_a_cell_is_measured_with_equal_inertia_and_written_down(tmp_path, monkey
     (row,) = json.loads((tmp_path / "kmeans.json").read_text())["cells"]
     assert row["best_peer"] == "lloyd"
     assert row["methods"]["coterie"]["inertia"] == pytest.approx(row["double_precision"]["inertia"], rel=1e-6)
-    assert "best peer ÷ coterie" in kmeans.markdown(result)
+    assert "fastest other ÷ coterie" in kmeans.markdown(result)
     again = kmeans.run(quick=True, output=tmp_path, cells=["Gaussian 2e5"])
     assert [one["cell"] for one in again["cells"]] == ["uniform 3e5×4, 50", "Gaussian 2e5×16, 64"]

@@ -95,11 +95,11 @@ def test_a_run_that_was_stopped_goes_on(data, here):
 def test_what_is_wrong_is_one_line(data, here):
     assert "not numbers: 'name'" in refuse("cluster data/*.parquet -k 4")
     assert "one number of clusters" in refuse("cluster data/*.parquet")
-    assert "No file is called" in refuse("cluster none/*.parquet -k 4")
+    assert "No file matches" in refuse("cluster none/*.parquet -k 4")
     assert "in blocks: take kmeans" in refuse("cluster data -k 4 -x name -a medoids")
     assert "no column 'z'" in refuse("cluster data -k 4 -c z")
     (data / "data-clusters").mkdir()
-    assert "exists already" in refuse("cluster data -k 4 -x name")
+    assert "already exists" in refuse("cluster data -k 4 -x name")
     frame = frame_of(data)
     frame.assign(d=1.0).to_parquet("data/part3.parquet")
     assert "has a column 'd'" in refuse("cluster data -k 4 -x name -o labels")

@@ -48,7 +48,7 @@ def changing_width():
 REFUSED = {
     "NaN": (lambda: with_value(np.nan), r"Block 2 of X .* contains NaN \(row 17 of the block, column 1\)"),
     "infinity": (lambda: with_value(-np.inf), "Block 2 of X .* contains infinity"),
-    "overflow": (lambda: with_value(1e200), "Block 2 of X .* squares overflow"),
+    "overflow": (lambda: with_value(1e200), "Block 2 of X .* squared distances overflow"),
     "unknown columns": (unknown_columns, "unknown number of columns"),
     "changing columns": (changing_columns, r"Block 1 of X .* has the columns \(a, c, b\), not \(a, b, c\)"),
     "changing width": (changing_width, "Block 1 of X .* has 4 columns, but X has 3"),

@@ -1,1 +1,1 @@
-"""Side by side with the peers, in one run."""
+"""Benchmarks against other packages."""

@@ -1,4 +1,4 @@
-"""How far the lazy engine is from what the machine gives, how cost grows with n, and what memory and start-up take."""
+"""Speed of the lazy engine relative to the machine, its growth with n, its memory and its start-up time."""
 
 import os
 import subprocess
@@ -45,7 +45,7 @@ def _fastest(task, repeats=5):
 
 
 def _machine(quick: bool) -> dict:
-    """What a plain product of square matrices and a plain read give."""
+    """The speed of a plain matrix product and of a plain read."""
     size = 500 if quick else 3_000
     a = np.random.RandomState(0).rand(size, size).astype(np.float32)
     product = _fastest(lambda: a @ a)
@@ -55,7 +55,7 @@ def _machine(quick: bool) -> dict:
 
 
 def _work(name: str, quick: bool) -> dict:
-    """Floating-point operations and bytes of rows that a run really touches, per second, and the share it skips."""
+    """Floating-point operations and bytes per second that a run really needs, and the share of scores it skips."""
     from coterie.benchmarks.kmeans import CELLS, MAX_ITER, SEED
 
     make, n, d, k = CELLS[name]
@@ -99,7 +99,7 @@ def _grown(n: int) -> dict:
 
 
 def _start_up() -> dict:
-    """Seconds of import and of the first call in a fresh process, compiled code on disk."""
+    """Seconds of the import and of the first call in a new process, with compiled code on disk."""
     for _ in range(2):
         child = subprocess.run([sys.executable, "-c", _COLD], capture_output=True, text=True, check=True)
     imported, first = map(float, child.stdout.split())
@@ -109,11 +109,11 @@ def _start_up() -> dict:
 def markdown(limits: dict) -> str:
     machine, start_up = limits["machine"], limits["start_up"]
     lines = [
-        f"A plain matrix product gives {machine['gflops']:.0f} GFLOP/s here, "
-        f"a plain read {machine['gbytes']:.0f} GB/s.",
+        f"A plain matrix product reaches {machine['gflops']:.0f} GFLOP/s on this machine, "
+        f"and a plain read {machine['gbytes']:.0f} GB/s.",
         "",
-        "| cell | seconds (iterations) | first pass, GFLOP/s | first pass, GB/s | all passes, GFLOP/s done "
-        "| as if plain, GFLOP/s | scores skipped | rows settled by exact distances |",
+        "| cell | seconds (iterations) | first pass, GFLOP/s | first pass, GB/s | all passes, GFLOP/s "
+        "| GFLOP/s that plain Lloyd would need | scores skipped | rows that needed exact distances |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for one in limits["cells"]:
@@ -122,7 +122,10 @@ def markdown(limits: dict) -> str:
             f"| {one['first_gbytes']:.1f} | {one['gflops']:.0f} | {one['equivalent_gflops']:.0f} "
             f"| {one['skipped']:.1%} | {one['settled']} |"
         )
-    lines += ["", "| n (uniform, d 8, k 32, 20 iterations) | seconds | bytes a row above the data | data |"]
+    lines += [
+        "",
+        "| n (uniform, d 8, k 32, 20 iterations) | seconds | bytes per row beside the data | bytes per row of data |",
+    ]
     lines.append("|---|---|---|---|")
     for one in limits["growth"]:
         lines.append(
@@ -130,7 +133,7 @@ def markdown(limits: dict) -> str:
         )
     lines += [
         "",
-        f"A fresh process with compiled code on disk: import {start_up['import_seconds']:.2f} s, "
+        f"In a new process with compiled code on disk, the import takes {start_up['import_seconds']:.2f} s and the "
         f"first call {start_up['first_call_seconds']:.2f} s.",
     ]
     return "\n".join(lines)

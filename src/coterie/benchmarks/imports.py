@@ -1,4 +1,4 @@
-"""Start-up of k-means beside scikit-learn's: seconds and memory of the import, and of the first fit in a new process.
+"""Time and memory of importing KMeans, and the time of the first fit in a new process, compared with scikit-learn.
 
 Command: ``coterie bench imports``.
 """
@@ -28,7 +28,7 @@ COLUMNS = ("import, s", "import, MB", "first fit, s")
 
 
 def measured(module: str) -> list:
-    """Import seconds, peak megabytes after the import, seconds of the first fit, and the heavy modules it loaded."""
+    """Seconds of the import, peak memory after it in MB, seconds of the first fit, and the large modules it loads."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(module=module)], capture_output=True, text=True, check=True
     )
@@ -36,7 +36,7 @@ def measured(module: str) -> list:
 
 
 def run(quick: bool = False, output: Path = Path("results/kmeans-bench")) -> dict:
-    """Medians over alternating processes, after one of each that warms the caches."""
+    """Medians over alternating processes, after one process per package that fills the caches."""
     times: dict[str, list[list]] = {name: [] for name in PACKAGES}
     for repeat in range(2 if quick else 16):
         for name, module in PACKAGES.items():

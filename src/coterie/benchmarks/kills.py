@@ -1,4 +1,4 @@
-"""Twenty workers killed at random moments of fits on a cluster of processes, and whether a single bit changes.
+"""Kill twenty workers at random moments of fits on a cluster of processes, and check that no bit of the result changes.
 
 Command: ``coterie bench kills``.
 """
@@ -26,7 +26,7 @@ WORKERS = 2
 
 
 def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
-    """20 kills (2 when quick), over as many fits as they take."""
+    """Kill 20 workers (2 with ``quick``), over as many fits as necessary."""
     import dask
 
     import distributed
@@ -57,7 +57,7 @@ def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
 
 
 class _Killer:
-    """Keeps workers running as processes of their own, and kills one at a random moment whenever all are there."""
+    """Keeps workers running as separate processes, and kills one at a random moment whenever all are connected."""
 
     def __init__(self, wanted: int, scheduler: Any):
         self.wanted, self.kills, self.scheduler = wanted, 0, scheduler
@@ -120,8 +120,8 @@ def _same(one: Result, other: Result) -> bool:
 
 
 def markdown(result: dict) -> str:
-    verdict = "none changed a bit of" if result["all_same"] else "SOME CHANGED"
+    verdict = "the result never changed" if result["all_same"] else "THE RESULT CHANGED"
     return (
-        f"`{result['command']}`: {result['kills']} workers killed in {len(result['fits'])} fits; {verdict} the result "
+        f"`{result['command']}`: {result['kills']} workers were killed in {len(result['fits'])} fits; {verdict} "
         f"({result['seconds']:.0f} s)."
     )

@@ -1,9 +1,9 @@
-"""KMeans beside scikit-learn, faiss and scikit-learn-intelex: same data, same start, same stopping rule, one run.
+"""KMeans compared with scikit-learn, faiss and scikit-learn-intelex on the same data, starts and stopping rule.
 
-Command: ``coterie bench kmeans``. Every method begins at the same k rows drawn at random, in single precision, and
-goes on until the labels repeat, at most 100 iterations; faiss, which has no such rule, gets as many iterations as
-scikit-learn's lloyd took. The final inertia of each is computed from its centres in double precision. Runs of one
-cell are interleaved, and the fastest of each counts.
+Command: ``coterie bench kmeans``. Every method starts at the same k random rows, in single precision, and runs until
+the labels repeat, for at most 100 iterations. faiss has no such rule and gets as many iterations as scikit-learn's
+lloyd took. The final inertia of each method is computed from its centres in double precision. The runs of one cell are
+interleaved, and the fastest run of each method counts.
 """
 
 import argparse
@@ -74,7 +74,7 @@ CELLS: dict[str, tuple[Callable, int, int, int]] = {
 
 
 def methods() -> dict[str, Callable]:
-    """Name -> function of rows, start and lloyd's iterations that returns centres and iterations."""
+    """The methods by name: functions of rows, start and lloyd's iterations that return centres and iterations."""
     from sklearn.cluster import KMeans as Peer
 
     def estimator(kind, **settings):
@@ -118,7 +118,7 @@ def _inertia(X, centers) -> float:
 
 
 def measure(name: str, known: dict[str, Callable], quick: bool = False) -> dict:
-    """All methods on one cell."""
+    """Measure all methods on one cell."""
     make, n, d, k = CELLS[name]
     n = min(n, 5_000) if quick else n
     X = np.ascontiguousarray(make(n, d, k), dtype=np.float32)
@@ -162,7 +162,7 @@ def measure(name: str, known: dict[str, Callable], quick: bool = False) -> dict:
 def run(quick: bool = False, output: Path = Path("results/kmeans-bench"), cells: list[str] | None = None) -> dict:
     """Measure the cells (all, or those whose names contain one of ``cells``) and write JSON and Markdown.
 
-    Cells measured earlier into the same folder are kept unless they are measured again.
+    Earlier results of other cells in the same folder are kept.
     """
     output = Path(output)
     output.mkdir(parents=True, exist_ok=True)
@@ -211,10 +211,10 @@ def geometric_mean(result: dict) -> float:
 
 
 def markdown(result: dict) -> str:
-    """Seconds of every method with, in brackets, iterations and inertia relative to double-precision lloyd."""
+    """Seconds of every method with, in brackets, iterations and inertia relative to lloyd in double precision."""
     names = list(result["cells"][0]["methods"]) if result["cells"] else []
     lines = [
-        "| n × d, k | " + " | ".join(names) + " | best peer ÷ coterie |",
+        "| n × d, k | " + " | ".join(names) + " | fastest other ÷ coterie |",
         "|---" * (len(names) + 2) + "|",
     ]
     for row in result["cells"]:
@@ -226,10 +226,10 @@ def markdown(result: dict) -> str:
         lines.append(f"| {row['cell']} | " + " | ".join(entries) + f" | {row['ratio']:.2f} |")
     if result["cells"]:
         lines.append("")
-        lines.append(f"Geometric mean of best peer ÷ coterie: {geometric_mean(result):.2f}")
+        lines.append(f"The geometric mean of fastest other ÷ coterie is {geometric_mean(result):.2f}.")
         lines.append("")
         lines.append(
-            "Seconds (iterations, inertia relative to scikit-learn's lloyd in double precision, less 1). "
+            "Entries are seconds (iterations, inertia relative to scikit-learn's lloyd in double precision, minus 1). "
             f"Command: `{result['command']}`, seed {result['seed']}, {result['machine']}."
         )
     if result["limits"]:

@@ -1,4 +1,4 @@
-"""KMedoids beside FasterPAM (package ``kmedoids``) on squared distances, ten named data sets, equal restarts, one run.
+"""KMedoids compared with FasterPAM (package ``kmedoids``) on squared distances of ten data sets, with equal restarts.
 
 Command: ``coterie bench kmedoids``.
 """
@@ -17,7 +17,7 @@ from coterie.files import replacing
 
 
 def data_sets() -> dict[str, tuple[np.ndarray, int]]:
-    """Name -> (rows, number of clusters). Tables are standardised; nothing is downloaded."""
+    """Rows and number of clusters by name. Tables are standardised; nothing is downloaded."""
 
     def table(name: str) -> np.ndarray:
         return StandardScaler().fit_transform(getattr(datasets, f"load_{name}")().data)
@@ -37,7 +37,10 @@ def data_sets() -> dict[str, tuple[np.ndarray, int]]:
 
 
 def run(quick: bool = False, output: Path = Path("results/kmedoids-bench")) -> dict:
-    """Each of 10 seeds (2 when quick) is one restart of each method; ratios are of mean inertia, ours over theirs."""
+    """Compare one restart of each method per seed, for 10 seeds (2 with ``quick``).
+
+    Ratios are of the mean inertia, KMedoids over FasterPAM.
+    """
     try:
         import kmedoids
     except ImportError as error:
@@ -88,11 +91,11 @@ def run(quick: bool = False, output: Path = Path("results/kmedoids-bench")) -> d
 
 def markdown(result: dict) -> str:
     lines = [
-        "# KMedoids beside FasterPAM",
+        "# KMedoids compared with FasterPAM",
         "",
-        f"`{result['command']}`: {result['restarts']} restarts of each, one seed each, squared Euclidean distances.",
+        f"`{result['command']}`: {result['restarts']} restarts of each method with squared Euclidean distances.",
         "",
-        "| data | n | k | inertia ÷ FasterPAM's | wins | ties | seconds | FasterPAM's seconds |",
+        "| data | n | k | inertia ÷ inertia of FasterPAM | wins | ties | seconds | seconds of FasterPAM |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in result["rows"]:
@@ -102,7 +105,7 @@ def markdown(result: dict) -> str:
         )
     lines += [
         "",
-        f"Mean ratio {result['mean_ratio']:.4f}, with {result['wins']} wins and {result['ties']} ties "
+        f"The mean ratio is {result['mean_ratio']:.4f}, with {result['wins']} wins and {result['ties']} ties "
         f"in {result['runs']} runs.",
         "",
     ]

@@ -1,6 +1,7 @@
-"""Learned Lloyd beside Lloyd: equal layers, equal starts (random rows), three kinds of held-out instances.
+"""Learned Lloyd compared with Lloyd: equal layers, equal random starts, three kinds of held-out instances.
 
-Command: ``coterie bench learned_lloyd``. The images need COTERIE_DATA; without them that kind is left out and said so.
+Command: ``coterie bench learned_lloyd``. The images need COTERIE_DATA. Without them that kind is omitted, and the
+output says so.
 """
 
 import json
@@ -22,7 +23,7 @@ MOST_LAYERS = 100
 
 
 def run(quick: bool = False, output: Path = Path("results/learned-lloyd")) -> dict:
-    """1,000 instances of each kind (60 when quick)."""
+    """Measure 1,000 instances of each kind (60 with ``quick``)."""
     began, rows, missing = time.perf_counter(), [], []
     for kind in ("blobs", "uniform", "mnist-pca"):
         generator = torch.Generator().manual_seed(20_000)
@@ -52,7 +53,7 @@ def run(quick: bool = False, output: Path = Path("results/learned-lloyd")) -> di
 
 
 def _batch(kind: str, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Images are drawn as the other kinds are: 3 to 20 clusters, 20 to 40 rows for each."""
+    """Images are drawn like the other kinds: 3 to 20 clusters, 20 to 40 rows per cluster."""
     if kind != "mnist-pca":
         return Instances().draw(BATCH, generator, kind)
     table, sizes = _mnist_pca(), Instances()
@@ -76,7 +77,7 @@ def _mnist_pca(columns: int = 50) -> Tensor:
 
 @torch.no_grad()
 def _compare(name: str, n_layers: int, batches: list, plain: list) -> dict:
-    """Inertia after the layers, at the fixed points that Lloyd reaches from there, and layers saved on the way."""
+    """Inertia after the layers, at the fixed points that Lloyd reaches from there, and the number of layers saved."""
     network = checkpoints.load(name)
     after, fixed, saved = [], [], []
     for (x, start), lloyd in zip(batches, plain):
@@ -100,7 +101,7 @@ def _compare(name: str, n_layers: int, batches: list, plain: list) -> dict:
 
 
 def _reached(x: Tensor, path: list[Tensor], goal_B: Tensor) -> Tensor:
-    """(B,): how many layers until the inertia is within 0.1% of the goal; infinite if never."""
+    """The number of layers (B,) until the inertia is within 0.1% of the goal; infinite if it is never reached."""
     below_LB = torch.stack([inertia(x, c) for c in path]) <= goal_B * 1.001
     first_B = below_LB.float().argmax(0).float()
     return torch.where(below_LB.any(0), first_B, torch.inf)
@@ -108,13 +109,15 @@ def _reached(x: Tensor, path: list[Tensor], goal_B: Tensor) -> Tensor:
 
 def markdown(result: dict) -> str:
     lines = [
-        "# Learned Lloyd beside Lloyd",
+        "# Learned Lloyd compared with Lloyd",
         "",
-        f"`{result['command']}`: {result['instances']} held-out instances of each kind, both started from the same "
-        "random rows. Ratios are means of learned over plain inertia, ± standard errors.",
+        f"`{result['command']}`: {result['instances']} held-out instances of each kind, with both methods started "
+        "from the same random rows. Ratios are means of the inertia of learned Lloyd divided by that of Lloyd, ± "
+        "standard errors.",
         "",
-        "| instances | layers | inertia after them | lower in | final fixed point | reaches Lloyd's final inertia "
-        "(within 0.1%) | layers saved on the way (median) |",
+        "| instances | layers | inertia ratio after the layers | share of instances with lower inertia "
+        "| inertia ratio at the fixed point | reaches the final inertia of Lloyd (within 0.1%) "
+        "| layers saved (median) |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in result["rows"]:
@@ -123,5 +126,5 @@ def markdown(result: dict) -> str:
             f"| {row['lower']:.0%} | {row['fixed_point_ratio']:.4f} ± {row['fixed_point_standard_error']:.4f} "
             f"| {row['reaches_lloyds_final_inertia']:.0%} | {row['median_layers_saved']:.0f} |"
         )
-    lines += [""] + [f"Left out: {note}" for note in result["missing"]]
+    lines += [""] + [f"Omitted: {note}" for note in result["missing"]]
     return "\n".join(lines).rstrip() + "\n"

@@ -1,7 +1,7 @@
-"""Tables with text and gaps: categories by what they share with other columns, gaps from the rows most like theirs;
-beside a column for every value, and the median.
+"""Encodings of categories and missing values in mixed tables.
 
-Command: ``coterie bench mixed``.
+Categories are encoded by the principal axes that they share with other columns, or with one column per value. Missing
+values are filled from similar rows, or by the median. Command: ``coterie bench mixed``.
 """
 
 import json
@@ -24,7 +24,7 @@ METHODS = ("zero-shot", "zero-shot, K given", "k-means, K given")
 
 
 def drawn(seed: int) -> tuple[pd.DataFrame, np.ndarray]:
-    """2 to 6 clusters told by 1 to 5 numbers and 1 to 3 categories; up to 2 categories tell nothing."""
+    """A table with 2 to 6 clusters that differ in 1 to 5 numbers and 1 to 3 categories; up to 2 more are noise."""
     rng = np.random.default_rng(seed)
     k = int(rng.integers(2, 7))
     cluster = rng.integers(k, size=ROWS)
@@ -46,7 +46,7 @@ def _values(rng: np.random.Generator, shares_NL: np.ndarray) -> np.ndarray:
 
 
 def run(quick: bool = False, output: Path = Path("results/mixed")) -> dict:
-    """60 tables (3 when quick)."""
+    """Measure 60 tables (3 with ``quick``)."""
     began, count = time.perf_counter(), 3 if quick else 60
     scores: dict[str, list[list[float]]] = defaultdict(list)
     exact: dict[str, list[bool]] = defaultdict(list)
@@ -76,16 +76,16 @@ def run(quick: bool = False, output: Path = Path("results/mixed")) -> dict:
 
 
 def _ways(table: pd.DataFrame, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """The points of one table by every way to read it, without gaps and with."""
+    """The points of one table for every encoding, without and with missing values."""
     columns = columns_of(table)
     encoding = Encoding.of(columns)
     every_value = (encoding.numbers(columns) - encoding.middle) / encoding.spread
     holes = table.mask(rng.random(table.shape) < np.where(table.dtypes == np.float64, GAPS, 0.0))
     return {
-        "a column for every value": every_value,
+        "one column per value": every_value,
         "shared axes": encoding.points(columns),
-        "shared axes, gaps filled by the median": _points(holes.fillna(holes.median(numeric_only=True))),
-        "shared axes, gaps filled from the row most alike": _points(holes),
+        "shared axes, missing values filled by the median": _points(holes.fillna(holes.median(numeric_only=True))),
+        "shared axes, missing values filled from the most similar row": _points(holes),
     }
 
 
@@ -107,11 +107,11 @@ def markdown(result: dict) -> str:
     lines = [
         "# Tables with text",
         "",
-        f"`{result['command']}`: {result['tables']} drawn tables of {ROWS} rows, 2 to 6 clusters told by numbers and "
-        f"categories, in the last two rows with {GAPS:.0%} gaps in the numbers; adjusted Rand index, ± one standard "
-        f"error; {result['seconds']:.0f} s.",
+        f"`{result['command']}` ({result['seconds']:.0f} s): {result['tables']} synthetic tables of {ROWS} rows with 2 "
+        "to 6 clusters that differ in numbers and categories. In the last two rows of the table, "
+        f"{GAPS:.0%} of the numbers are missing. Entries are the adjusted Rand index, ± one standard error.",
         "",
-        "| how it is read | " + " | ".join(result["methods"]) + " | K found exactly (zero-shot) |",
+        "| encoding | " + " | ".join(result["methods"]) + " | exact number of clusters (zero-shot) |",
         "|" + "---|" * (len(result["methods"]) + 2),
     ]
     for name, values in result["ari"].items():

@@ -1,7 +1,7 @@
-"""KMeans on Dask from a million rows to two hundred million, on one worker and two, beside dask-ml from the same start.
+"""KMeans on Dask with up to two hundred million rows and one or two workers, compared with dask-ml from the same start.
 
-Command: ``coterie bench scale``. Rows (8 columns, float32, 32 blobs) are written as Parquet to a temporary folder and
-read again by every pass of either package. dask-ml is needed: pip install dask-ml.
+Command: ``coterie bench scale``. Rows (8 columns, float32, 32 blobs) are written as Parquet files to a temporary folder
+and read again in every pass of either package. It needs dask-ml: pip install dask-ml.
 """
 
 import json
@@ -35,9 +35,9 @@ MEMORY_LIMIT = "2GB"  # a worker
 
 
 def run(quick: bool = False, output: Path = Path("results/scale"), sizes: Sequence[int] = SIZES) -> dict:
-    """1e6, 1e7 and 2e8 rows (1e5 when quick), ten iterations each from the same start.
+    """Measure 1e6, 1e7 and 2e8 rows (1e5 with ``quick``), with ten iterations each from the same start.
 
-    What was measured is written after every case. Sizes that are left out stay as an earlier run wrote them.
+    Results are written after every case. Earlier results of other sizes are kept.
     """
     try:
         import dask_ml.cluster  # noqa: F401
@@ -57,7 +57,7 @@ def run(quick: bool = False, output: Path = Path("results/scale"), sizes: Sequen
     }
     if result["cases"]:
         kept = sorted({case["rows"] for case in result["cases"]})
-        result["note"] = f"Not one run: the cases of {', '.join(f'{n:,}' for n in kept)} rows are from an earlier one."
+        result["note"] = f"The cases of {', '.join(f'{n:,}' for n in kept)} rows are from an earlier run."
 
     def add(package: str, case: dict) -> None:
         result["cases"].append({"package": package, **case, "load": os.getloadavg()[0]})
@@ -92,11 +92,11 @@ def write(result: dict, output: Path) -> None:
 
 
 def make_files(folder: Path, n: int) -> list[Path]:
-    """``n`` rows as Parquet files of five million, on two processes."""
+    """Write ``n`` rows as Parquet files of five million rows each, with two processes."""
     import dask
 
     if shutil.disk_usage(folder).free < 48 * n:
-        raise OSError(f"{folder} has too little room for {n:,} rows: set TMPDIR to a larger disk.")
+        raise OSError(f"{folder} has too little free space for {n:,} rows: set TMPDIR to a folder on a larger disk.")
     sizes = [min(FILE_ROWS, n - first) for first in range(0, n, FILE_ROWS)]
     paths = [folder / f"rows-{number:04d}.parquet" for number in range(len(sizes))]
     tasks = [dask.delayed(_make_file)(str(path), size, seed) for seed, (path, size) in enumerate(zip(paths, sizes))]
@@ -122,7 +122,7 @@ def _make_file(path: str, n: int, seed: int) -> None:
 
 
 def _open(files: list[Path], n: int) -> parquet.ParquetRows:
-    """In blocks of 64 MB, or smaller ones so that there are eight at least."""
+    """Blocks of 64 MB, or smaller so that there are at least eight."""
     return parquet.open_files(files, block_bytes=min(parquet.BLOCK_BYTES, n * D * 4 // 8))
 
 
@@ -136,7 +136,7 @@ def _start(files: list[Path]) -> np.ndarray:
 
 @contextmanager
 def cluster(workers: int) -> Iterator[Any]:
-    """Processes of one thread each, on loopback."""
+    """A cluster of processes with one thread each, on the loopback interface."""
     import distributed
 
     with local(workers, memory_limit=MEMORY_LIMIT) as own, distributed.Client(own) as client:
@@ -219,7 +219,7 @@ def _warm_up_peer() -> None:
 
 
 def _peak_bytes() -> int:
-    """The most memory that this process ever had."""
+    """The peak memory of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) * 1024
@@ -227,12 +227,12 @@ def _peak_bytes() -> int:
 
 
 def _cpu_seconds() -> float:
-    """What this process has computed; unlike the clock, it does not run while others have the processor."""
+    """The CPU time of this process, which does not grow while other processes use the processor."""
     return time.process_time()
 
 
 def _values_sent(dask_worker: Any) -> int:
-    """Statistics and copies of the centres that left this worker; ``constants`` has their sizes."""
+    """The number of statistics and copies of the centres sent by this worker; ``constants`` has their sizes."""
     return sum(len(entry["keys"]) for entry in dask_worker.transfer_outgoing_log)
 
 
@@ -240,7 +240,7 @@ def _values_sent(dask_worker: Any) -> int:
 
 
 def constants(n_blocks: int) -> dict:
-    """What a block costs beside its rows: seconds of the scheduler, and bytes of its statistics and of the centres."""
+    """The cost of a block besides its rows: seconds of the scheduler, and bytes of its statistics and the centres."""
     import dask.array as da
 
     with cluster(2) as client:
@@ -262,16 +262,17 @@ def constants(n_blocks: int) -> dict:
 
 def markdown(result: dict) -> str:
     lines = [
-        "# KMeans on Dask beside dask-ml",
+        "# KMeans on Dask compared with dask-ml",
         "",
         f"`{result['command']}`: {result['columns']} columns of float32, k = {result['clusters']}, "
-        f"{result['iterations']} iterations from the same start, one thread a worker; each pass reads the files. "
-        "Rows per second count a whole fit (rows × iterations ÷ seconds, with the look at the data before and after). "
-        "Load is that of the whole machine, which others used too; CPU seconds depend on it far less, but not nothing.",
+        f"{result['iterations']} iterations from the same start, one thread per worker. Every pass reads the files. "
+        "Rows per second are rows × iterations ÷ seconds of a whole fit, including the passes before and after the "
+        "iterations. The load is that of the whole machine, which other processes used too; CPU seconds depend on it "
+        "much less.",
         "",
         *([result["note"], ""] if "note" in result else []),
-        "| rows | workers | package | seconds | rows per second | rows per CPU second | in an iteration "
-        "| peak memory a worker | load |",
+        "| rows | workers | package | seconds | rows per second | rows per CPU second "
+        "| rows per second in an iteration | peak memory of a worker | load |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for case in result["cases"]:
@@ -286,8 +287,8 @@ def markdown(result: dict) -> str:
         "",
         *_ratios(result["cases"]),
         "",
-        f"A block takes {1e3 * constant['cpu_seconds_per_block']:.2f} ms of the scheduler's CPU; its statistics are "
-        f"{constant['part_bytes']:,} bytes, the centres {constant['state_bytes']:,}.",
+        f"A block takes {1e3 * constant['cpu_seconds_per_block']:.2f} ms of CPU time of the scheduler. Its statistics "
+        f"have {constant['part_bytes']:,} bytes, and the centres {constant['state_bytes']:,}.",
         "",
     ]
     return "\n".join(lines)
@@ -300,7 +301,7 @@ def _ratios(cases: list[dict]) -> list[str]:
         if package == "dask-ml":
             times = rate["coterie", n, workers] / rate[package, n, workers]
             lines.append(
-                f"- {n:,} rows, {workers} worker{'s' if workers > 1 else ''}: {times:.1f} times dask-ml's speed."
+                f"- {n:,} rows, {workers} worker{'s' if workers > 1 else ''}: {times:.1f} times as fast as dask-ml."
             )
         elif workers == 2 and (package, n, 1) in rate:
             times = rate[package, n, 2] / rate[package, n, 1]

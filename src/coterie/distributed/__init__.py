@@ -1,6 +1,6 @@
-"""The family on Dask: the same step on blocks, statistics summed as a tree, centres the only state that travels.
+"""Fits on Dask collections: the blocks are summed in a tree, and only centres and sums are communicated.
 
-Nothing here imports dask before a Dask object comes in.
+Importing this module does not import dask.
 """
 
 from coterie.distributed.checkpointing import checkpoint
@@ -9,5 +9,5 @@ __all__ = ["checkpoint", "is_dask"]
 
 
 def is_dask(X) -> bool:
-    """Whether X is a Dask collection; asks without importing dask."""
+    """Whether X is a Dask collection. This does not import dask."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")

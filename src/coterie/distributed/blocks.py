@@ -1,4 +1,4 @@
-"""A Dask array or dataframe as blocks of rows, and what a worker does to open one."""
+"""Dask arrays and DataFrames as blocks of rows, and how a worker opens a block."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from coterie.kmeans.sphere import on_sphere
 
 @dataclass(frozen=True)
 class Layout:
-    """What every block must look like. It travels with each pass."""
+    """The properties that every block must have. It is sent with each pass."""
 
     n_blocks: int
     n_features: int
@@ -25,7 +25,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks as delayed values; ``weights`` has one for each block, or is None."""
+    """The blocks as delayed values. ``weights`` has one entry per block, or is None."""
 
     layout: Layout
     rows: Sequence[Any]
@@ -33,7 +33,7 @@ class Blocks:
 
 
 def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
-    """Cut a Dask array or dataframe along its own blocks. Reads nothing; what blocks hold is checked when opened."""
+    """Divide a Dask array or DataFrame into its blocks. Nothing is computed; a block is checked when it is opened."""
     if hasattr(X, "npartitions") and hasattr(X, "columns"):
         names, dtype = tuple(map(str, X.columns)), _frame_dtype(X)
         n_features = len(names)
@@ -53,7 +53,7 @@ def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
 
 
 def single_columns(X):
-    """The array with all columns in one block, or an error that says what it must be."""
+    """Return the array with all columns in one block, or raise an error if it is not a two-dimensional array."""
     if not hasattr(X, "chunks") or getattr(X, "ndim", 0) != 2:
         kind = f"{getattr(X, 'ndim', '?')}-dimensional array" if hasattr(X, "chunks") else type(X).__name__
         raise ValueError(f"X must be a two-dimensional Dask array or a Dask DataFrame; got a {kind}.")
@@ -65,10 +65,10 @@ def single_columns(X):
 def _array_dtype(dtype) -> str:
     if dtype == np.float16:
         raise ValueError(
-            "X is float16, which has three digits and overflows at 65,504: convert it with X.astype('float32')."
+            "X is float16, which overflows at 65,504 and has a low precision: convert it with X.astype('float32')."
         )
     if dtype.kind not in "fiub":
-        raise ValueError(f"X must hold numbers; its dtype is {dtype}.")
+        raise ValueError(f"X must be numeric; its dtype is {dtype}.")
     return "float32" if dtype == np.float32 else "float64"
 
 
@@ -78,10 +78,10 @@ def _frame_dtype(X) -> str:
     bad = [str(name) for name, dtype in X.dtypes.items() if not pd.api.types.is_numeric_dtype(dtype)]
     if bad:
         raise ValueError(
-            f"X has columns that are not numbers: {', '.join(map(repr, bad))}. Drop them, or encode them first."
+            f"X has columns that are not numbers: {', '.join(map(repr, bad))}. Remove or encode them first."
         )
     if any(str(dtype).lower() == "float16" for dtype in X.dtypes):
-        raise ValueError("X has float16 columns, with three digits each: convert them with X.astype('float32').")
+        raise ValueError("X has float16 columns, which have a low precision: convert them with X.astype('float32').")
     return "float32" if all(str(dtype).lower() == "float32" for dtype in X.dtypes) else "float64"
 
 
@@ -99,12 +99,14 @@ def _weight_blocks(sample_weight, n_blocks: int, sizes) -> Sequence[Any] | None:
             sample_weight = _same_rows(sample_weight, sizes).rechunk((sizes,))
         delayed = delayed_blocks(sample_weight)
         if len(delayed) != n_blocks:
-            raise ValueError(f"sample_weight has {len(delayed)} blocks but X has {n_blocks}: give it the blocks of X.")
+            raise ValueError(
+                f"sample_weight has {len(delayed)} blocks but X has {n_blocks}: divide both into the same blocks."
+            )
         return delayed
     if sizes is None or np.isnan(sizes).any():
         raise ValueError(
-            "The blocks of X have unknown sizes, so sample_weight must be a Dask array or Series with the same blocks; "
-            "or make the sizes known first with X.compute_chunk_sizes()."
+            "The blocks of X have unknown sizes, so sample_weight must be a Dask array or Series with the same blocks. "
+            "Alternatively, call X.compute_chunk_sizes() first."
         )
     import dask
 
@@ -115,7 +117,7 @@ def _weight_blocks(sample_weight, n_blocks: int, sizes) -> Sequence[Any] | None:
 
 def _same_rows(weight, sizes):
     if weight.ndim != 1 or weight.shape[0] != sum(sizes):
-        raise ValueError(f"sample_weight has shape {weight.shape}; with X it should be ({sum(sizes)},).")
+        raise ValueError(f"sample_weight has shape {weight.shape}; for this X it must be ({sum(sizes)},).")
     return weight
 
 
@@ -123,11 +125,11 @@ def _same_rows(weight, sizes):
 
 
 class BadBlock(ValueError):
-    """A block that cannot be used. The message says which, and what to do."""
+    """Raised for a block that cannot be used. The message says which block it is and what to do."""
 
 
 def open_block(raw, weight, number: int, layout: Layout, *, check: bool = False) -> Block:
-    """The block as an array in the layout's dtype. ``check`` looks at every value; shapes are looked at always."""
+    """Return the block as an array in the layout's dtype. With ``check``, every value is validated as well."""
 
     def refuse(what: str):
         raise BadBlock(f"Block {number} of X (of {layout.n_blocks}, counted from 0) {what}")
@@ -135,24 +137,26 @@ def open_block(raw, weight, number: int, layout: Layout, *, check: bool = False)
     if layout.names is not None and hasattr(raw, "columns"):
         names = tuple(map(str, raw.columns))
         if names != layout.names:
-            refuse(f"has the columns {_listed(names)}, not {_listed(layout.names)}: make the files alike.")
+            refuse(
+                f"has the columns {_listed(names)}, not {_listed(layout.names)}: all blocks must have the same columns."
+            )
     if sparse.issparse(raw):
         refuse("is a sparse matrix: convert the blocks with X.map_blocks(lambda block: block.toarray()).")
     try:
         X = raw.to_numpy(layout.dtype, na_value=np.nan) if hasattr(raw, "to_numpy") else np.asarray(raw)
         X = np.ascontiguousarray(X, dtype=layout.dtype)
     except (TypeError, ValueError) as error:
-        refuse(f"holds values that are not numbers ({error}).")
+        refuse(f"contains values that are not numbers ({error}).")
     if X.ndim != 2 or X.shape[1] != layout.n_features:
         width = X.shape[1] if X.ndim == 2 else X.shape
-        refuse(f"has {width} columns, but X has {layout.n_features}: make the blocks alike.")
+        refuse(f"has {width} columns, but X has {layout.n_features}: all blocks must have the same columns.")
     n_rows = len(X)
     if check and n_rows:
         _refuse_extremes(X, layout, refuse)
     if weight is not None:
         weight = np.asarray(weight, dtype=np.float64).reshape(-1)
         if len(weight) != n_rows:
-            refuse(f"has {n_rows} rows, but its block of sample_weight has {len(weight)}: give both the same blocks.")
+            refuse(f"has {n_rows} rows, but its block of sample_weight has {len(weight)}: use the same blocks.")
         if check and not (np.isfinite(weight).all() and (weight >= 0).all()):
             refuse("has sample weights that are negative, NaN or infinite: weights must be finite and at least 0.")
         if not weight.all():
@@ -175,7 +179,7 @@ def _refuse_extremes(X: np.ndarray, layout: Layout, refuse: Callable[[str], Any]
     value = X[row, column]
     name = f" {layout.names[column]!r}" if layout.names is not None else ""
     kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"a value of size {abs(value):.2g}"
-    remedy = (
-        "drop such rows or fill them first." if not np.isfinite(value) else f"its squares overflow {X.dtype}: scale."
-    )
+    remedy = "remove such rows or fill the values first."
+    if np.isfinite(value):
+        remedy = f"squared distances overflow {X.dtype}: scale the columns."
     refuse(f"contains {kind} (row {row} of the block, column {column}{name}): {remedy}")

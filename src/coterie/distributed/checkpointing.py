@@ -1,7 +1,9 @@
-"""Centres on disk after every iteration, so that a fit can go on where it stopped.
+"""Checkpoints of fits on Dask data: the centres are saved after every iteration, so that a fit can be resumed.
 
-with coterie.distributed.checkpoint("centres.safetensors", resume=True):
-    KMeans(100).fit(X)
+Example::
+
+    with coterie.distributed.checkpoint("centres.safetensors", resume=True):
+        KMeans(100).fit(X)
 """
 
 import json
@@ -21,7 +23,7 @@ _current: ContextVar["Checkpoint | None"] = ContextVar("checkpoint", default=Non
 
 @dataclass(frozen=True)
 class Saved:
-    """A fit between two iterations."""
+    """The state of a fit between two iterations."""
 
     number: int  # iterations that are done; 0 for the start
     places: np.ndarray  # (k, d)
@@ -32,13 +34,13 @@ class Saved:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where fits keep their centres, and whether they begin with what is there."""
+    """The file in which fits save their centres, and whether they resume from it."""
 
     path: Path
     resume: bool
 
     def save(self, saved: Saved, problem: dict) -> None:
-        """Write the state, whole or not at all. ``problem`` says what it belongs to."""
+        """Write the state atomically. ``problem`` identifies the fit that it belongs to."""
         from safetensors.numpy import save
 
         tensors = {"places": np.ascontiguousarray(saved.places)}
@@ -51,7 +53,7 @@ class Checkpoint:
             os.fsync(file.fileno())
 
     def load(self, problem: dict) -> Saved | None:
-        """What a fit should go on from: None if it is to begin anew."""
+        """The state to resume from, or None to start a new fit."""
         if not self.resume or not self.path.exists():
             return None
         from safetensors import SafetensorError, safe_open
@@ -61,23 +63,35 @@ class Checkpoint:
                 header = json.loads((file.metadata() or {})["coterie-checkpoint"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, KeyError) as error:
-            raise ValueError(f"{self.path} is not a checkpoint of a fit: remove it or choose another name.") from error
+            raise ValueError(f"{self.path} is not a checkpoint of a fit: remove it or use another name.") from error
         different = [name for name in problem if header["problem"].get(name) != problem[name]]
         if different:
             name = different[0]
             raise ValueError(
                 f"{self.path} belongs to another fit: its {name} is {header['problem'].get(name)}, here it is "
-                f"{problem[name]}. Choose another name, or begin anew with resume=False."
+                f"{problem[name]}. Use another file, or start a new fit with resume=False."
             )
         return Saved(header["number"], tensors["places"], tensors.get("weights"), header["gamma"], header["done"])
 
 
 @contextmanager
 def checkpoint(path: str | os.PathLike, *, resume: bool = False) -> Iterator[Checkpoint]:
-    """Fits on Dask data in this block save their centres to ``path`` after every iteration.
+    """Save the centres of fits on Dask data to ``path`` after every iteration, inside a ``with`` block.
 
-    With ``resume``, a fit goes on from the centres that are there, if there are any; they must be of the same data,
-    algorithm and settings. The result is the one that an uninterrupted fit gives.
+    A resumed fit gives the same result as an uninterrupted one.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The safetensors file. It is replaced atomically.
+    resume : bool, default=False
+        Whether a fit continues from the centres in the file, if it exists. The file must belong to a fit of the same
+        data, algorithm and parameters; otherwise a ValueError is raised. If False, an existing file is overwritten.
+
+    Yields
+    ------
+    checkpoint : Checkpoint
+        The checkpoint, for inspection.
     """
     token = _current.set(Checkpoint(check_writable(path), resume))
     try:
@@ -89,5 +103,5 @@ def checkpoint(path: str | os.PathLike, *, resume: bool = False) -> Iterator[Che
 
 
 def current() -> Checkpoint | None:
-    """The checkpoint of the surrounding block, if there is one."""
+    """The checkpoint of the surrounding ``with`` block, or None."""
     return _current.get()

@@ -1,4 +1,4 @@
-"""A fit of the family on Dask blocks: survey, start, and the block engine on a cluster, with checkpoints."""
+"""A fit on Dask blocks: the survey, the start, and the block engine with checkpoints."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -30,7 +30,7 @@ def fit(
     known: Survey | None = None,
     on_iteration: OnIteration | None = None,
 ) -> Result:
-    """One run from one start; the labels of the result are left empty.
+    """Perform one run from one start. The labels of the result are left empty.
 
     ``init`` is "k-means++", "random" or an array (n_clusters, d). ``tol`` is relative to the mean variance of the
     columns. Inside ``checkpoint(...)`` every iteration is saved.
@@ -68,17 +68,17 @@ def fit(
 
 
 def look(passes: Passes, n_clusters: int) -> Survey:
-    """The first pass over the data, and what must hold of it."""
+    """Make the first pass over the data and validate it."""
     known = passes.total(survey, n_clusters, check=True)
     if known is None:
         raise ValueError("X has no rows of positive weight: every block is empty.")
     if known.rows < n_clusters:
         raise ValueError(
-            f"n_samples={known.rows} should be >= n_clusters={n_clusters}: give more rows or fewer clusters."
+            f"n_samples={known.rows} should be >= n_clusters={n_clusters}: pass more rows or lower n_clusters."
         )
     if len(known.hashes) < n_clusters:
         raise ValueError(
-            f"n_clusters={n_clusters} needs at least that many distinct rows, but X has only {len(known.hashes)}: "
+            f"n_clusters={n_clusters} requires at least that many distinct rows, but X has only {len(known.hashes)}: "
             f"set n_clusters to {len(known.hashes)} or less."
         )
     return known
@@ -87,7 +87,7 @@ def look(passes: Passes, n_clusters: int) -> Survey:
 def first_centers(
     passes: Passes, algorithm: Algorithm, n_clusters: int, init, rng: np.random.RandomState, known: Survey
 ) -> np.ndarray:
-    """(k, d) in the dtype of the data."""
+    """The starting centres (k, d) in the dtype of the data."""
     layout = passes.layout
     if not isinstance(init, str):
         centers = starts.checked(np.asarray(init), n_clusters, layout.n_features, layout.dtype)
@@ -97,7 +97,7 @@ def first_centers(
         centers = parallel_start.random_rows(passes, n_clusters, rng)
     else:
         raise ValueError(
-            f"init={init!r} needs all rows in memory: with Dask data use 'k-means++' (it runs as k-means‖), "
+            f"init={init!r} needs all rows in memory: on Dask data use 'k-means++' (which runs as k-means‖), "
             "'random' or an array."
         )
     centers = np.ascontiguousarray(centers, dtype=layout.dtype)
@@ -105,7 +105,7 @@ def first_centers(
 
 
 def _problem(blocks: Blocks, algorithm: Algorithm, n_clusters: int, known: Survey) -> dict:
-    """What a checkpoint belongs to."""
+    """What identifies the fit of a checkpoint."""
     settings = {field.name: getattr(algorithm, field.name) for field in fields(algorithm) if field.name != "row"}
     return {
         "algorithm": algorithm.row.name,

@@ -1,9 +1,9 @@
-"""Where centres begin on Dask data: k-means‖ (Bahmani et al., 2012) and random rows.
+"""Starting centres for Dask data: k-means‖ (Bahmani et al., 2012) and random rows.
 
-Both draw rows without replacement by the exponential race: a row of mass m finishes at -log(u) / m, and the first to
-finish are the draw. Races of blocks add: the fastest of the fastest. The u of a row is a hash of its values and the
-seed, so a draw depends neither on how the rows are cut into blocks nor on which worker looked at them; a block that
-had to be computed again gives the same rows.
+Both draw rows without replacement by an exponential race: a row of mass m has the time -log(u) / m, and the rows with
+the smallest times are drawn. The race of two blocks is decided by the rows that won within each block. The number u of
+a row is a hash of its values and the seed. A draw therefore depends neither on the division into blocks nor on the
+workers, and a block that is computed again gives the same rows.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _RACE_ROWS = 2**21  # with more rows than this and 512 a cluster, the race is ru
 
 @dataclass(frozen=True)
 class Race:
-    """The first rows to finish, fastest first; equal rows run as one."""
+    """The rows with the smallest times, in order. Equal rows are treated as one."""
 
     times: np.ndarray  # (m,)
     hashes: np.ndarray  # (m,)
@@ -46,7 +46,7 @@ class Race:
 
 @dataclass(frozen=True)
 class Heat:
-    """One race: who runs, against which centres, and how many are wanted."""
+    """The settings of one race: which rows take part, relative to which centres, and how many are drawn."""
 
     seed: int
     wanted: int
@@ -72,7 +72,7 @@ def race(block: Block, heat: Heat) -> Race:
 
 
 def population(block: Block, heat: Heat) -> np.ndarray:
-    """(candidates,): the weight of the runners that are nearest to each candidate."""
+    """For each candidate, the total weight (candidates,) of the rows that are nearest to it."""
     assert heat.candidates is not None
     _, X, weight = _runners(block, heat.share)
     if not len(X):
@@ -89,7 +89,7 @@ def _runners(block: Block, share: float):
 
 
 def uniform(hashes: np.ndarray, seed: int) -> np.ndarray:
-    """A number in (0, 1] for every hash, another one for every seed."""
+    """A number in (0, 1] for every hash, which depends on the seed."""
     z = hashes + np.uint64((seed * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
@@ -98,13 +98,16 @@ def uniform(hashes: np.ndarray, seed: int) -> np.ndarray:
 
 
 def random_rows(passes: Passes, n_clusters: int, rng) -> np.ndarray:
-    """Distinct rows, drawn by weight."""
+    """Draw distinct rows by weight."""
     return passes.total(race, Heat(_seed(rng), n_clusters)).rows
 
 
 def parallel(passes: Passes, n_clusters: int, rng, known: Survey, trim: float = 0.0) -> np.ndarray:
-    """k-means‖: in each of a few rounds 2 k rows by their distance from those drawn before; then greedy k-means++ and
-    Lloyd's algorithm among the drawn, each counting by the rows nearest to it."""
+    """k-means‖: draw 2 k rows in each of a few rounds by their distance to the rows drawn before.
+
+    Greedy k-means++ and Lloyd's algorithm then choose the centres among the drawn rows, each weighted by the rows
+    nearest to it.
+    """
     share = min(1.0, max(_RACE_ROWS, 512 * n_clusters) / known.rows)
     heat = partial(Heat, share=share)
     candidates = passes.total(race, heat(_seed(rng), 1)).rows

@@ -1,4 +1,4 @@
-"""Parquet files as blocks: one Dask array over the row groups of many files, and labels as parts beside them."""
+"""Parquet files as blocks of a Dask array, and labels as Parquet files."""
 
 import glob
 import os
@@ -18,7 +18,7 @@ BLOCK_BYTES = 64 * 2**20  # of a block in memory; a row group is never cut
 
 @dataclass(frozen=True)
 class Stretch:
-    """Row groups of one file that make one block."""
+    """Row groups of one file that form one block."""
 
     path: str
     groups: tuple[int, ...]
@@ -27,7 +27,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class ParquetRows:
-    """Number columns of Parquet files, cut into blocks. Only footers have been read."""
+    """Numeric columns of Parquet files, divided into blocks. Only the footers have been read."""
 
     names: tuple[str, ...]
     dtype: str
@@ -38,7 +38,7 @@ class ParquetRows:
         return sum(one.rows for one in self.stretches)
 
     def array(self) -> Any:
-        """A Dask array whose blocks are read where and when they are wanted."""
+        """A Dask array whose blocks are read on demand by the workers."""
         import dask.array as da
         from dask.base import tokenize
 
@@ -49,7 +49,7 @@ class ParquetRows:
 
 
 def find(pattern: str | os.PathLike) -> list[Path]:
-    """The files that a pattern means: a file, a folder of .parquet files, or a glob; in order of their names."""
+    """The files of a pattern, which is a file, a folder of .parquet files or a glob, sorted by name."""
     path = Path(pattern)
     if path.is_dir():
         files = sorted(path.glob("*.parquet"))
@@ -57,11 +57,11 @@ def find(pattern: str | os.PathLike) -> list[Path]:
         files = [path] if path.is_file() else [Path(one) for one in sorted(glob.glob(str(pattern), recursive=True))]
     if not files:
         raise TableError(
-            f"No file is called {pattern}: give a .parquet file, a folder of them, or 'a/pattern*.parquet'."
+            f"No file matches {pattern}: give a .parquet file, a folder of them, or a pattern like 'folder/*.parquet'."
         )
     other = [one for one in files if one.suffix.lower() not in (".parquet", ".pq")]
     if other:
-        raise TableError(f"{other[0]} is not a Parquet file: only Parquet is read in blocks.")
+        raise TableError(f"{other[0]} is not a Parquet file: only Parquet files can be read in blocks.")
     return files
 
 
@@ -71,7 +71,7 @@ def open_files(
     exclude: Sequence[str] = (),
     block_bytes: int = BLOCK_BYTES,
 ) -> ParquetRows:
-    """Read the footers, check that all files have the same columns, and cut them into blocks."""
+    """Read the footers, check that all files have the same columns, and divide the files into blocks."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -93,7 +93,7 @@ def open_files(
             _require_same(first, schema, names, files[0], path)
             stretches += _cut(str(path.absolute()), file.metadata, max(1, block_bytes // width))
     if not stretches:
-        raise TableError("The files have columns but no rows: there is nothing to cluster.")
+        raise TableError("The files have no rows.")
     return ParquetRows(tuple(names), "float32" if width == 4 * len(names) else "float64", tuple(stretches))
 
 
@@ -105,33 +105,35 @@ def _number_columns(schema, path: Path, columns, exclude) -> list[str]:
             raise TableError(f"{path.name} has no column {name!r}; it has {', '.join(schema.names)}.")
     names = list(columns) if columns else [name for name in _own_columns(schema) if name not in exclude]
     if not names:
-        raise TableError("No column is left to cluster by.")
+        raise TableError("No columns are left to cluster: exclude fewer columns.")
     kinds = (pa.types.is_float32, pa.types.is_float64, pa.types.is_integer, pa.types.is_boolean)
     wrong = [name for name in names if not any(is_kind(schema.field(name).type) for is_kind in kinds)]
     if wrong:
         listed = ", ".join(map(repr, wrong))
-        raise TableError(f"{path.name} has columns that are not numbers: {listed}. Leave them out with --exclude.")
+        raise TableError(f"{path.name} has columns that are not numbers: {listed}. Exclude them with --exclude.")
     return names
 
 
 def _own_columns(schema) -> list[str]:
-    """Without the columns in which pandas keeps an index."""
+    """The schema without the columns in which pandas stores an index."""
     return [name for name in schema.names if not name.startswith("__index_level_")]
 
 
 def _require_same(first, schema, names: Sequence[str], first_path: Path, path: Path) -> None:
     for name in names:
         if name not in schema.names:
-            raise TableError(f"{path} has no column {name!r}, but {first_path} has: all files need the same columns.")
+            raise TableError(
+                f"{path} has no column {name!r}, but {first_path} does: all files must have the same columns."
+            )
         if schema.field(name).type != first.field(name).type:
             raise TableError(
                 f"The column {name!r} is {schema.field(name).type} in {path}, but {first.field(name).type} in "
-                f"{first_path}: all files need the same types."
+                f"{first_path}: all files must have the same types."
             )
     extra = [name for name in _own_columns(schema) if name not in first.names]
     if extra:
         raise TableError(
-            f"{path} has a column {extra[0]!r} that {first_path} has not: all files need the same columns."
+            f"{path} has a column {extra[0]!r}, but {first_path} does not: all files must have the same columns."
         )
 
 
@@ -151,7 +153,7 @@ def _cut(path: str, metadata, most_rows: int) -> list[Stretch]:
 
 
 def read(stretch: Stretch, names: Sequence[str], dtype: str) -> np.ndarray:
-    """The rows of a block, (n, d), C-contiguous. Missing values become NaN."""
+    """The rows of a block as a C-contiguous array (n, d). Missing values become NaN."""
     import pyarrow.parquet as pq
 
     rows = np.empty((stretch.rows, len(names)), dtype)
@@ -165,7 +167,7 @@ def read(stretch: Stretch, names: Sequence[str], dtype: str) -> np.ndarray:
 
 
 def _interleave(columns, rows: np.ndarray) -> None:
-    """Columns into rows, in pieces that stay in the cache."""
+    """Copy columns into rows, in pieces that fit into the cache."""
     arrays = [column.to_numpy() for column in columns]
     for first in range(0, len(rows), 4_096):
         piece = rows[first : first + 4_096]
@@ -177,28 +179,28 @@ def _interleave(columns, rows: np.ndarray) -> None:
 
 
 def labels_folder(pattern: str | os.PathLike, files: Sequence[Path]) -> Path:
-    """Where labels go by default: beside the input, never where its pattern would find them."""
+    """The default folder for labels: next to the input, where the pattern of the input does not match it."""
     folder = files[0].absolute().parent
     one = Path(pattern)
     return folder / f"{one.stem}-clusters" if one.is_file() else folder.with_name(f"{folder.name}-clusters")
 
 
 class LabelParts:
-    """A folder of Parquet files with the one column ``cluster``, in the order of the input's rows.
+    """A folder of Parquet files with the single column ``cluster``, in the order of the rows of the input.
 
-    Parts are written by workers into a hidden folder beside it, each whole or not at all; when all are there the folder
-    gets its name. Workers on other machines need the same file system.
+    Workers write the files atomically into a hidden folder next to it, which gets its name when all of them are
+    complete. Workers on other machines need access to the same file system.
     """
 
     def __init__(self, folder: Path):
         self.folder = folder
         if folder.exists():
-            raise OutputError(f"{folder} exists already: remove it, or name another folder with --output.")
+            raise OutputError(f"{folder} already exists: remove it, or choose another folder with --output.")
         check_writable(folder)
         self.hidden = folder.with_name(f".{folder.name}-{os.getpid()}")
 
     def write(self, rows: ParquetRows, X: Any, predict: Callable[[Any], Any]) -> np.ndarray:
-        """Write ``predict(X)``, block by block; returns how many rows each label has, from -1 on."""
+        """Write ``predict(X)`` block by block, and return the number of rows per label, starting with label -1."""
         import dask
 
         self.hidden.mkdir()
@@ -219,7 +221,7 @@ class LabelParts:
 
 
 def write_part(labels: np.ndarray, path: str) -> np.ndarray:
-    """Write one part; returns the number of rows of each label, from -1 on."""
+    """Write one file, and return the number of rows per label, starting with label -1."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

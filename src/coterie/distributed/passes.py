@@ -1,8 +1,8 @@
-"""One pass over the blocks: a function on every block, its values added as a tree, on whatever runs Dask here.
+"""Passes over the blocks: a function of every block, whose values are added in a tree.
 
-With a ``distributed.Client`` the tasks go to its cluster, else to Dask's scheduler in this process. A pass that was
-lost, because workers died again and again or the scheduler was restarted, is simply made again: it depends on the
-blocks and on the centres, and both are still there.
+With a ``distributed.Client`` the tasks run on its cluster, otherwise on Dask's scheduler in this process. A pass that
+fails because workers died repeatedly or the scheduler was restarted is repeated. It depends only on the blocks and on
+the centres, and both are still available.
 """
 
 import operator
@@ -28,7 +28,7 @@ PATIENCE = 60.0  # seconds to wait for a scheduler to come back, or for a worker
 
 
 class ClusterError(RuntimeError):
-    """A cluster that cannot go on. The message says what to do."""
+    """Raised if a cluster cannot continue. The message says what to do."""
 
 
 class Passes:
@@ -45,7 +45,7 @@ class Passes:
         self._layers, self._dependencies = dict(graph.layers), dict(graph.dependencies)
 
     def total(self, function: Callable[[Block, Any], Any], state: Any, *, check: bool = False) -> Any:
-        """``function(block, state)`` of every block that has rows, added up with ``+``; None if no block has any."""
+        """The sum of ``function(block, state)`` over all blocks that have rows, or None if there are none."""
         lost: BaseException | None = None
         for _ in range(ATTEMPTS):
             try:
@@ -54,8 +54,8 @@ class Passes:
             except _lost_errors() as error:
                 lost = error
         raise ClusterError(
-            f"The same pass over the data was lost {ATTEMPTS} times ({lost}). Workers that die again and again mostly "
-            "lack memory: use smaller blocks, or give them more."
+            f"A pass over the data failed {ATTEMPTS} times ({lost}). Workers that die repeatedly usually run out of "
+            "memory: use smaller blocks, or give the workers more memory."
         ) from lost
 
     def _graph(self, function, state, check) -> Delayed:
@@ -79,7 +79,7 @@ class Passes:
 
 
 class _Shared:
-    """What all blocks of a pass need, as a task of its own: it reaches each worker once. Calling it gives itself."""
+    """What all blocks of a pass need, as a separate task that is sent once to each worker. A call returns itself."""
 
     def __init__(self, layout: Layout, state: Any, function: Callable, check: bool):
         self.layout, self.state, self.function, self.check = layout, state, function, check
@@ -105,7 +105,7 @@ def _add(values: list) -> Any:
 
 
 def local(n_workers: int, **options: Any) -> Any:
-    """A cluster of processes with one thread each on this machine: on loopback, without a dashboard."""
+    """A cluster of processes with one thread each on this machine, on the loopback interface and with no dashboard."""
     import distributed
 
     quiet = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
@@ -122,7 +122,7 @@ def local(n_workers: int, **options: Any) -> Any:
 
 
 def client() -> Any:
-    """The distributed client that is active here, or None."""
+    """The active distributed client, or None."""
     if "distributed" not in sys.modules:
         return None
     import distributed
@@ -180,8 +180,8 @@ def _await_scheduler(here, patience: float) -> None:
     while here.status != "running":
         if here.status in ("closed", "closing") or time.monotonic() > until:
             raise ClusterError(
-                "The Dask scheduler does not answer any more. The centres of the last iteration are in the checkpoint, "
-                "if the fit ran inside coterie.distributed.checkpoint(...): connect again and fit with resume=True."
+                "The Dask scheduler does not answer. If the fit ran inside coterie.distributed.checkpoint(...), the "
+                "centres of the last iteration are in the checkpoint: reconnect and fit with resume=True."
             )
         time.sleep(0.1)
 

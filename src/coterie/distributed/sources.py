@@ -1,7 +1,8 @@
-"""How a worker gets a block: what makes it is folded into the task that uses it, so that rows stay where they are read.
+"""How a worker gets a block: the tasks that produce it are merged into the task that uses it.
 
-A block that another task computed might be moved to another worker before it is used. Folding is right where each block
-is made of tasks of its own; blocks that share work, or are held by the cluster already, stay tasks for themselves.
+Rows are therefore never sent. A block that was computed by another task could be moved to another worker before it is
+used. Merging requires that each block has tasks of its own. Blocks that share tasks, or that the cluster already holds,
+remain separate tasks.
 """
 
 import sys
@@ -19,7 +20,7 @@ _MOST_BYTES = 2**16  # of a folded block's recipe: it is sent with every pass
 
 
 class Recipe:
-    """The tasks that make one block. Opaque to Dask, which would otherwise look inside."""
+    """The tasks that produce one block, hidden from Dask, which would otherwise inspect them."""
 
     def __init__(self, graph: dict, key: Any):
         self.graph, self.key = graph, key
@@ -29,12 +30,12 @@ class Recipe:
 
 
 def delayed_blocks(collection: Any) -> list[Any]:
-    """The blocks of a Dask array, dataframe or series, in order. Optimising would lose blocks that a cluster holds."""
+    """The blocks of a Dask array, DataFrame or Series, in order. Blocks that a cluster holds are not optimised away."""
     return list(np.ravel(collection.to_delayed(optimize_graph=not _held(collection))))
 
 
 def fold(delayed: Sequence[Any]) -> tuple[list[Any], HighLevelGraph]:
-    """For each delayed block a recipe, or its key; and the graph that the keys need."""
+    """A recipe or a key for each delayed block, and the graph that the keys need."""
     merged = HighLevelGraph.merge(*(one.dask for one in delayed))
     keys = [one.key for one in delayed]
     graph = ensure_dict(merged)

@@ -1,4 +1,4 @@
-"""The first pass over Dask blocks: it checks every value and returns the facts that a fit needs."""
+"""The first pass over Dask blocks, which checks every value and returns what a fit needs to know."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from coterie.kmeans.engine import moments
 
 @dataclass(frozen=True)
 class Survey:
-    """Size, moments and some distinct rows of blocks; surveys add."""
+    """Size, moments and some distinct rows of blocks. The surveys of two sets of blocks can be added."""
 
     sizes: dict[int, int]  # rows by block
     rows: int  # of positive weight
@@ -32,7 +32,7 @@ class Survey:
 
     @property
     def mean_variance(self) -> float:
-        """The mean of the columns' variances: what ``tol`` is relative to."""
+        """The mean of the variances of the columns, which ``tol`` is relative to."""
         return float(np.mean(self.sq / self.weight))
 
 

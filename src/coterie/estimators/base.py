@@ -37,7 +37,7 @@ class CenterClusterer(
     SaveMixin,
     BaseEstimator,
 ):
-    """A clusterer with k centres. A subclass turns its parameters into an :class:`Algorithm`; the rest is here."""
+    """Base class of the estimators with k centres. A subclass turns its parameters into an :class:`Algorithm`."""
 
     _takes_sparse: ClassVar[bool] = False
     _takes_blocks: ClassVar[bool] = True  # chunks of files and Dask collections
@@ -79,29 +79,30 @@ class CenterClusterer(
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:
-        """The parameters as the one value that engines, chunks, Dask and reports read."""
+        """The parameters as one value, which engines, chunks, Dask and reports read."""
 
     def _fitted_algorithm(self) -> Algorithm:
-        """The same with the inverse temperature that the fit chose."""
+        """The same with the inverse temperature of the fit."""
         return replace(self._algorithm(), gamma=getattr(self, "gamma_", 1.0))
 
     # --- fit ------------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, sample_weight=None):
-        """Find the centres.
+        """Fit the centres to the data.
 
         Parameters
         ----------
         X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.data.chunks.Chunks``
             Rows to cluster, of shape (n_samples, n_features). CSR matrices are accepted by :class:`KMeans` and
-            :class:`SphericalKMeans`. A path names a Parquet or NPY file, which is read in chunks once per iteration and
-            need not fit into memory; its start is made from at least 50,000 distinct rows.
+            :class:`SphericalKMeans`. A path is that of a Parquet or NPY file, which is read in chunks once per
+            iteration and need not fit into memory; its starting centres are computed from a sample of at least 50,000
+            distinct rows, or from all of them if there are fewer. :class:`KMedoids` accepts arrays and DataFrames only.
         y : ignored
             Present for API consistency.
         sample_weight : array of shape (n_samples,), default=None
-            How often each row counts. A row of weight 2 is equivalent to two copies of the row; a row of weight 0 takes
-            no part in the fit.
+            How often each row counts. A row of weight 2 is equivalent to two copies of the row; a row of weight 0 is
+            ignored. None gives all rows the weight 1. Not supported for files and chunks.
 
         Returns
         -------
@@ -168,7 +169,7 @@ class CenterClusterer(
     def _criterion(self, result: Result, X, weight, algorithm: Algorithm) -> float:
         """The objective, minimised over the runs.
 
-        Where outliers are expected and trimming does not remove them, it leaves out the farthest points, which would
+        Where outliers are expected and trimming does not remove them, it excludes the farthest points, which would
         otherwise decide which run is best.
         """
         if not algorithm.outliers or result.limits is not None:
@@ -261,7 +262,7 @@ class CenterClusterer(
     def _warn(self, algorithm: Algorithm) -> None:
         if not self.converged_ and self.n_iter_ >= self.max_iter and not algorithm.draws:
             warnings.warn(
-                f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations: raise max_iter or "
+                f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations: increase max_iter or "
                 "tol.",
                 ConvergenceWarning,
                 stacklevel=4,
@@ -275,7 +276,7 @@ class CenterClusterer(
             )
 
     def _attributes_during_fit(self, iteration: Iteration) -> dict[str, Any]:
-        """What a callback needs to rebuild the estimator as it stands after an iteration."""
+        """The attributes that a callback needs to reconstruct the estimator after an iteration."""
         places = np.asarray(iteration.state.places)
         attributes = {"cluster_centers_": places, "n_iter_": iteration.number, "_n_features_out": len(places)}
         limits = getattr(iteration.expectation, "limits", None)
@@ -323,7 +324,22 @@ class CenterClusterer(
         return self._labels(self._checked_new(X))
 
     def fit_predict(self, X, y=None, sample_weight=None):
-        """Fit and return ``labels_``. Parameters are those of :meth:`fit`."""
+        """Fit the centres and return ``labels_``.
+
+        Parameters
+        ----------
+        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.data.chunks.Chunks``
+            Rows to cluster, as in :meth:`fit`.
+        y : ignored
+            Present for API consistency.
+        sample_weight : array of shape (n_samples,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        labels : int32 array of shape (n_samples,)
+            The cluster of every row, or -1 for an outlier of a trimmed fit.
+        """
         return self.fit(X, sample_weight=sample_weight).labels_
 
     def transform(self, X):
@@ -351,18 +367,21 @@ class CenterClusterer(
         return scaled(engines.distances(X, centers, self._algorithm(), self._device(), self._n_threads()), exponent)
 
     def score(self, X, y=None, sample_weight=None):
-        """Compute the negative objective on X: larger is better. Rows that a trimmed fit left out do not count.
+        """Compute the negative objective on X. Larger is better; outliers of a trimmed fit do not count.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
+            Rows to evaluate.
         y : ignored
             Present for API consistency.
         sample_weight : array of shape (n_samples,), default=None
+            How often each row counts.
 
         Returns
         -------
         score : float
+            The negative sum of the costs of the rows at their centres.
         """
         if is_dask(X):
             from coterie.estimators import on_dask
@@ -389,7 +408,7 @@ class CenterClusterer(
 
 
 def algorithm_of(estimator: Any) -> Algorithm | None:
-    """The algorithm of the family that a fitted estimator runs, also for scikit-learn's k-means; None for others."""
+    """The algorithm of a fitted estimator of the family or of scikit-learn's k-means; None for other estimators."""
     if isinstance(estimator, CenterClusterer):
         return estimator._fitted_algorithm()
     from sklearn.cluster import KMeans, MiniBatchKMeans
@@ -398,4 +417,4 @@ def algorithm_of(estimator: Any) -> Algorithm | None:
 
 
 class _NoNames(BaseEstimator):
-    """Carries no column names: for checking an array of initial centres."""
+    """An estimator without column names, for the validation of an array of starting centres."""

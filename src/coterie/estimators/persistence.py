@@ -1,10 +1,10 @@
-"""A fitted estimator as one safetensors file: arrays as tensors, everything else as JSON in the file's header.
+"""Saving a fitted estimator as one safetensors file: arrays as tensors, everything else as JSON in the metadata.
 
-There is no pickle: loading a file runs no code from it. The format:
+Pickle is not used, so loading a file runs no code from it. The format:
 
-* metadata ``coterie``: ``{"format": 1, "version", "class", "params", "attributes"}``;
-* a fitted attribute or parameter that is an array is the tensor ``attribute.NAME`` or ``param.NAME``;
-* lists of names and plain numbers stay in the JSON.
+* The metadata entry ``coterie`` is ``{"format": 1, "version", "class", "params", "attributes"}``.
+* A fitted attribute or parameter that is an array is the tensor ``attribute.NAME`` or ``param.NAME``.
+* Lists of names and plain numbers are in the JSON.
 """
 
 import json
@@ -24,42 +24,61 @@ TABLE_ENTRY = "coterie-table"  # of an estimator that saw what was made of the c
 
 
 class SaveMixin:
-    """``save`` for estimators."""
+    """Adds the method ``save`` to an estimator."""
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the fitted estimator to ``path`` (one safetensors file, written whole or not at all)."""
+        """Save the fitted estimator to a file, which :func:`coterie.load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The safetensors file to write. An existing file is replaced atomically.
+        """
         save(self, path)
 
 
 def save(estimator, path: str | os.PathLike) -> None:
-    """Write a fitted estimator; see the module's docstring for the format."""
+    """Save a fitted estimator. The docstring of this module describes the format."""
     tensors, entry = packed(estimator)
     write(path, tensors, {ENTRY: entry})
 
 
 def load(path: str | os.PathLike) -> Any:
-    """Read an estimator that ``save`` wrote."""
+    """Load an estimator that was saved with its method ``save``.
+
+    Loading runs no code from the file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to read.
+
+    Returns
+    -------
+    estimator : object
+        The fitted estimator.
+    """
     tensors, metadata = read(path)
     if TABLE_ENTRY in metadata:
         raise ValueError(
-            f"{path} was saved with what was made of its columns: read it with coterie.tabular.TableModel.load, or "
-            "use it with `coterie predict`."
+            f"{path} contains an estimator and the encoding of its columns: load it with "
+            "coterie.tabular.TableModel.load, or use it with `coterie predict`."
         )
     if ENTRY not in metadata:
-        raise ValueError(f"{path} is a safetensors file, but not one that coterie saved.")
+        raise ValueError(f"{path} is a safetensors file, but it was not saved by coterie.")
     return unpacked(tensors, metadata[ENTRY], path)
 
 
 def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
-    """One safetensors file, whole or not at all."""
+    """Write a safetensors file atomically."""
     with replacing(check_writable(path)) as file:
         file.write_bytes(to_bytes(tensors, metadata=metadata))
 
 
 def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Tensors and metadata of a safetensors file."""
+    """Read the tensors and metadata of a safetensors file."""
     if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a folder: name the file that save wrote.")
+        raise IsADirectoryError(f"{path} is a folder: give the file that save wrote.")
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
@@ -68,7 +87,7 @@ def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]
 
 
 def packed(estimator) -> tuple[dict[str, np.ndarray], str]:
-    """Tensors of a fitted estimator, and its entry in the metadata."""
+    """The tensors of a fitted estimator, and its entry in the metadata."""
     from sklearn.utils.validation import check_is_fitted
 
     import coterie
@@ -87,7 +106,7 @@ def packed(estimator) -> tuple[dict[str, np.ndarray], str]:
 
 
 def unpacked(tensors: dict[str, np.ndarray], entry: str, path: str | os.PathLike) -> Any:
-    """The estimator of ``packed``'s tensors and entry; ``path`` is for messages."""
+    """The estimator of the tensors and entry of ``packed``. ``path`` is used in messages."""
     from coterie import estimators
 
     header = json.loads(entry)
@@ -96,7 +115,7 @@ def unpacked(tensors: dict[str, np.ndarray], entry: str, path: str | os.PathLike
             f"{path} was saved by coterie {header['version']} in a newer format: update coterie to read it."
         )
     if header["class"] not in estimators.__all__:
-        raise ValueError(f"{path} holds a {header['class']}, which this version of coterie does not have.")
+        raise ValueError(f"{path} contains a {header['class']}, which this version of coterie does not have.")
     kind = getattr(estimators, header["class"])
     estimator = kind(**_unpack(header["params"], "param", tensors))
     for name, value in _unpack(header["attributes"], "attribute", tensors).items():
@@ -126,7 +145,7 @@ def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -
             continue
         else:
             raise TypeError(
-                f"{name} is a {type(value).__name__}, which cannot be saved; pass an array, number or text."
+                f"{name} is a {type(value).__name__}, which cannot be saved: pass an array, a number or a string."
             )
     return packed
 

@@ -1,4 +1,4 @@
-"""How a fit tells of itself: a progress bar on standard error, and scikit-learn's callbacks where there are any."""
+"""Progress of a fit: a progress bar on standard error, and scikit-learn's callbacks if they are available."""
 
 import sys
 import time
@@ -16,11 +16,11 @@ try:
 except ImportError:  # scikit-learn < 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where scikit-learn has no callbacks."""
+        """Placeholder for versions of scikit-learn without callbacks."""
 
 
 class Watch:
-    """Follows one fit: ``run(number)`` gives the ``on_iteration`` function of one of its runs."""
+    """Observes one fit. ``run(number)`` provides the ``on_iteration`` function of one of its runs."""
 
     def __init__(self, estimator, X, n_runs: int, max_iter: int, bar=None):
         self.estimator, self.X = estimator, X
@@ -39,7 +39,7 @@ class Watch:
 
     @contextmanager
     def run(self, number: int) -> Iterator[Any]:
-        """The ``on_iteration`` of run ``number`` (from 0), or None if nobody is watching."""
+        """The ``on_iteration`` function of run ``number`` (from 0), or None if there is nothing to report to."""
         if self.context is None and self.bar is None:
             yield None
             return
@@ -88,7 +88,7 @@ class _Listener:
         )
 
     def _moved_share(self, expectation) -> float | None:
-        """Of the rows, since the last iteration; an engine that keeps no labels knows it itself."""
+        """The share of the rows that moved since the last iteration. An engine without labels provides it."""
         if expectation.labels is None:
             return expectation.moved
         labels = np.asarray(expectation.labels)
@@ -98,12 +98,12 @@ class _Listener:
 
 
 def _told(expectation) -> str:
-    """What an iteration says of itself, or its objective."""
+    """The summary of an iteration, or its objective."""
     return expectation.summary() if hasattr(expectation, "summary") else f"objective {expectation.objective:.6g}"
 
 
 class _Lines:
-    """Stands in for a bar where there is no terminal: one line an iteration, with the time left at most."""
+    """A replacement for the progress bar that prints one line per iteration, with an upper bound on the time left."""
 
     def __init__(self):
         self.tasks: list[Any] = []
@@ -128,8 +128,7 @@ class _Lines:
 
 @contextmanager
 def watching(estimator, X, n_runs: int, max_iter: int) -> Iterator[Watch]:
-    """A ``Watch`` over a fit; on standard error a bar if the estimator is verbose, or a line an iteration if it is very
-    verbose (2), for log files."""
+    """Observe a fit. ``verbose=1`` shows a progress bar on standard error, and 2 prints one line per iteration."""
     verbose = getattr(estimator, "verbose", 0)
     if not verbose:
         yield Watch(estimator, X, n_runs, max_iter)

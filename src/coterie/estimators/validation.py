@@ -1,4 +1,4 @@
-"""Validation of what users pass to estimators. It happens here, once; the code below assumes valid input."""
+"""Validation of what users pass to estimators. It happens here, once; the other modules assume valid input."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 
 def check_rows(estimator, X, *, reset: bool, accept_sparse: bool = False) -> Any:
-    """X as a C-contiguous float32 or float64 array (or CSR matrix), finite and of a size whose squares do not overflow.
+    """X as a C-contiguous float32 or float64 array, or a CSR matrix.
 
-    Errors name the row and the column, and say what to do.
+    Values must be finite, and their squares must not overflow. Errors name the row and the column, and say what to do.
     """
     _refuse_half_precision(X)
     _refuse_text_columns(X)
@@ -31,33 +31,31 @@ def check_rows(estimator, X, *, reset: bool, accept_sparse: bool = False) -> Any
 
 
 def check_weights(X, sample_weight) -> np.ndarray | None:
-    """Sample weights as float64, or None where all rows count alike."""
+    """Sample weights as float64, or None if all rows count equally."""
     if sample_weight is None:
         return None
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if weight.max() > 1e100:
-        raise ValueError(f"sample_weight goes up to {weight.max():.2g}, where sums overflow: divide by a constant.")
+        raise ValueError(f"sample_weight is as large as {weight.max():.2g}, so sums overflow: divide by a constant.")
     if not weight.any():
-        raise ValueError("All sample weights are zero: at least n_clusters rows need a positive sample_weight.")
+        raise ValueError("All sample weights are zero: at least n_clusters rows must have a positive sample_weight.")
     return weight
 
 
 def check_enough_rows(n: int, n_clusters: int) -> None:
     if n < n_clusters:
         raise ValueError(
-            f"n_samples={n} should be >= n_clusters={n_clusters}: give more rows or set n_clusters to {n} or less."
+            f"n_samples={n} should be >= n_clusters={n_clusters}: pass more rows or set n_clusters to {n} or less."
         )
 
 
 def check_context(max_context: int, n_clusters: int) -> None:
     if max_context < n_clusters:
-        raise ValueError(
-            f"max_context={max_context} rows are read, too few for n_clusters={n_clusters}: raise max_context."
-        )
+        raise ValueError(f"max_context={max_context} must be at least n_clusters={n_clusters}: increase max_context.")
 
 
 def check_device(device) -> str:
-    """The name of a torch device that is available; None is the CPU, for which torch is not imported."""
+    """The name of an available torch device. None is the CPU, for which torch is not imported."""
     if device is None or str(device) == "cpu":
         return "cpu"
     import torch
@@ -74,7 +72,7 @@ def _refuse_half_precision(X) -> None:
     kinds = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else [getattr(X, "dtype", None)]
     if any(str(kind).lower() in ("float16", "torch.float16", "torch.bfloat16") for kind in kinds):
         raise ValueError(
-            "X is float16, which has three digits and overflows at 65,504: convert it with X.astype(numpy.float32)."
+            "X is float16, which overflows at 65,504 and has a low precision: convert it with X.astype(numpy.float32)."
         )
 
 
@@ -86,7 +84,7 @@ def _refuse_text_columns(X) -> None:
     if text:
         raise ValueError(
             f"X has columns that are not numbers: {', '.join(map(repr, text))}. "
-            "Drop them, or encode them first (for example with sklearn.preprocessing.OneHotEncoder)."
+            "Remove or encode them first (for example with sklearn.preprocessing.OneHotEncoder)."
         )
 
 
@@ -95,7 +93,7 @@ def _is_text(column) -> bool:
 
 
 def _refuse_extremes(estimator, X) -> None:
-    """The largest value tells: it is NaN or infinite if any is, and its square bounds all squared distances."""
+    """Check the largest value: it is NaN or infinite if any is, and its square bounds all squared distances."""
     values = X.data if sparse.issparse(X) else X
     largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
     if not np.isfinite(largest):
@@ -122,12 +120,12 @@ def _report_not_finite(estimator, X, values) -> None:
     row, column = _where(X, np.isnan(values) if kind == "NaN" else np.isinf(values))
     raise ValueError(
         f"Input X contains {kind} ({_place(estimator, row, column)}). {type(estimator).__name__} needs finite numbers: "
-        "drop such rows or fill them first (for example with sklearn.impute.SimpleImputer)."
+        "remove such rows or fill the values first (for example with sklearn.impute.SimpleImputer)."
     )
 
 
 def _where(X, mask) -> tuple[int, int]:
-    """Row and column of the first true value."""
+    """The row and column of the first true value."""
     first = int(np.argmax(mask))
     if sparse.issparse(X):
         return int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first])

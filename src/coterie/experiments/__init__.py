@@ -1,7 +1,7 @@
-"""The documents' tables and figures, by name: ``kmeans/figure3`` is ``kmeans_transformer.figure3``.
+"""Reproductions of the tables and figures of the papers, by name: ``kmeans/figure3`` is ``kmeans_transformer.figure3``.
 
-A subject is one module, and its ``__all__`` names its experiments. Each is a function ``(output: Path, quick: bool) ->
-dict``, which writes JSON and pictures to the folder ``output`` and returns the result.
+Each module treats one subject, and its ``__all__`` lists its experiments. An experiment is a function ``(output: Path,
+quick: bool) -> dict``, which writes JSON and pictures to the folder ``output`` and returns the result.
 """
 
 import difflib
@@ -25,21 +25,21 @@ Experiment = Callable[[Path, bool], dict]
 
 
 class UnknownExperiment(ValueError):
-    """A name that no table or figure has. The message lists those that exist."""
+    """Raised for an unknown name. The message lists the available experiments."""
 
 
 def papers() -> list[str]:
-    """The documents whose experiments are here."""
+    """The subjects whose experiments are available."""
     return [paper for paper, module in MODULES.items() if find_spec(f"{__name__}.{module}") is not None]
 
 
 def available() -> list[str]:
-    """All names that ``find`` knows, tables and figures of each document in their order."""
+    """All names that ``find`` accepts, in the order of the tables and figures of each paper."""
     return [f"{paper}/{item}" for paper in papers() for item in _items(_module(paper))]
 
 
 def find(name: str) -> dict[str, Experiment]:
-    """The experiment of that name, or all of a document's for its bare name (``kmeans``)."""
+    """The experiment of that name, or all experiments of a subject for its bare name (``kmeans``)."""
     paper, _, item = name.strip("/").partition("/")
     known = None
     if paper in papers():
@@ -53,7 +53,7 @@ def find(name: str) -> dict[str, Experiment]:
     known = known or available()
     near = difflib.get_close_matches(name, known, n=2)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise UnknownExperiment(f"There is no experiment {name!r}.{hint} Known are {', '.join(known) or 'none'}.")
+    raise UnknownExperiment(f"There is no experiment {name!r}.{hint} Available: {', '.join(known) or 'none'}.")
 
 
 def _module(paper: str) -> ModuleType:
@@ -61,5 +61,5 @@ def _module(paper: str) -> ModuleType:
 
 
 def _items(module: ModuleType) -> list[str]:
-    """Figure 10 comes after figure 9."""
+    """The experiments in natural order: figure 10 comes after figure 9."""
     return sorted(module.__all__, key=lambda name: [int(part) if part.isdigit() else part for part in _PARTS(name)])

@@ -1,4 +1,4 @@
-"""Document 002 for people: Table 1 as text, Figures 3 and 4 as pictures, each from its JSON record alone."""
+"""Table 1 as text and Figures 3 and 4 as pictures, for Clarkson et al. (2025), each from its JSON record alone."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def _save(figure: Figure, path: Path) -> None:
 
 
 def write_table1(record: dict[str, Any], path: Path) -> None:
-    """Markdown: the sockets of every row, then the measured deviations."""
+    """Write the components of every row and the measured deviations as Markdown."""
     lines = ["# Table 1", "", f"`{record['command']}`", "", markdown(), ""]
     lines += [
         f"Largest deviation from the plain algorithm: {record['instances']} instances, {record['layers']} layers.",
@@ -47,7 +47,7 @@ def write_table1(record: dict[str, Any], path: Path) -> None:
 
 
 def draw_figure3(record: dict[str, Any], path: Path) -> None:
-    """2 × 3 panels: objective, paths of the centres, final assignment; Lloyd above, the network below."""
+    """Draw 2 × 3 panels: objective, paths of the centres, final assignment; Lloyd above, the network below."""
     figure = Figure(figsize=(14.5, 9), layout="constrained")
     parts: Any = figure.subfigures(2, 1)
     axes = np.array([part.subplots(1, 3) for part in parts])
@@ -97,7 +97,7 @@ def _objective(axes: Axes, record: dict[str, Any], name: str) -> None:
 
 
 def _paths(axes: Axes, points: np.ndarray, centers: np.ndarray) -> None:
-    """Start as circles, later positions as triangles."""
+    """Starting positions are circles, later positions are triangles."""
     axes.scatter(points[:, 0], points[:, 1], s=2, c="#d0d0d0", linewidths=0)
     for j, colour in enumerate(COLOURS):
         x, y = centers[:, j].T
@@ -107,7 +107,10 @@ def _paths(axes: Axes, points: np.ndarray, centers: np.ndarray) -> None:
 
 
 def draw_figure4(record: dict[str, Any], path: Path) -> None:
-    """A-D: lines over gamma, bars one standard deviation over all else, the tail inset. E-H: means over pairs."""
+    """Draw Figure 4: A to D are lines over gamma, E to H are means over pairs of parameters.
+
+    Error bars are one standard deviation over all other parameters. An inset shows the tail.
+    """
     figure = Figure(figsize=(19, 17))
     parts: Any = figure.subfigures(2, 1)
     edges = {"left": 0.045, "right": 0.94, "bottom": 0.07, "top": 0.91, "wspace": 0.2, "hspace": 0.28}

@@ -1,7 +1,8 @@
-"""Document 002, "Finding Clustering Algorithms in the Transformer Architecture": Table 1, Figure 3 and Figure 4.
+"""Table 1, Figure 3 and Figure 4 of Clarkson et al. (2025).
 
-Each function writes ``<name>.json`` into ``output`` and then draws from that file alone. "cross" means a finite gamma
-in the two cross attentions and limiting self attentions; "all" means one finite gamma in all four attentions.
+The paper is "Finding Clustering Algorithms in the Transformer Architecture". Each function writes ``<name>.json`` to
+``output`` and draws from that file alone. "cross" means a finite gamma in the two cross-attentions and limiting
+self-attentions; "all" means one finite gamma in all four attentions.
 """
 
 import json
@@ -34,7 +35,7 @@ SOCKETS = {
 
 
 def _blobs(rng: np.random.Generator, n: int, d: int, k: int, spread: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
-    """n points around k centres drawn from N(0, spread² I), noise N(0, I); and k different points to start from."""
+    """n points around k centres from N(0, spread² I) with noise N(0, I), and k different points to start from."""
     X = rng.normal(size=(n, d)) + spread * rng.normal(size=(k, d))[rng.integers(k, size=n)]
     return X, X[rng.choice(n, k, replace=False)].copy()
 
@@ -59,7 +60,7 @@ def _save(record: dict[str, Any], name: str, output: Path, quick: bool, seed: in
 
 
 def table1(output: Path, quick: bool = False) -> dict:
-    """Every row of Table 1 against its plain algorithm: literal, with rotated weights (Remark 1), and fused."""
+    """Compare every row of Table 1 with its plain algorithm: literal, with rotated weights (Remark 1), and fused."""
     began, seed, n_instances = time.perf_counter(), 0, 1 if quick else 60
     rows = {name: _new_deviation() for name in TABLE}
     rng = np.random.default_rng(seed)
@@ -134,7 +135,7 @@ def _compare(row: Row, X: np.ndarray, C: np.ndarray, rng: np.random.Generator, w
 
 
 def _edges(quick: bool) -> dict[str, Any]:
-    """Where the theorems say nothing, or the document's remark needs a number."""
+    """Cases that the theorems do not cover, and measurements for remarks of the paper."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(50, 2))
     after = next(literal.layers(Algorithm(), X, np.array([[-1.0, 0], [1, 0], [1e3, 0]]), 1)).centers
@@ -157,7 +158,7 @@ def _edges(quick: bool) -> dict[str, Any]:
 
 
 def _norm_max_shares() -> dict[str, Any]:
-    """Share of a cluster's points that norm-max keeps, clusters of several sizes with the same spread (mean of 50)."""
+    """The share of the points that norm-max keeps, for clusters of several sizes with the same spread (mean of 50)."""
     sizes, gammas = [20, 60, 200, 600], [1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0]
     generator = torch.Generator().manual_seed(2)
     scores = {n: -torch.randn(50, n, 2, generator=generator, dtype=torch.float64).square().sum(-1) for n in sizes}
@@ -173,7 +174,7 @@ def _norm_max_shares() -> dict[str, Any]:
 
 
 def _gumbel_walk(n_seeds: int, n_layers: int) -> dict[str, Any]:
-    """The sampler of A.5.2 alone (delta 10, temperature 0), layer by layer, mean over seeds."""
+    """The sampler of appendix A.5.2 alone (delta 10, temperature 0), layer by layer, averaged over seeds."""
     ratios = []
     for seed in range(n_seeds):
         X, C = _blobs(np.random.default_rng(seed), 200, 2, 5)
@@ -192,7 +193,7 @@ def _gumbel_walk(n_seeds: int, n_layers: int) -> dict[str, Any]:
 
 
 def _lloyd(X: np.ndarray, C: np.ndarray, n_iterations: int = N_LAYERS) -> list[np.ndarray]:
-    """Plain Lloyd, start included. An empty cluster keeps its centre."""
+    """Lloyd's algorithm, including the start. The centre of an empty cluster does not move."""
     path = [C]
     for _ in range(n_iterations):
         a = reference.labels(X, C)
@@ -202,10 +203,10 @@ def _lloyd(X: np.ndarray, C: np.ndarray, n_iterations: int = N_LAYERS) -> list[n
 
 
 def finite_gamma(x: Tensor, c: Tensor, gammas: Tensor, attentions: str) -> Iterator[Tensor]:
-    """The network of Theorem 1 at several finite gammas at once: centres (G, K, d) layer by layer.
+    """The network of Theorem 1 for several finite gammas at once: centres (G, K, d) layer by layer.
 
-    The same arithmetic as ``literal.layers`` with overridden normalisers, save that encoder self attention, whose
-    scores never change, is computed once ("all") or known to be the identity ("cross").
+    It computes the same as ``literal.layers`` with overridden normalisers, except that the self-attention of the
+    encoder, whose scores never change, is computed once ("all") or known to be the identity ("cross").
     """
     n_gammas, k = len(gammas), len(c)
     soft = Softmax(gammas.reshape(-1, 1, 1))
@@ -222,7 +223,7 @@ def finite_gamma(x: Tensor, c: Tensor, gammas: Tensor, attentions: str) -> Itera
 
 
 def figure3(output: Path, quick: bool = False) -> dict:
-    """Lloyd beside the k-means transformer, 10,000 points, 5 clusters, gamma 1e4, 10 layers of the literal network."""
+    """Compare Lloyd's algorithm with 10 layers of the literal network: 10,000 points, 5 clusters, gamma 1e4."""
     began, seed, gamma, n = time.perf_counter(), 3, 1e4, 400 if quick else 10_000
     X, C = _blobs(np.random.default_rng(seed), n, 2, 5)
     sides, looked_at = {"lloyd": _lloyd(X, C)}, {}
@@ -250,7 +251,7 @@ def figure3(output: Path, quick: bool = False) -> dict:
 
 
 def _looked_at(labels: np.ndarray, gamma: float) -> dict[str, Any]:
-    """The largest label, and the effective number of points, 1 / Σ weight², that each centre's attention covers."""
+    """The largest label, and the effective number of points 1 / Σ weight² in the attention of each centre."""
     weights = normalise(Softmax(gamma)(torch.from_numpy(labels.T.copy())))
     return {"largest_label": float(labels.max()), "points": (1 / weights.square().sum(-1)).round(decimals=1).tolist()}
 
@@ -265,7 +266,7 @@ def _difference(X: np.ndarray, lloyd: list[np.ndarray], network: list[np.ndarray
 
 
 def _figure3_seeds(n: int, gamma: float, n_seeds: int) -> dict[str, Any]:
-    """The same comparison on other data; beside it soft k-means, which has linear attention in the decoder."""
+    """The same comparison on other data, and with soft k-means, which has linear attention in the decoder."""
     found: dict[str, list] = {"cross": [], "soft": []}
     for seed in range(100, 100 + n_seeds):
         X, C = _blobs(np.random.default_rng(seed), n, 2, 5)
@@ -287,7 +288,7 @@ def _figure3_seeds(n: int, gamma: float, n_seeds: int) -> dict[str, Any]:
 
 
 def figure4(output: Path, quick: bool = False) -> dict:
-    """log objective of the network minus that of Lloyd, over all pairs of gamma, dimension, points, clusters, scale."""
+    """Log objective of the network minus that of Lloyd, over gamma, dimension, points, clusters and scale."""
     began, seed = time.perf_counter(), 0
     axes: dict[str, list] = {
         "dimension": [2, 8] if quick else [2, 4, 8, 16, 32],
@@ -344,7 +345,7 @@ def _log_ratio(X: np.ndarray, c: Tensor, gamma: Tensor, lloyd: list[np.ndarray])
 
 
 def _against_literal(axes: dict[str, list]) -> dict[str, float]:
-    """Largest difference of a centre, in any layer, between ``finite_gamma`` and the literal network at every gamma."""
+    """Largest difference of a centre between ``finite_gamma`` and the literal network, in any layer, per gamma."""
     X, C = _blobs(np.random.default_rng(7), 100, 4, 5)
     worst, gammas = {}, torch.tensor(axes["gamma"], dtype=torch.float64)
     for attentions, sockets in SOCKETS.items():
@@ -358,7 +359,7 @@ def _against_literal(axes: dict[str, list]) -> dict[str, float]:
 
 
 def _trends(values: np.ndarray, axes: dict[str, list]) -> dict[str, Any]:
-    """Mean |difference| at every value of every parameter, over all the others, and gamma by gamma."""
+    """Mean |difference| at every value of every parameter, over all the others, and per gamma."""
     names = list(axes)
     size = abs(values)
     found: dict[str, Any] = {}

@@ -1,9 +1,10 @@
-"""Can Lloyd be learned from random weights? One try: the skeleton with random matrices, trained on the objective.
+"""Can Lloyd's algorithm be learned from random weights? One attempt, trained on the objective.
 
-Command: ``coterie reproduce learned-lloyd/from_random_weights``. The constructed network shows that the weights exist;
-this asks whether gradient descent finds them. Same tokens, sockets and residuals as the soft row of Table 1 in its
-Euclidean form, with a softmax in every socket so that gradients flow; five layers with weights of their own; four
-clusters in the plane; the loss of learned Lloyd (log of inertia over that of Lloyd after as many layers).
+Command: ``coterie reproduce learned-lloyd/from_random_weights``. The construction shows that suitable weights exist;
+this experiment asks whether gradient descent finds them. Tokens, components and residuals are those of the soft row of
+Table 1 in its Euclidean form, with a softmax in every component so that gradients flow. There are five layers with
+separate weights and four clusters in the plane. The loss is that of learned Lloyd: the log of the inertia divided by
+that of Lloyd's algorithm after the same number of layers.
 """
 
 import json
@@ -29,7 +30,7 @@ SOCKETS = ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross")
 
 
 def random_network(generator: torch.Generator, gamma: float = 4.0) -> EncoderDecoder:
-    """Every matrix normal, with variance 1 over the width."""
+    """The network with normal random matrices of variance 1 / width."""
     width = Stream(TABLE["soft"], D, K).width
 
     def matrix() -> Tensor:
@@ -43,14 +44,14 @@ def random_network(generator: torch.Generator, gamma: float = 4.0) -> EncoderDec
 
 
 def constructed_network(gamma: float) -> EncoderDecoder:
-    """The same architecture with the constructed matrices, where the softmax is sharp: where training could begin."""
+    """The same architecture with the constructed matrices and a sharp softmax, from which training could start."""
     x = torch.randn(40, D, generator=torch.Generator().manual_seed(0))
     sharp = {name: Softmax(gamma) for name in SOCKETS}
     return EncoderDecoder([layer(Algorithm(TABLE["soft"]), x, x[:K], override=dict(sharp)) for _ in range(LAYERS)])
 
 
 def log_ratio(network: EncoderDecoder, generator: torch.Generator) -> Tensor:
-    """(B,): log of inertia after the layers over Lloyd's, on standardised fresh instances."""
+    """The log (B,) of the inertia after the layers divided by Lloyd's, on standardised fresh instances."""
     x, start = INSTANCES.draw(BATCH, generator)
     mean, spread = x.mean(1, keepdim=True), x.std((1, 2), keepdim=True)
     x, start = (x - mean) / spread, (start - mean) / spread
@@ -62,7 +63,7 @@ def log_ratio(network: EncoderDecoder, generator: torch.Generator) -> Tensor:
 
 
 def from_random_weights(output: Path, quick: bool = False) -> dict:
-    """Train, and compare on held-out instances with doing nothing and with the constructed matrices."""
+    """Train, and compare on held-out instances with the untrained network and with the constructed matrices."""
     began = time.perf_counter()
     steps = 30 if quick else 4000
     generator = torch.Generator().manual_seed(0)

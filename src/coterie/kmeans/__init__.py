@@ -1,1 +1,1 @@
-"""The constructed family: transformers whose weights are Lloyd's algorithm and its relatives."""
+"""Lloyd's algorithm and its variants as transformers with constructed weights, and fast engines for them."""

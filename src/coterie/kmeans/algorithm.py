@@ -1,7 +1,7 @@
-"""A row of the family with its settings: the one value that every engine runs.
+"""An algorithm of the family: a row of the table with its settings, which every engine runs.
 
-Estimators turn their parameters into an :class:`Algorithm`. The engines in memory, the fits over chunks and on Dask and
-the replay of a report read it, and nothing else about the estimator.
+Estimators turn their parameters into an :class:`Algorithm`. The engines in memory, the fits on chunks and on Dask and
+the replay of a report read this value and nothing else of the estimator.
 """
 
 from dataclasses import dataclass, replace
@@ -35,12 +35,12 @@ class Algorithm:
 
     @property
     def hard_means(self) -> bool:
-        """Whether centres are plain means of the points nearest to them: Lloyd's algorithm, also on the sphere."""
+        """Whether centres are the plain means of the points nearest to them, as in Lloyd's algorithm."""
         return not self.variant.soft and self.variant.centers == "limiting"
 
     @property
     def labels_decide(self) -> bool:
-        """Whether equal labels lead to equal centres, so that a run may stop when labels repeat."""
+        """Whether equal labels lead to equal centres, so that a run can stop when the labels repeat."""
         return not self.variant.soft and self.variant.centers in ("limiting", "norm-max")
 
     @property
@@ -54,7 +54,7 @@ class Algorithm:
         return self.variant.centers == "gumbel"
 
     def with_gamma(self, mean_cost: float, n_features: int) -> "Algorithm":
-        """The same with gamma chosen, if it is not given, by the mean cost of the points at the starting centres."""
+        """The same algorithm with gamma set, if it is None, from the mean cost of the points at the initial centres."""
         if self.gamma is not None:
             return self
         scale = n_features / 2 if self.variant.gaussian_gamma else 1.0

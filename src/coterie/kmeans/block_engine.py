@@ -1,6 +1,6 @@
-"""The engine over blocks of rows: every iteration is one pass (two with trimming) over chunks or Dask blocks.
+"""The engine on blocks of rows: every iteration is one pass (two with trimming) over chunks or Dask blocks.
 
-Only centres and sums are kept between passes. The answer is that of the engines in memory.
+Only centres and sums are kept between passes. The result is that of the engines in memory.
 """
 
 from dataclasses import dataclass, replace
@@ -21,12 +21,12 @@ class Passes(Protocol):
     """Passes over one set of blocks."""
 
     def total(self, function: Any, state: Any) -> Any:
-        """``function(block, state)`` of every block that has rows, added up with ``+``."""
+        """The sum of ``function(block, state)`` over all blocks that have rows."""
 
 
 @dataclass(frozen=True)
 class Summed:
-    """The E-step's outcome over all blocks. Labels stay where the rows are."""
+    """The result of the E-step on all blocks. Labels are not collected."""
 
     statistics: Statistics
     limits: np.ndarray | None
@@ -40,7 +40,7 @@ class Summed:
 
 
 class BlockEngine:
-    """One algorithm on one set of blocks of rows of type ``dtype``."""
+    """One algorithm on one set of blocks, whose rows have type ``dtype``."""
 
     # Equal labels give equal sums, bit for bit, so centres stand still when labels repeat: one rule is enough.
     labels_decide = False
@@ -89,7 +89,7 @@ class BlockEngine:
         return Centers(places if block_statistics.is_plain(self.blank) else places.astype(self.dtype), weights)
 
     def _refilled(self, state: Centers, expectation: Summed) -> Statistics:
-        """Empty clusters take over the rows farthest from their centres, as :func:`engine.refill_empty` does."""
+        """Fill empty clusters with the rows farthest from their centres, as :func:`engine.refill_empty` does."""
         old = expectation.statistics
         sums, counts = old.sums.copy(), old.counts.copy()
         empty = counts <= 0
@@ -107,12 +107,12 @@ class BlockEngine:
         return Statistics(sums, counts, old.inertia)
 
     def mean_cost(self, places: np.ndarray) -> float:
-        """Mean cost of all rows at their best centres: the scale of ``gamma="scale"``."""
+        """The mean cost of all rows at their best centres, from which ``gamma="scale"`` is computed."""
         total = self.passes.total(block_statistics.cost, replace(self.blank, places=places))
         return total.inertia / total.counts.sum()
 
     def run(self, state: Centers, *, max_iter: int, tol: float, on_iteration=None, first: int = 1) -> Result:
-        """Iterate from a state, and one more pass for what belongs to the final centres. Labels are left empty."""
+        """Iterate from a state, and make one more pass with the final centres. The labels are left empty."""
         self.number = first - 1
         ran = engine.iterate(self, state, max_iter=max_iter, tol=tol, on_iteration=on_iteration, first=first)
         return self.finished(ran.state, ran.n_iter, ran.converged)
@@ -134,6 +134,6 @@ class BlockEngine:
 
 
 def start_state(algorithm: Algorithm, centers: np.ndarray) -> Centers:
-    """The state of the first iteration: centres, and equal mixing weights where they are estimated."""
+    """The state before the first iteration: the centres and, if mixing weights are estimated, equal weights."""
     k = len(centers)
     return Centers(centers, np.full(k, 1.0 / k) if algorithm.mixing_weights else None)

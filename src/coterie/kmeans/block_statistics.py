@@ -1,7 +1,7 @@
-"""What each algorithm sums over blocks of rows: values that add, and the functions that make one of a block.
+"""The statistics that each algorithm sums over blocks of rows.
 
-A block is a chunk of a file or a part of a Dask collection. Every function here works on one block, on a worker or in
-this process, and the sum over all blocks is what an iteration needs.
+A block is a chunk of a file or a part of a Dask collection. Every function here takes one block, in this process or on
+a worker. Its results for different blocks can be added, and the sum over all blocks is what an iteration needs.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _SAMPLE = 4_096  # rows of a block that tell how many move
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of positive weight, (n, d), C-contiguous; on the sphere for a spherical algorithm."""
+    """Rows of positive weight as a C-contiguous array (n, d), normalised to length one for a spherical algorithm."""
 
     number: int  # from 0
     X: np.ndarray
@@ -34,7 +34,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Step:
-    """What a pass needs to know: the algorithm, the centres, and what earlier passes found."""
+    """The input of a pass: the algorithm, the centres, and results of earlier passes."""
 
     algorithm: Algorithm
     places: np.ndarray  # (k, d)
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Moved:
-    """Rows of a sample, and how many of them have another nearest centre than before."""
+    """The number of rows of a sample, and how many of them have a different nearest centre than before."""
 
     rows: int = 0
     moved: int = 0
@@ -60,7 +60,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Part:
-    """What a step sums: the statistics of the M-step and, where watched, the rows that moved."""
+    """The result of a step: the statistics of the M-step and, if they are wanted, the rows that moved."""
 
     statistics: Any
     moved: Moved = Moved()
@@ -70,21 +70,21 @@ class Part:
 
 
 def step(block: Block, wanted: Step) -> Part:
-    """One block's part of an iteration."""
+    """The contribution of one block to an iteration."""
     moved = Moved() if wanted.previous is None else _moved(block, wanted)
     variant = wanted.algorithm.variant
     return Part(_soft(block, wanted) if variant.soft else _RULES[variant.centers](block, wanted), moved)
 
 
 def sketch(block: Block, wanted: Step) -> CostSketch:
-    """The costs of one block, for trimming."""
+    """The sketch of the costs of one block, for trimming."""
     chosen, cost = _choose(block, wanted)
     groups = chosen if wanted.algorithm.per_cluster else np.zeros_like(chosen)
     return CostSketch.of(groups, cost, block.weights)
 
 
 def cost(block: Block, wanted: Step) -> Statistics:
-    """The plain statistics of rows at their nearest centres, whatever the variant."""
+    """Sums, counts and inertia of the rows at their nearest centres, for any variant."""
     if is_plain(wanted):
         return single_pass.statistics(block.X, wanted.places, block.weight, wanted.n_threads)
     chosen, costs = _choose(block, wanted)
@@ -116,8 +116,10 @@ def _soft(block: Block, wanted: Step) -> Statistics:
 
 @dataclass(frozen=True)
 class Discounted:
-    """Sums of rows with weights exp(-gamma (cost - best)), where best is the least cost in the cluster. Two of them add
-    after both are brought to the lower ``best``."""
+    """Sums of rows with weights exp(-gamma (cost - best)), where best is the lowest cost in the cluster.
+
+    To add two of them, both are converted to the lower ``best``.
+    """
 
     statistics: Statistics
     best: np.ndarray  # (k,) infinite for a cluster without rows
@@ -149,9 +151,10 @@ def _robust_softmax(block: Block, wanted: Step) -> Discounted:
 
 @dataclass(frozen=True)
 class NearRows:
-    """The rows that have weight where only near rows have any (sparsemax, top-k), and the objective of all rows.
+    """The rows of positive weight for sparsemax and top-k, and the objective of all rows.
 
-    A row without weight among some of the rows has none among more of them, so only those with weight travel.
+    Only near rows have weight. A row that has none among some of the rows has none among more of them, so only rows
+    with weight are sent.
     """
 
     algorithm: Algorithm
@@ -199,7 +202,7 @@ def _robust_near(block: Block, wanted: Step) -> NearRows:
 
 @dataclass(frozen=True)
 class Drawn:
-    """For every centre the row with the largest noisy score, and the objective; the larger score of two blocks wins."""
+    """For every centre, the row with the largest noisy score; and the objective. Adding keeps the larger scores."""
 
     scores: np.ndarray  # (k,)
     rows: np.ndarray  # (k, d)
@@ -216,7 +219,7 @@ class Drawn:
 
 
 def _drawn(block: Block, wanted: Step) -> Drawn:
-    """Algorithm 6 by Gumbel noise that depends on the seed, the iteration and the block."""
+    """Algorithm 6 with Gumbel noise that depends on the seed, the iteration and the block."""
     chosen, costs = _choose(block, wanted)
     algorithm, weight = wanted.algorithm, block.weights
     noise = np.random.default_rng((algorithm.seed, wanted.number, block.number))
@@ -245,7 +248,7 @@ _RULES: dict[str, Callable[[Block, Step], Any]] = {
 
 @dataclass(frozen=True)
 class FarRows:
-    """The distinct rows farthest from their centres with their total weights, and the plain weights of all clusters."""
+    """The distinct rows farthest from their centres with their total weights, and the total weights of all clusters."""
 
     rows: np.ndarray  # (m, d)
     labels: np.ndarray  # (m,)
@@ -262,7 +265,7 @@ class FarRows:
         return self.rows, self.labels, self.costs, self.weight
 
     def first(self) -> "FarRows":
-        """Farthest first, equal rows as one, of equal distances in lexicographic order: the order of ``refill``."""
+        """The farthest rows in the order of ``refill``: equal rows are merged, and ties are in lexicographic order."""
         if not len(self.rows):
             return self
         order = np.lexsort((*(self.rows + 0.0).T[::-1], -self.costs))
@@ -274,7 +277,7 @@ class FarRows:
 
 
 def far_rows(block: Block, wanted: Step) -> FarRows:
-    """The rows that may fill empty clusters."""
+    """The rows that can fill empty clusters."""
     chosen, costs = _choose(block, wanted)
     weight = block.weights
     kept = costs > 0
@@ -292,12 +295,12 @@ def far_rows(block: Block, wanted: Step) -> FarRows:
 
 
 def is_plain(wanted: Step) -> bool:
-    """Whether one compiled pass computes the statistics: Lloyd's algorithm in the plane of the data, on the CPU."""
+    """Whether one compiled pass computes the statistics: Lloyd's algorithm with Euclidean distances on the CPU."""
     return wanted.algorithm.hard_means and not wanted.algorithm.spherical and wanted.device == "cpu"
 
 
 def _choose(block: Block, wanted: Step) -> tuple[np.ndarray, np.ndarray]:
-    """Every row's best centre and its cost there, as in memory."""
+    """The best centre of every row and its cost, as in memory."""
     return engines.choose(block.X, wanted.places, wanted.algorithm, wanted.device, wanted.n_threads)
 
 

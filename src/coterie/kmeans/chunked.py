@@ -1,6 +1,6 @@
-"""Fits over chunks of rows that are read again in every pass, and the incremental update of ``partial_fit``.
+"""Fits on chunks of rows that are read again in every pass, and the incremental update of ``partial_fit``.
 
-A pass adds the statistics of its chunks, so centres agree with those of the in-memory engines to the rounding of sums.
+A pass adds the statistics of its chunks, so the centres agree with those of the engines in memory up to rounding.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ SAMPLE = 50_000  # distinct rows that a start is made from, at least
 
 
 class ChunkPasses:
-    """Passes over chunks in this process, one chunk in memory at a time."""
+    """Passes over chunks in this process, with one chunk in memory at a time."""
 
     def __init__(self, chunks: Iterable[np.ndarray], spherical: bool = False):
         self.chunks, self.spherical = chunks, spherical
@@ -48,7 +48,7 @@ def run(
     n_threads: int | None = None,
     on_iteration: OnIteration | None = None,
 ) -> Result:
-    """Fit an algorithm where every pass reads ``chunks`` once more; ``tol`` is absolute.
+    """Fit an algorithm, reading ``chunks`` once in every pass. ``tol`` is absolute.
 
     Only one chunk and O(k d) numbers are in memory, and at the end the labels.
     """
@@ -68,7 +68,7 @@ def run(
 
 
 class Sample(NamedTuple):
-    """Distinct rows with the smallest hashes, how often each occurs, and facts about all rows."""
+    """The distinct rows with the smallest hashes, how often each occurs, and statistics of all rows."""
 
     rows: np.ndarray
     times: np.ndarray
@@ -77,9 +77,9 @@ class Sample(NamedTuple):
 
 
 def sample(chunks: Iterable[np.ndarray], n_clusters: int, n_threads=None) -> Sample:
-    """One pass that collects what a start needs.
+    """Collect in one pass what a start needs.
 
-    Where all distinct rows fit, the sample has all of them, and a start made from it is the start of the whole.
+    If all distinct rows fit into the sample, a start from the sample equals the start from all rows.
     """
     size = max(SAMPLE, 20 * n_clusters)
     count = threads.count(n_threads)
@@ -98,23 +98,24 @@ def sample(chunks: Iterable[np.ndarray], n_clusters: int, n_threads=None) -> Sam
         times = np.bincount(group, weights=times)[:size]
         hashes, rows = hashes[:size], rows[firsts[:size]]
     if rows is None or found is None:
-        raise ValueError("There are no rows: every chunk is empty.")
+        raise ValueError("X has no rows: every chunk is empty.")
     return Sample(np.ascontiguousarray(rows), times, n, float(np.mean(found.variance)))
 
 
 def update(
     statistics: Statistics | None, centers: np.ndarray, X, sample_weight=None, n_threads=None
 ) -> tuple[Statistics, np.ndarray, np.ndarray]:
-    """One ``partial_fit``: add a chunk to everything seen before.
+    """Add one chunk to the running means, as ``partial_fit`` does.
 
     Returns
     -------
     statistics : Statistics
-        Of all chunks so far, each assigned by the centres at its time; the inertia is that of this chunk.
+        The statistics of all chunks so far, each assigned with the centres at its time. The inertia is that of this
+        chunk.
     centers : array of shape (k, d)
-        Their means. A cluster that no row has joined yet stays where it is.
+        The means. The centre of a cluster without rows does not move.
     labels : int32 array
-        Of this chunk, by the centres before the update.
+        The labels of this chunk with the centres before the update.
     """
     labels = np.empty(len(X), np.int32)
     new = single_pass.statistics(X, centers, sample_weight, n_threads, labels)

@@ -1,4 +1,4 @@
-"""What all engines share: the state that travels between iterations, the loop, the stopping rule and the result."""
+"""What all engines share: the state between iterations, the loop, the stopping rule and the result."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,25 +19,25 @@ _ROWS = 65_536  # rows in double precision at a time
 
 @dataclass(frozen=True)
 class Centers:
-    """The state of an iteration: k centres and, where they are estimated, the mixing weights of the clusters."""
+    """The state of an iteration: k centres and, if they are estimated, the mixing weights of the clusters."""
 
     places: Any  # (k, d)
     weights: Any = None  # (k,)
 
 
 class Expectation(Protocol):
-    """What an E-step hands to the M-step. Engines add to it what their M-step needs."""
+    """The result of an E-step, which the M-step reads. Engines add what their M-step needs."""
 
     @property
     def labels(self) -> Any:
-        """(n,), or None where an engine keeps no labels."""
+        """The labels (n,), or None if the engine keeps no labels."""
 
     @property
     def objective(self) -> float: ...
 
     @property
     def moved(self) -> float | None:
-        """Share of the rows whose label differs from that of the E-step before; None if it is not known."""
+        """The share of the rows whose label differs from the previous E-step, or None if it is not known."""
 
 
 class Engine(Protocol):
@@ -52,7 +52,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one run.
+    """The result of one run.
 
     ``labels`` belong to the *final* centres: there is one more assignment after the last update, so that
     ``fit(X).labels_`` equals ``fit(X).predict(X)``.
@@ -72,7 +72,7 @@ class Result:
 
     @property
     def n_clusters(self) -> int:
-        """How many clusters have points."""
+        """The number of clusters that have points."""
         return len(np.unique(self.labels[self.labels >= 0])) if self.occupied is None else self.occupied
 
 
@@ -85,9 +85,9 @@ def iterate(
     on_iteration: OnIteration | None = None,
     first: int = 1,
 ) -> em.Outcome:
-    """Alternate E- and M-steps until no label changes, the centres stand still, or ``max_iter`` iterations are done.
+    """Alternate E- and M-steps until no label changes, the centres converge, or ``max_iter`` is reached.
 
-    Centres stand still when the sum of their squared moves is at most ``tol``. The rules are scikit-learn's.
+    Centres have converged if the sum of their squared moves is at most ``tol``. The rules are those of scikit-learn.
     """
 
     def stop(old: Centers, new: Centers, expectation: Any) -> bool:
@@ -100,7 +100,7 @@ def iterate(
 
 
 class Moments(NamedTuple):
-    """Weighted means and variances of columns, and the total weight."""
+    """The weighted means and variances of columns, and the total weight."""
 
     mean: np.ndarray  # (d,)
     variance: np.ndarray  # (d,)
@@ -108,8 +108,10 @@ class Moments(NamedTuple):
 
 
 def moments(X, sample_weight=None, before: Moments | None = None) -> Moments:
-    """Moments of the rows of an array, together with those ``before``. ``tol`` of an estimator is relative to the mean
-    variance, as in scikit-learn."""
+    """The moments of the rows of an array, combined with the moments ``before``.
+
+    ``tol`` of an estimator is relative to the mean variance, as in scikit-learn.
+    """
     found = before or Moments(np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.zeros(X.shape[1]))
     for first in range(0, len(X), _ROWS):  # in blocks: a copy of X would need as much memory as X
         weight = None if sample_weight is None else sample_weight[first : first + _ROWS]
@@ -119,7 +121,7 @@ def moments(X, sample_weight=None, before: Moments | None = None) -> Moments:
 
 
 def mean_variance(X, sample_weight=None) -> float:
-    """Mean of the weighted variances of the columns of an array or CSR matrix."""
+    """The mean of the weighted variances of the columns of an array or CSR matrix."""
     if sparse.issparse(X):
         return float(np.mean(mean_variance_axis(X, axis=0, weights=sample_weight)[1]))
     return float(np.mean(moments(X, sample_weight).variance))
@@ -128,8 +130,8 @@ def mean_variance(X, sample_weight=None) -> float:
 def refill_empty(algorithm, X, labels, costs, sums, counts, sample_weight) -> None:
     """Fill empty clusters in place, by the rule of :func:`coterie.kmeans.refill.refill`.
 
-    Where centres are not plain means, only the empty clusters change: distant rows become their centres, and the
-    clusters that these rows came from keep theirs, since such rows hardly counted there.
+    If centres are not plain means, only the empty clusters change: distant rows become their centres. The clusters of
+    these rows keep their centres, since such rows had little weight in them.
     """
     if algorithm.hard_means:
         refill(X, labels, costs, sums, counts, sample_weight)

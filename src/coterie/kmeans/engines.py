@@ -1,7 +1,7 @@
-"""One algorithm on rows in memory: which engine runs it, and what its centres say about rows.
+"""Running an algorithm on rows in memory: the choice of an engine, and predictions from fitted centres.
 
-Dense rows on the CPU go to compiled code wherever it can do the work, and torch is not imported. Sparse rows, other
-devices, soft shares and the literal network need torch.
+Dense rows on the CPU are processed by compiled code where possible, and torch is not imported. Sparse rows, other
+devices, soft memberships and the literal network need torch.
 """
 
 import numpy as np
@@ -25,25 +25,25 @@ def run(
     n_threads: int | None = None,
     on_iteration: OnIteration | None = None,
 ) -> Result:
-    """One run from the given centres.
+    """Perform one run from the given centres.
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n, d), on the sphere for a spherical algorithm
+    X : array or CSR matrix of shape (n, d), normalised to length one for a spherical algorithm
     centers : array of shape (k, d)
     algorithm : Algorithm
     engine : {"auto", "literal", "fused", "lazy"}
-        "auto" is lazy where it can be, else fused. All give the same result.
+        "auto" is lazy where possible and fused otherwise. All give the same result.
     device : str
-        Where the fused engine computes.
+        The torch device of the fused engine.
     sample_weight : array of shape (n,), optional
         Positive weights.
     max_iter, tol
-        As for :func:`coterie.kmeans.engine.iterate`: ``tol`` is absolute.
+        As for :func:`coterie.kmeans.engine.iterate`; ``tol`` is absolute.
     n_threads : int, optional
         All processors by default. The result does not depend on it.
     on_iteration : callable, optional
-        Called with every finished ``em.Iteration``; a true return value ends the run.
+        Called with an ``em.Iteration`` after every iteration. A true return value ends the run.
     """
     if algorithm.gamma is None:
         algorithm = algorithm.with_gamma(mean_cost(X, centers, algorithm, sample_weight, device), X.shape[1])
@@ -54,7 +54,9 @@ def run(
         return literal.run(X.toarray() if sparse.issparse(X) else X, centers, algorithm, **loop)
     compiled = _compiled(X, algorithm, device)
     if engine == "lazy" and not (compiled and algorithm.hard_means):
-        raise ValueError("engine='lazy' needs dense rows on the CPU. Use engine='auto', which is fused elsewhere.")
+        raise ValueError(
+            "engine='lazy' requires dense rows on the CPU: use engine='auto', which selects a suitable engine."
+        )
     if engine != "fused" and compiled and algorithm.hard_means:
         return lazy.run(X, centers, spherical=algorithm.spherical, n_threads=n_threads, **loop)
     from coterie.kmeans import fused
@@ -66,7 +68,7 @@ def run(
 def choose(
     X, centers: np.ndarray, algorithm: Algorithm, device: str = "cpu", n_threads: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Every row's best centre, int32, the lowest index of equals; and its cost there, float64."""
+    """The best centre of every row as int32, the lowest index in a tie, and its cost as float64."""
     if sparse.issparse(X) or device != "cpu":
         import torch
 
@@ -97,7 +99,7 @@ def labels(
     device: str = "cpu",
     n_threads: int | None = None,
 ) -> np.ndarray:
-    """(n,) int32: the cluster of every row; -1 where its cost is above the limit that trimming set."""
+    """The cluster (n,) of every row as int32, or -1 if its cost exceeds the threshold of trimming."""
     if algorithm.variant.soft:
         return _shares(X, centers, weights, algorithm, device, n_threads).argmax(axis=1).astype(np.int32)
     if limits is None and device == "cpu" and not sparse.issparse(X):
@@ -107,14 +109,14 @@ def labels(
 
 
 def mean_cost(X, centers, algorithm: Algorithm, sample_weight=None, device: str = "cpu") -> float:
-    """Mean cost of the rows at their best centres: the scale of ``gamma="scale"``."""
+    """The mean cost of the rows at their best centres, from which ``gamma="scale"`` is computed."""
     return float(np.average(choose(X, centers, algorithm, device)[1], weights=sample_weight))
 
 
 def distances(
     X, centers: np.ndarray, algorithm: Algorithm, device: str = "cpu", n_threads: int | None = None
 ) -> np.ndarray:
-    """(n, k): the distance of every row to every centre; on the sphere, 1 - cosine."""
+    """The distances (n, k) of the rows to the centres; on the sphere, 1 - cosine."""
     if not (sparse.issparse(X) or device != "cpu" or algorithm.spherical):
         return single_pass.distances(X, centers, n_threads)
     from coterie.kmeans.fused import Fused
@@ -134,7 +136,10 @@ def shares(
     device: str = "cpu",
     n_threads: int | None = None,
 ) -> np.ndarray:
-    """(n, k) in the dtype of the rows: the share of every row in every cluster of a soft algorithm. Rows sum to one."""
+    """The memberships (n, k) of the rows in the clusters of a soft algorithm, in the dtype of the rows.
+
+    Every row sums to one.
+    """
     return _shares(X, centers, weights, algorithm, device, n_threads).astype(X.dtype, copy=False)
 
 
@@ -147,8 +152,10 @@ def _shares(X, centers, weights, algorithm: Algorithm, device: str, n_threads: i
 
 
 def _compiled(X, algorithm: Algorithm, device: str) -> bool:
-    """Whether the compiled assigner makes the choices: dense rows on the CPU, and on the sphere no row of zeros,
-    which is equally far from all centres."""
+    """Whether compiled code makes the assignments: for dense rows on the CPU without rows of zeros on the sphere.
+
+    A row of zeros is equally far from all centres of the sphere.
+    """
     if sparse.issparse(X) or device != "cpu" or algorithm.variant.soft:
         return False
     return not algorithm.spherical or bool(X.any(axis=1).all())

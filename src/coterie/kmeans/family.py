@@ -1,9 +1,9 @@
-"""The family of algorithms as data: Table 1 of Clarkson et al., "Finding Clustering Algorithms in the Transformer
-Architecture".
+"""The family of algorithms as data, after Table 1 of Clarkson et al. (2025).
 
-A row of the table is a *form* (how points and centres are represented and compared) combined with a *variant* (how a
-point chooses among the centres, and how a centre weighs its points). The paper prints ten of the rows and marks the
-other combinations with stars. Every engine reads its behaviour from the row, so a new row needs no further code.
+The paper is "Finding Clustering Algorithms in the Transformer Architecture". A row of the table is a *form* (how points
+and centres are represented and compared) combined with a *variant* (how a point chooses among the centres, and how a
+centre weighs its points). The paper prints ten of the rows and marks the other combinations with stars. Every engine
+reads its behaviour from the row, so a new row needs no further code.
 """
 
 from dataclasses import dataclass

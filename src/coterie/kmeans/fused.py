@@ -30,7 +30,7 @@ from coterie.kmeans.weights import normaliser
 
 @dataclass(frozen=True)
 class Assigned:
-    """Hard assignments: every point's centre, its cost there, and its weight in that centre's mean."""
+    """Hard assignments: the centre of every point, its cost, and its weight in the mean of that centre."""
 
     labels: Tensor  # (n,) the chosen centre; -1 for a trimmed point
     chosen: Tensor  # (n,) the chosen centre, also for a trimmed point
@@ -53,9 +53,9 @@ class Shared:
 
 
 class Fused:
-    """One algorithm on one data set X: array, tensor or CSR matrix (n, d). Weights must be positive.
+    """One algorithm on one data set X, an array, tensor or CSR matrix (n, d). Weights must be positive.
 
-    An ``assigner`` of the lazy engine, for dense rows on the CPU, makes the hard choices: it is exact and skips what
+    For dense rows on the CPU, an ``assigner`` of the lazy engine makes the hard assignments. It is exact and skips what
     cannot have changed since the last call.
     """
 
@@ -79,14 +79,14 @@ class Fused:
         self.labels: Tensor | None = None
 
     def state(self, centers, weights=None) -> Centers:
-        """Centres (k, d) and mixing weights (k,), if any, as tensors beside the rows."""
+        """Centres (k, d) and, if any, mixing weights (k,) as tensors on the device of the rows."""
         places = torch.as_tensor(np.array(centers), dtype=self.rows.dtype, device=self.rows.device)
         if weights is not None:
             weights = torch.as_tensor(np.array(weights), dtype=torch.float64, device=self.rows.device)
         return Centers(places, weights)
 
     def cost(self, block: slice, centers: Tensor) -> Tensor:
-        """(b, k): the negative scores: ‖x - c‖², or 1 - ⟨x, c⟩ = ‖x - c‖²/2 on the sphere."""
+        """The negative scores (b, k): ‖x - c‖², or 1 - ⟨x, c⟩ = ‖x - c‖²/2 on the sphere."""
         if self.algorithm.spherical:
             return 1 - self.rows.dot(block, centers)
         return self.rows.sq_distances(block, centers)
@@ -108,7 +108,7 @@ class Fused:
         return Centers(places.to(self.rows.dtype), weights)
 
     def choose(self, centers: Tensor) -> tuple[Tensor, Tensor]:
-        """(n,) every point's best centre (the lowest index of equals) and its accurate cost there, float64."""
+        """The best centre (n,) of every point, the lowest index in a tie, and its accurate cost as float64."""
         half = 2 if self.algorithm.spherical else 1
         if self.assigner is not None:
             chosen = torch.from_numpy(self.assigner.assign(centers.numpy())).long()
@@ -136,7 +136,7 @@ class Fused:
         return Assigned(chosen, chosen, cost, weight, objective, self._moved(chosen))
 
     def _drawn(self, state: Centers, assigned: Assigned) -> Tensor:
-        """One row per centre, drawn by Gumbel noise (Algorithm 6), centre by centre so that memory stays at O(n)."""
+        """Draw one row per centre with Gumbel noise (Algorithm 6), centre by centre so that memory stays at O(n)."""
         drawn = []
         for j, center in enumerate(state.places):
             blocks = self.rows.blocks(1)
@@ -169,7 +169,7 @@ class Fused:
         return torch.from_numpy(new_sums).to(sums.device), torch.from_numpy(new_counts).to(sums.device)
 
     def shares(self, block: slice, state: Centers) -> tuple[Tensor, Tensor]:
-        """(b, k) shares of a block of points in the clusters, and costs.
+        """The memberships (b, k) of a block of points in the clusters, and the costs.
 
         A mixing weight is how often a centre counts as a key.
         """
@@ -208,9 +208,9 @@ def run(
     on_iteration: OnIteration | None = None,
     **options,
 ) -> Result:
-    """Fit on arrays. ``mixing_weights`` (k,) are the first ones where they are estimated; equal ones by default.
+    """Fit on arrays. ``mixing_weights`` (k,) are the initial ones if they are estimated, equal by default.
 
-    ``options``: the keywords of :class:`Fused`.
+    ``options`` are the keyword arguments of :class:`Fused`.
     """
     fused = Fused(X, algorithm, **options)
     if mixing_weights is None and algorithm.mixing_weights:
@@ -233,7 +233,7 @@ def run(
 
 
 def forward(x: Tensor, centers: Tensor, algorithm: Algorithm, n_layers: int) -> Tensor:
-    """``n_layers`` layers on tensors that may require gradients; the final centres."""
+    """Apply ``n_layers`` layers to tensors that may require gradients, and return the final centres."""
     fused = Fused(x, algorithm)
     state = Centers(centers)
     for _ in range(n_layers):

@@ -1,13 +1,15 @@
-"""Learned Lloyd: the k-means transformer with three numbers freed in each layer, trained to be lower after T layers.
+"""Learned Lloyd: the k-means transformer with three trained parameters per layer.
 
-A layer of the constructed network is c ← mean of the points that chose c. Three things in it are choices:
+The parameters are trained to lower the inertia after T layers. In a layer of the constructed network, a centre moves to
+the mean of the points that chose it. Three choices are made in this layer:
 
-    gamma      how sharply points choose: the inverse temperature of the encoder's cross attention
-    step       how far a centre goes towards the mean it was given; more than 1 overshoots
+    gamma      how sharply points choose: the inverse temperature of the encoder's cross-attention
+    step       how far a centre moves towards the mean; more than 1 overshoots
     momentum   how much of its last move it repeats
 
-At gamma = ∞, step 1, momentum 0 the layer is Lloyd's. gamma is measured against how much farther the second centre is
-than the first, on average over the points, so that the numbers mean the same for every data set, scale and dimension.
+With gamma = ∞, step 1 and momentum 0, the layer is an iteration of Lloyd's algorithm. gamma is relative to the mean
+difference between the squared distances to the second and the first centre of a point, so that the parameters mean the
+same for every data set, scale and dimension.
 
 Shapes: B data sets, N points, K centres, D dimensions.
 """
@@ -38,7 +40,7 @@ class LearnedLloydConfig:
 
 
 class LearnedLloyd(nn.Module):
-    """T layers with a gamma, a step and a momentum each."""
+    """T layers, each with a gamma, a step and a momentum."""
 
     def __init__(self, config: LearnedLloydConfig):
         super().__init__()
@@ -49,7 +51,7 @@ class LearnedLloyd(nn.Module):
         self.momentum = nn.Parameter(torch.zeros(config.n_layers))
 
     def forward(self, x_BND: Tensor, c_BKD: Tensor, weight_BN: Tensor | None = None) -> list[Tensor]:
-        """The centres after each layer. ``weight_BN``: how often each point counts."""
+        """The centres after each layer. ``weight_BN`` is how often each point counts."""
         weight_BN = x_BND.new_ones(x_BND.shape[:2]) if weight_BN is None else weight_BN
         before_BKD, out = c_BKD, []
         for layer in range(self.config.n_layers):
@@ -61,7 +63,7 @@ class LearnedLloyd(nn.Module):
 
 
 def soft_means(x_BND: Tensor, c_BKD: Tensor, gamma: Tensor, weight_BN: Tensor) -> Tensor:
-    """The weighted mean of the points for each centre, after points chose by softmax; an unchosen centre stays."""
+    """The weighted mean of the points per centre after a soft assignment. A centre without points does not move."""
     sq_BNK = sq_to_centers(x_BND, c_BKD)
     if c_BKD.shape[1] == 1:
         shares_BNK = weight_BN.unsqueeze(-1)
@@ -78,12 +80,12 @@ def soft_means(x_BND: Tensor, c_BKD: Tensor, gamma: Tensor, weight_BN: Tensor) -
 
 
 def inertia(x_BND: Tensor, c_BKD: Tensor) -> Tensor:
-    """(B,): mean squared distance to the nearest centre."""
+    """The mean squared distance (B,) to the nearest centre."""
     return sq_to_centers(x_BND, c_BKD).amin(-1).mean(-1)
 
 
 def lloyd_layers(x_BND: Tensor, c_BKD: Tensor, n_layers: int) -> list[Tensor]:
-    """Plain Lloyd in a batch: what the learned layers are measured against."""
+    """Lloyd's algorithm on a batch, with which the learned layers are compared."""
     out = []
     for _ in range(n_layers):
         c_BKD = lloyd_step(x_BND, c_BKD)
@@ -92,7 +94,7 @@ def lloyd_layers(x_BND: Tensor, c_BKD: Tensor, n_layers: int) -> list[Tensor]:
 
 
 def run_layers(network: LearnedLloyd, X, centers, sample_weight=None, device: str | torch.device = "cpu") -> Tensor:
-    """The same layers on one data set of any size, in blocks of rows; the centres after the last."""
+    """The same layers on one data set of any size, in blocks of rows. Returns the centres after the last layer."""
     soft = Fused(X, Algorithm(TABLE["soft"]), sample_weight=sample_weight, device=device)
     c_KD = torch.as_tensor(centers, dtype=soft.rows.dtype, device=soft.rows.device)
     before_KD = c_KD
@@ -108,13 +110,13 @@ def run_layers(network: LearnedLloyd, X, centers, sample_weight=None, device: st
 
 
 def improved_start(X, centers, sample_weight=None, device: str = "cpu") -> np.ndarray:
-    """Starting centres after the ten shipped layers."""
+    """The starting centres after the ten layers that come with the package."""
     network = checkpoints.load(SHIPPED[10])
     return run_layers(network, X, centers, sample_weight, device).cpu().numpy()
 
 
 def _mean_lead(soft: Fused, c_KD: Tensor) -> float:
-    """How much farther the second centre is than the first, squared, on average over the points."""
+    """The mean difference between the squared distances to the second and the first centre of a point."""
     if len(c_KD) == 1:
         return 0.0
     total = 0.0

@@ -1,16 +1,16 @@
-"""The literal engine: the transformer of the paper with all its tokens and matrices, layer by layer.
+"""The literal engine: the transformer of Clarkson et al. (2025) with all its tokens and matrices, layer by layer.
 
-A layer takes O(n²) time. The engine is meant for inspection and proofs. ``layers`` is the bare network with the paper's
-own behaviour:
+A layer takes O(n²) time. The engine is meant for inspection and proofs. ``layers`` is the bare network with the
+behaviour of the paper:
 
-* a point exactly between two centres gets (½, ½). The decoder's limiting softmax then attends only to points with
-  label 1, so the point drops out of both updates;
-* equal points carry equal labels, so their self-attention still cancels;
-* a cluster that no point chose has equal scores for all points, so its centre jumps to the mean of all of them.
+* A point that is equally far from two centres is assigned (½, ½). The limiting softmax of the decoder attends only to
+  points with label 1, so the point is missing from both means.
+* Equal points have equal labels, so their self-attention still cancels.
+* A cluster without points has equal scores for all points, so its centre moves to the mean of all points.
 
-``Literal`` is the engine behind estimators. Its tokens pass from layer to layer as the network leaves them. Ties go to
-the lowest index, and empty clusters are refilled between layers, as in every other engine: a refill is the only thing
-that touches the tokens from outside.
+``Literal`` is the engine behind the estimators. Its tokens are passed from layer to layer as the network computes them.
+Ties go to the lowest index and empty clusters are refilled between layers, as in every other engine. Only a refill
+changes tokens from outside the network.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def network(
     rotation: Tensor | None = None,
     override: dict[str, Normaliser] | None = None,
 ) -> EncoderDecoder:
-    """The network that runs ``n_layers`` iterations of an algorithm; all layers share their weights."""
+    """The network that runs ``n_layers`` iterations of an algorithm. All layers share their weights."""
     built = layer(algorithm, x, c, override)
     if rotation is not None:
         built = rotated(built, rotation)
@@ -56,7 +56,7 @@ def network(
 
 
 def layers(algorithm: Algorithm, X: np.ndarray, centers: np.ndarray, n_layers: int, **options) -> Iterator[LayerOutput]:
-    """The bare network on arrays, layer by layer. ``options``: ``rotation`` and ``override`` of ``network``."""
+    """The bare network on arrays, layer by layer. ``options`` are ``rotation`` and ``override`` of ``network``."""
     x, c = torch.as_tensor(np.array(X)), torch.as_tensor(np.array(centers))
     stream = Stream(algorithm.row, x.shape[1], c.shape[0])
     with torch.no_grad():
@@ -67,7 +67,7 @@ def layers(algorithm: Algorithm, X: np.ndarray, centers: np.ndarray, n_layers: i
 
 @dataclass(frozen=True)
 class Encoded:
-    """Encoder tokens after a layer's first half."""
+    """The tokens of the encoder after the first half of a layer."""
 
     points: Tensor
     assignments: Tensor
@@ -77,11 +77,11 @@ class Encoded:
 
 
 class Literal:
-    """An algorithm as an engine: the network's tokens, and one layer that is applied to them again and again.
+    """An algorithm as an engine: the tokens of the network, and one layer that is applied to them repeatedly.
 
-    Equal rows are one token that counts as often as there are rows, so that they are treated alike whatever the
-    rounding of matrix products. Only where centres are drawn is every row a token, because each has its own noise.
-    Trimming is always per cluster, as in the paper's network.
+    Equal rows are represented by one token with a weight, so that they are treated alike regardless of the rounding of
+    matrix products. If centres are drawn, every row is a token, since each has its own noise. Trimming is always per
+    cluster, as in the network of the paper.
     """
 
     def __init__(self, X: np.ndarray, centers: np.ndarray, algorithm: Algorithm, sample_weight=None):
@@ -128,12 +128,12 @@ class Literal:
         return Centers(places, None if state.weights is None else counts / counts.sum())
 
     def _costs(self, places: Tensor) -> Tensor:
-        """(n, k): ‖x - c‖², or 1 - ⟨x, c⟩ = ‖x - c‖²/2 on the sphere."""
+        """The costs (n, k): ‖x - c‖², or 1 - ⟨x, c⟩ = ‖x - c‖²/2 on the sphere."""
         sq = (self.x.unsqueeze(1) - places.unsqueeze(0)).square().sum(-1)
         return sq / 2 if self.algorithm.spherical else sq
 
     def trimmed(self, state: Centers, encoded: Encoded) -> tuple[Tensor, float, Tensor | None]:
-        """Labels with -1 for trimmed points, the objective of the others, and the largest costs that were kept."""
+        """Labels with -1 for trimmed points, the objective of the other points, and the largest costs kept."""
         if self.algorithm.variant.centers != "norm-max":
             return encoded.labels[self.inverse], encoded.objective, None
         labels, weight = encoded.labels, self.weight.double()
@@ -144,7 +144,7 @@ class Literal:
         return trimmed, float((weight * inside * cost).sum()), limits
 
     def _refill(self, old: Tensor, labels: Tensor, counts: Tensor) -> None:
-        """Write new centres into the tokens of empty clusters, and of the clusters that gave rows to them."""
+        """Write new centres into the tokens of empty clusters, and of the clusters that lost rows to them."""
         before, weight = counts.double().numpy(), self.weight.double()
         after = before.copy()
         sums = self.stream.centers(self.middle).double().numpy() * before[:, None]
@@ -164,7 +164,7 @@ class Literal:
 
 
 def _distinct(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first of every group of equal rows, in their order, and for every row the group that it belongs to."""
+    """The first of every group of equal rows, in their order, and the group of every row."""
     _, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return first[order], np.argsort(order)[inverse.reshape(-1)]
@@ -180,7 +180,7 @@ def run(
     tol: float = 0.0,
     on_iteration: OnIteration | None = None,
 ) -> Result:
-    """Fit with the real matrices; the result carries the whole trajectory, one ``LayerOutput`` per layer."""
+    """Fit with the actual matrices. The result contains the whole trajectory, one ``LayerOutput`` per layer."""
     if len(X) > MAX_POINTS:
         raise ValueError(
             f"engine='literal' computes the attention between all pairs of the {len(X):,} rows and takes at most "

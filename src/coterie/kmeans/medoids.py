@@ -1,7 +1,7 @@
-"""k-medoids on squared distances: the document's sampler, and one that anneals it and keeps the best.
+"""k-medoids on squared distances: the sampler of Clarkson et al. (2025), and an annealed version that keeps the best.
 
-Rows are distinct and in a fixed order (the estimator sees to both), so that what is drawn depends on the rows and their
-weights alone. A row of weight w takes part in a draw as w rows would: its Gumbel noise is raised by log w.
+Rows must be distinct and in a fixed order, which the estimator ensures, so that the result depends only on the rows and
+their weights. A row of weight w takes part in a draw as w rows would: its Gumbel noise is raised by log w.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from coterie import em
 
 @dataclass(frozen=True)
 class Chosen:
-    """The state: which rows are the medoids."""
+    """The state: the indices of the medoids and the medoids."""
 
     indices: np.ndarray  # (k,)
     places: np.ndarray  # (k, d), those rows
@@ -31,7 +31,7 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Best:
-    """The best medoids seen, what they cost, and for how many iterations the sampler ran."""
+    """The best medoids, their cost, and the number of iterations of the sampler."""
 
     indices: np.ndarray
     labels: np.ndarray
@@ -40,9 +40,10 @@ class Best:
 
 
 class Sampler:
-    """Algorithm 6 on rows X (n, d): x becomes medoid j with log weight -gamma ‖x - c_j‖², less 2 delta from outside.
+    """Algorithm 6 on rows X (n, d).
 
-    Subclasses change what is drawn (``draw``), not the loop.
+    Row x becomes medoid j with the log weight -gamma ‖x - c_j‖², reduced by 2 delta if x belongs to another cluster.
+    Subclasses override ``draw``.
     """
 
     def __init__(self, X: np.ndarray, weight: np.ndarray, rng: np.random.RandomState, gamma: float, delta: float):
@@ -71,11 +72,11 @@ class Sampler:
 
 
 class Annealed(Sampler):
-    """The sampler with rising gamma, drawing around the mean of each cluster.
+    """The sampler with increasing gamma, which draws around the mean of each cluster.
 
-    Among the points of a cluster of weight W, medoid i costs W ‖x_i - mean‖² more than the mean itself would. Drawing
-    with that as the score is Gibbs sampling of the medoids given the assignments, and takes the best as gamma grows.
-    Weights count in units of their mean, so that their scale does not matter.
+    In a cluster of weight W, medoid i costs W ‖x_i - mean‖² more than the mean would. Drawing with this score is Gibbs
+    sampling of the medoids given the assignments, and selects the best medoid as gamma grows. Weights are divided by
+    their mean, so that their scale does not matter.
     """
 
     def __init__(self, X, weight, rng, gammas: np.ndarray):
@@ -95,7 +96,7 @@ class Annealed(Sampler):
 
 
 def sample(X, weight, start: np.ndarray, rng, gamma: float, delta: float, max_iter: int, on_iteration=None) -> Best:
-    """Run the document's sampler for ``max_iter`` layers; the medoids are those of the last layer."""
+    """Run the sampler of the paper for ``max_iter`` layers and return the medoids of the last layer."""
     sampler = Sampler(X, weight, rng, gamma, delta)
     ran = em.run(sampler.state(start), sampler.e_step, sampler.m_step, max_iter=max_iter, on_iteration=on_iteration)
     last = sampler.e_step(ran.state)
@@ -105,11 +106,12 @@ def sample(X, weight, start: np.ndarray, rng, gamma: float, delta: float, max_it
 def anneal(
     X, weight, start: np.ndarray, rng, max_iter: int, on_iteration: Callable[[em.Iteration], Any] | None = None
 ) -> Best:
-    """Anneal, keep the best, then swap: the result cannot be bettered by replacing one medoid by one of the candidates.
+    """Anneal, keep the best medoids, and improve them by swaps until no swap with a candidate lowers the cost.
 
-    gamma rises from 0.003 to 10 over the mean cost of the start, as little at first as to let medoids roam and as much
-    at last as to freeze them. Swaps are tried from the start as well as from the best that annealing found. All rows
-    are candidates while that costs no more than a few seconds; of more rows, a sample drawn by squared distance.
+    gamma rises from 0.003 to 10, divided by the mean cost of the start. It is small enough at first for the medoids to
+    move freely, and large enough at the end for them to stay. Swaps start from the initial medoids and from the best
+    ones that annealing found. All rows are candidates while that takes no more than a few seconds; of more rows, a
+    sample is drawn by squared distance.
     """
     plain = Sampler(X, weight, rng, gamma=1.0, delta=0.0)
     mean_cost = plain.e_step(plain.state(start)).objective / weight.sum() or 1.0
@@ -137,7 +139,7 @@ SWAP_WORK = 2e9  # multiplications in one round of swaps: a second or two
 
 
 def _candidates(sampler: Sampler, indices: np.ndarray, rng) -> np.ndarray:
-    """Rows to try as medoids, in random order."""
+    """The rows to try as medoids, in random order."""
     n, d = sampler.X.shape
     most = int(max(10 * len(indices), SWAP_WORK / (n * d)))
     if n <= most:
@@ -180,10 +182,11 @@ def _two_nearest(X, medoids, which, first, second):
 
 @njit(cache=True, nogil=True)
 def _swap(X, weight, medoids, candidates):
-    """Try each candidate in the place of the medoid that is missed least, until a whole round changes nothing.
+    """Try each candidate in place of the medoid whose removal costs least, until a whole round changes nothing.
 
-    A point nearer to the candidate than to its medoid gains whoever goes. Otherwise it loses only if its own medoid
-    goes: then it moves to its second medoid or to the candidate. So one pass over the points gives all k swaps.
+    A point that is nearer to the candidate than to its medoid gains, whichever medoid is replaced. Any other point
+    loses only if its own medoid is replaced: it then moves to its second medoid or to the candidate. So one pass over
+    the points evaluates all k swaps.
     """
     n, k = X.shape[0], medoids.shape[0]
     which, first, second = np.empty(n, np.int64), np.empty(n), np.empty(n)

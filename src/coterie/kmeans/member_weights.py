@@ -1,8 +1,9 @@
-"""The weight of each point in the mean of the centre that it chose: the decoder's cross attention without its zeros.
+"""The weight of each point in the mean of the centre that it chose.
 
-A centre of the hard variants gives no weight to points of other clusters. Its normaliser therefore only needs the
-points of its own cluster. All clusters are handled at once as segments, by sorting on (label, cost). ``cost`` is the
-negative score of a point for its own centre: ‖x - c‖², or 1 - ⟨x, c⟩ on the sphere. Everything is float64.
+This is the decoder's cross-attention without its zeros: in the hard variants, a centre gives no weight to points of
+other clusters, so its normaliser needs only the points of its own cluster. All clusters are processed at once as
+segments, by sorting on (label, cost). ``cost`` is the negative score of a point for its own centre: ‖x - c‖², or 1 -
+⟨x, c⟩ on the sphere. Everything is float64.
 """
 
 import torch
@@ -26,36 +27,36 @@ class Segments:
         self.best = cost.new_full((k,), torch.inf).scatter_reduce(0, labels, cost, "amin").detach()
 
     def running(self, values: Tensor) -> Tensor:
-        """Sums from the start of each point's segment up to and with the point."""
+        """Cumulative sums within each segment, up to and including each point."""
         summed = values.cumsum(0)
         start = torch.searchsorted(self.labels, self.labels)  # first position of each segment
         return summed - torch.where(start > 0, summed[(start - 1).clamp(min=0)], 0.0)
 
     def at_last(self, inside: Tensor, values: Tensor, empty: float) -> Tensor:
-        """(k,): the value at the last point of each segment for which ``inside`` holds."""
+        """The value (k,) at the last point of each segment for which ``inside`` holds."""
         position = torch.arange(len(inside), device=inside.device)
         last = torch.full((self.k,), -1, device=inside.device, dtype=torch.long)
         last = last.scatter_reduce(0, self.labels, torch.where(inside, position, -1), "amax")
         return torch.where(last >= 0, values[last.clamp(min=0)], empty)
 
     def threshold(self, wanted: Tensor) -> Tensor:
-        """(k,): the least cost with at least ``wanted`` weight at or below it: the weighted percentile of a segment."""
+        """The weighted percentile (k,) of each segment: the lowest cost with ``wanted`` weight at or below it."""
         before = self.running(self.weight) - self.weight
         return self.at_last(before < wanted[self.labels], self.cost, -torch.inf)
 
 
 def thresholds(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: Tensor, k: int) -> Tensor:
-    """(k,): the largest cost that trimming keeps: Algorithm 4's percentile in each cluster, or one over all points."""
+    """The largest costs (k,) that trimming keeps: the percentile of Algorithm 4 per cluster, or one over all points."""
     groups = labels if algorithm.per_cluster else torch.zeros_like(labels)
     segments = Segments(groups, cost, weight, k if algorithm.per_cluster else 1)
     return segments.threshold(share_of(segments.total, algorithm.keep)).expand(k)
 
 
 def member_weights(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: Tensor, k: int) -> Tensor:
-    """(n,): numerators of each point in its own cluster, times its sample weight.
+    """The numerators (n,) of each point in its own cluster, times its sample weight.
 
-    The decoder's normaliser decides: "limiting" counts all points alike; "softmax", "sparsemax" and "top-k" give near
-    points more weight. Where centres are drawn ("gumbel") weights are not changed.
+    They depend on the decoder's normaliser: "limiting" gives all points the same weight, and "softmax", "sparsemax" and
+    "top-k" give near points more weight. If centres are drawn ("gumbel"), the sample weights are returned.
     """
     rule = algorithm.variant.centers
     if rule in ("limiting", "gumbel"):
@@ -70,11 +71,11 @@ def member_weights(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: T
         return weight * z.exp() * (cost <= reached[labels])
     if rule == "sparsemax":
         return weight * (z - _sparsemax_tau(segments, algorithm.gamma)[labels]).clamp(min=0.0)
-    raise ValueError(f"no member weights for the rule {rule!r}")
+    raise ValueError(f"There are no member weights for the rule {rule!r}.")
 
 
 def _sparsemax_tau(segments: Segments, gamma: float) -> Tensor:
-    """(k,): the threshold tau of each cluster, such that the weights (z - tau)₊ sum to one."""
+    """The threshold tau (k,) of each cluster, such that the weights (z - tau)₊ sum to one."""
     floor = -1.0 - 1.0 / float(segments.weight.min())
     z = (-gamma * (segments.cost - segments.best[segments.labels])).clamp(min=floor)
     count = segments.running(segments.weight)

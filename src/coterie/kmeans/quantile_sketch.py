@@ -1,13 +1,13 @@
-"""A mergeable sketch of costs by cluster, for the percentile at which trimming cuts.
+"""A mergeable sketch of the costs per cluster, from which the percentile for trimming is computed.
 
-Costs fall into bins by the leading bits of their binary form: the exponent and ``bits`` bits of the fraction, so that a
-bin is less than 2^-bits wide, relative to the costs in it. A bin keeps the weight and the largest cost that it saw.
-Sketches add in any order and any grouping. They begin with all 52 bits, which is exact, and give up bits while they
-hold more than 65,536 bins, down to 10 bits and no further.
+Costs are divided into bins by the leading bits of their binary representation: the exponent and ``bits`` bits of the
+fraction. The width of a bin is less than 2^-bits, relative to the costs in it. A bin stores its total weight and its
+largest cost. Sketches can be added in any order and any grouping. They start with all 52 bits, which is exact, and
+reduce the number of bits while they have more than 65,536 bins, down to 10 bits.
 
-The threshold found is a cost that occurs, never below the exact percentile, and above it by less than 2^-bits of it
-(for the coarsest sketch, one part in 1,024). So trimming keeps at least the share that it should, and beyond that at
-most the weight of one bin.
+The resulting threshold is a cost that occurs. It is never below the exact percentile and exceeds it by less than
+2^-bits of its value (one part in 1,024 for the coarsest sketch). So trimming keeps at least the required share, and in
+excess of it at most the weight of one bin.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ MOST_BINS = 2**16
 
 @dataclass(frozen=True)
 class CostSketch:
-    """Non-empty bins, in order of group and cost."""
+    """Non-empty bins, ordered by group and cost."""
 
     groups: np.ndarray  # (b,) int64: the cluster, or 0 for all
     bins: np.ndarray  # (b,) int64
@@ -36,7 +36,7 @@ class CostSketch:
 
     @property
     def error(self) -> float:
-        """How far a threshold may lie above the exact one, relative to it."""
+        """The largest relative excess of a threshold over the exact one."""
         return 0.0 if self.bits == ALL_BITS else 2.0**-self.bits
 
     def __add__(self, other: "CostSketch") -> "CostSketch":
@@ -66,7 +66,7 @@ class CostSketch:
         return CostSketch(groups[starts], bins[starts], weights, largest, self.bits)
 
     def thresholds(self, keep: float, n_groups: int) -> np.ndarray:
-        """(n_groups,): the largest cost to keep, so that at least the share ``keep`` of the weight is kept."""
+        """The largest costs (n_groups,) to keep, so that at least the share ``keep`` of the weight is kept."""
         limits = np.full(n_groups, -np.inf)
         for group in np.unique(self.groups):
             members = self.groups == group

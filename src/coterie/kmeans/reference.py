@@ -1,7 +1,7 @@
-"""Algorithms 1 to 6 of Clarkson et al. in plain numpy: the reference that the engines are tested against.
+"""Algorithms 1 to 6 of Clarkson et al. (2025) in plain numpy: the reference that the engines are tested against.
 
-Every function maps points X (n, d) and centres C (k, d) to the next centres; ``labels`` is the assignment step that
-the hard ones share. On the sphere the score is ⟨x, c⟩ and centres are scaled to length one.
+Every function maps points X (n, d) and centres C (k, d) to the next centres. ``labels`` is the assignment step that the
+hard algorithms share. On the sphere the score is ⟨x, c⟩ and centres are normalised to length one.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ Array = NDArray[np.floating]
 
 
 def scores(X: Array, C: Array, spherical: bool = False) -> Array:
-    """(n, k): ⟨x, c⟩ on the sphere, -‖x - c‖² elsewhere."""
+    """The scores (n, k): ⟨x, c⟩ on the sphere, -‖x - c‖² otherwise."""
     if spherical:
         return X @ C.T
     return -np.stack([((X - c) ** 2).sum(axis=1) for c in C], axis=1)
@@ -28,7 +28,7 @@ def _on_sphere(C: Array, spherical: bool) -> Array:
 
 
 def step(algorithm: Algorithm, X: Array, C: Array, gumbel: Array | None = None) -> Array:
-    """The next centres by the algorithm of a row; ``gumbel`` (k, n) is the noise of a row that draws its centres."""
+    """The next centres of the algorithm of a row. ``gumbel`` (k, n) is the noise of a row that draws its centres."""
     name, sphere = algorithm.variant.name, algorithm.spherical
     if name == "lloyd":
         return lloyd(X, C, sphere)
@@ -58,7 +58,7 @@ def soft(X: Array, C: Array, gamma: float, spherical: bool = False) -> Array:
 
 
 def trimmed(X: Array, C: Array, tau: float, spherical: bool = False) -> Array:
-    """Algorithm 4. The tau-th percentile is the least distance with at least tau % of the cluster at or below it."""
+    """Algorithm 4. The tau-th percentile is the lowest distance with at least tau % of the cluster at or below it."""
     s, a = scores(X, C, spherical), labels(X, C, spherical)
     new = []
     for j in range(len(C)):

@@ -1,8 +1,8 @@
-"""Empty clusters are filled again between iterations: the one rule of every engine.
+"""How every engine fills empty clusters between iterations.
 
-As in scikit-learn, the rows farthest from their own centres become the new centres, the farthest row for the
-lowest empty index. Two refinements make the answer a function of the distinct rows and their weights only:
-equal rows move together, and different rows at equal distance are taken in lexicographic order.
+As in scikit-learn, the rows farthest from their own centres become the new centres, the farthest row for the lowest
+empty index. Two refinements make the result a function of the distinct rows and their weights: equal rows move
+together, and different rows at equal distance are taken in lexicographic order.
 """
 
 import numpy as np
@@ -10,23 +10,23 @@ from scipy import sparse
 
 
 def refill(X, labels, sq_distances, sums, counts, sample_weight=None) -> bool:
-    """Move far rows into the empty clusters, in place of ``sums`` (k, d) and ``counts`` (k,).
+    """Move distant rows into the empty clusters by changing ``sums`` (k, d) and ``counts`` (k,) in place.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n, d)
     labels : array of shape (n,)
-        Own cluster of every row; rows with a negative label (trimmed) are never taken.
+        The cluster of every row. Rows with a negative label (trimmed) are never moved.
     sq_distances : array of shape (n,)
-        Squared distance of every row to the centre that it was assigned to.
+        The squared distance of every row to the centre that it was assigned to.
     sums, counts : float64 arrays
-        Weighted sum and total weight of every cluster; changed in place. ``labels`` stay as they are.
+        The weighted sum and total weight of every cluster, changed in place. ``labels`` are not changed.
     sample_weight : array of shape (n,), optional
 
     Returns
     -------
     bool
-        Whether anything moved. A row at distance 0 never moves, nor the last rows of a cluster.
+        Whether anything moved. A row at distance 0 never moves, nor do the last rows of a cluster.
     """
     empty = np.flatnonzero(counts <= 0)
     if not empty.size:
@@ -51,7 +51,7 @@ def refill(X, labels, sq_distances, sums, counts, sample_weight=None) -> bool:
 
 
 def _far_groups(X, distances, wanted):
-    """Groups of equal rows, farthest first; at least ``wanted`` of them if there are so many."""
+    """Groups of equal rows, the farthest first; at least ``wanted`` groups if there are that many."""
     n = len(distances)
     size = min(n, 2 * wanted)
     while True:

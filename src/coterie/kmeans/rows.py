@@ -1,4 +1,4 @@
-"""Rows of data in blocks, dense on any device or sparse on the CPU: what the fused engine asks of X, and no more."""
+"""The operations on rows that the fused engine needs, for dense rows on any device and sparse rows on the CPU."""
 
 import numpy as np
 import torch
@@ -37,14 +37,14 @@ class DenseRows:
         return _block_list(self.n, self.d, k)
 
     def dot(self, block: slice, centers: Tensor) -> Tensor:
-        """(b, k): ⟨x, c⟩."""
+        """The dot products (b, k) ⟨x, c⟩."""
         return self.x[block] @ centers.mT
 
     def sq_distances(self, block: slice, centers: Tensor) -> Tensor:
-        """(b, k): ‖x - c‖².
+        """The squared distances (b, k) ‖x - c‖².
 
-        On the CPU and without gradients, from differences in double precision. Elsewhere as ‖x‖² - 2⟨x, c⟩ + ‖c‖² with
-        the centres' mean as the origin, so that little cancels.
+        On the CPU and without gradients, they are computed from differences in double precision. Otherwise they are
+        computed as ‖x‖² - 2⟨x, c⟩ + ‖c‖², relative to the mean of the centres to reduce cancellation.
         """
         if self.device.type == "cpu" and not (self.x.requires_grad or centers.requires_grad):
             return torch.from_numpy(single_pass.sq_distances(self.x[block].numpy(), centers.numpy(), self.n_threads))
@@ -54,20 +54,20 @@ class DenseRows:
         return (x.square().sum(-1, keepdim=True) + 2 * half).clamp(min=0.0)
 
     def distances(self, block: slice, centers: Tensor) -> Tensor:
-        """(b, k): ‖x - c‖ from the differences: slower, and exact to the last digits."""
+        """The distances (b, k) ‖x - c‖ from the differences, which is slower but accurate to the last digits."""
         return torch.cdist(self.x[block], centers, compute_mode="donot_use_mm_for_euclid_dist")
 
     def own_sq_distances(self, block: slice, centers: Tensor, labels: Tensor) -> Tensor:
-        """(b,): ‖x - c‖² for each row's own centre, from the differences."""
+        """The squared distance (b,) of each row to its own centre, from the differences."""
         return (self.x[block] - centers[labels]).square().sum(-1)
 
     def sums(self, block: slice, labels: Tensor, weight: Tensor, k: int) -> Tensor:
-        """(k, d) float64: weighted sums of the rows of each label."""
+        """The weighted sums (k, d) of the rows of each label, as float64."""
         weighted = self.x[block].double() * weight.unsqueeze(-1)
         return weighted.new_zeros(k, self.d).index_add(0, labels, weighted)
 
     def mixed(self, block: slice, shares: Tensor) -> Tensor:
-        """(k, d) float64: sums of the rows, each counting for cluster j by shares (b, k)."""
+        """The sums (k, d) of the rows, weighted by memberships (b, k), as float64."""
         return shares.mT.double() @ self.x[block].double()
 
     def numpy(self):
@@ -75,7 +75,7 @@ class DenseRows:
 
 
 class SparseRows:
-    """X (n, d) as a CSR matrix. Its products are scipy's; centres and scores stay dense."""
+    """X (n, d) as a CSR matrix. Products are computed by scipy; centres and scores are dense."""
 
     def __init__(self, X):
         self.x = X

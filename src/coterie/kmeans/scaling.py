@@ -1,7 +1,7 @@
-"""Data of extreme size, scaled by a power of two: exact, so that labels of 2^s X are those of X.
+"""Scaling of very large or very small data by a power of two, which is exact: 2^s X gets the labels of X.
 
-Compiled kernels keep bounds in single precision and square distances, which is safe for data of ordinary size. Other
-data are scaled on the way in, and the result is scaled back on the way out.
+Compiled kernels square distances and keep bounds in single precision, which is safe for data of ordinary size. Other
+data are scaled before a fit, and the result is scaled back.
 """
 
 from dataclasses import replace
@@ -28,7 +28,7 @@ def exponent_of(*arrays) -> int:
 
 
 def scaled(X, exponent: int):
-    """X · 2^exponent; X itself, and no copy, for 0."""
+    """X · 2^exponent. For exponent 0, X is returned without a copy."""
     if not exponent:
         return X
     if sparse.issparse(X):
@@ -39,14 +39,14 @@ def scaled(X, exponent: int):
 
 
 def scaled_algorithm(algorithm: Algorithm, exponent: int) -> Algorithm:
-    """The algorithm for data times 2^exponent: gamma is per squared unit."""
+    """The algorithm for data multiplied by 2^exponent. gamma is an inverse squared distance."""
     if not exponent or algorithm.gamma is None:
         return algorithm
     return replace(algorithm, gamma=float(np.ldexp(algorithm.gamma, -2 * exponent)))
 
 
 def scaled_result(result: Result, exponent: int) -> Result:
-    """The result in units that are 2^-exponent as large."""
+    """The result multiplied by 2^exponent."""
     if not exponent:
         return result
     return replace(

@@ -1,8 +1,8 @@
 """Compiled passes that read each row once: labels, statistics, costs and distances for given centres.
 
-They serve rows that are not assigned again and again: ``predict``, chunks of files, blocks of a Dask collection.
-Nothing is kept between calls, so there are no bounds. Scores, tiles and labels are those of the lazy engine: where two
-scores are closer than their rounding error, exact distances decide, and of equal distances the lowest index.
+They are for rows that are not assigned repeatedly: ``predict``, chunks of files and blocks of a Dask collection.
+Nothing is kept between calls, so there are no bounds. Scores, tiles and labels are those of the lazy engine: if two
+scores differ by less than their rounding error, exact distances decide, and in a tie the lowest index.
 """
 
 import math
@@ -28,7 +28,7 @@ _PARTS = 8  # parts of the rows, each with its own sums; the order of the reduct
 
 
 class Tiles(NamedTuple):
-    """Centres side by side in the lanes of vectors, in the order of their indices."""
+    """Centres in the lanes of vectors, in the order of their indices."""
 
     centers: np.ndarray  # (k, d) float64
     rounded: np.ndarray  # (k, d) in the dtype of the rows, for the inertia
@@ -39,7 +39,7 @@ class Tiles(NamedTuple):
 
     @classmethod
     def of(cls, centers: np.ndarray, dtype) -> "Tiles":
-        """Arranged for rows of this dtype. The rounding of a shifted centre is within that of a score."""
+        """Arrange the centres for rows of this dtype. The rounding of a shifted centre is within that of a score."""
         k, d = centers.shape
         width = lanes(dtype.itemsize)
         origin = centers.mean(axis=0).astype(dtype)
@@ -102,7 +102,7 @@ def _score(count, tiles, offsets, scratch):
 
 @kernel()
 def _nearest(X, i, centers):
-    """Nearest centre by exact distances, lowest index first."""
+    """The nearest centre by exact distances, the lowest index in a tie."""
     best, best_sq = 0, np.inf
     for c in range(centers.shape[0]):
         sq = exact_sq_distance(X, i, centers, c)
@@ -113,7 +113,7 @@ def _nearest(X, i, centers):
 
 @kernel()
 def _assign(X, weights, start, stop, centers, rounded, origin, tiles, offsets, reach, labels, sums, counts):
-    """Assign rows ``start:stop``; add to sums and counts; return the inertia. Empty ``labels`` are not wanted."""
+    """Assign rows ``start:stop``, add to sums and counts, and return the inertia. Empty ``labels`` are not written."""
     n_features = X.shape[1]
     size = max(16, min(256, 8_192 // n_features)) // ROWS * ROWS
     width = tiles.shape[2]
@@ -153,23 +153,23 @@ def _assign(X, weights, start, stop, centers, rounded, origin, tiles, offsets, r
 
 
 def statistics(X, centers, sample_weight=None, n_threads: int | None = None, labels=None) -> Statistics:
-    """Sums, counts and inertia of the rows X (n, d), float32 or float64, C-contiguous, each at its nearest centre.
+    """Sums, counts and inertia of the rows X (n, d) at their nearest centres. X is C-contiguous float32 or float64.
 
-    Centres may be of higher precision than the rows. Labels are written to ``labels`` (n,) int32, if it is given. The
-    result does not depend on ``n_threads``, to the last bit.
+    Centres may have a higher precision than the rows. If ``labels`` (n,) int32 is given, the labels are written to it.
+    The result does not depend on ``n_threads``, to the last bit.
     """
     return _run(X, centers, sample_weight, n_threads, np.empty(0, np.int32) if labels is None else labels)
 
 
 def assign(X, centers, n_threads: int | None = None) -> np.ndarray:
-    """(n,) int32: the nearest centre of every row; a tie goes to the lowest index."""
+    """The nearest centre (n,) of every row as int32, the lowest index in a tie."""
     labels = np.empty(len(X), np.int32)
     _run(X, centers, None, n_threads, labels)
     return labels
 
 
 def costs(X, centers, labels, n_threads: int | None = None) -> np.ndarray:
-    """(n,) float64: the squared distance of every row to the centre of its label, from the differences."""
+    """The squared distance (n,) of every row to the centre of its label as float64, from the differences."""
     out = np.empty(len(X))
     centers = np.ascontiguousarray(centers, dtype=np.float64)
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
@@ -178,7 +178,7 @@ def costs(X, centers, labels, n_threads: int | None = None) -> np.ndarray:
 
 
 def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
-    """(n, k) in the dtype of the rows: the distance of every row to every centre, from the differences."""
+    """The distances (n, k) of the rows to the centres in the dtype of the rows, from the differences."""
     out = np.empty((len(X), len(centers)), X.dtype)
     columns = np.ascontiguousarray(np.asarray(centers, dtype=X.dtype).T)
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
@@ -187,7 +187,7 @@ def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
 
 
 def sq_distances(X, centers, n_threads: int | None = None) -> np.ndarray:
-    """(n, k) float64: squared distances from differences in double precision, so that no offset costs digits."""
+    """The squared distances (n, k) as float64, from differences in double precision, accurate for any offset."""
     out = np.empty((len(X), len(centers)))
     columns = np.ascontiguousarray(np.asarray(centers, dtype=np.float64).T)
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
@@ -197,7 +197,7 @@ def sq_distances(X, centers, n_threads: int | None = None) -> np.ndarray:
 
 @kernel(fastmath=LOOSE)
 def _sq_distances(X, start, stop, columns, out):
-    """Centres come as columns (d, k), so that one row is compared with many centres at once."""
+    """The centres are columns (d, k), so that one row is compared with many centres at once."""
     for i in range(start, stop):
         row = out[i]
         row[:] = 0
@@ -210,7 +210,7 @@ def _sq_distances(X, start, stop, columns, out):
 
 @kernel(fastmath=LOOSE)
 def _distances(X, start, stop, columns, out):
-    """The distances themselves, in the precision of the rows."""
+    """The same as ``_sq_distances`` with the square root, in the precision of the rows."""
     for i in range(start, stop):
         row = out[i]
         row[:] = 0

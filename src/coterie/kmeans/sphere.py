@@ -1,14 +1,14 @@
-"""Rows on the unit sphere, where the spherical algorithms live."""
+"""Normalisation of rows to the unit sphere, for the spherical algorithms."""
 
 import numpy as np
 from scipy import sparse
 
 
 def on_sphere(X):
-    """Rows of an array or CSR matrix scaled to length one. A row of zeros has no direction and stays as it is.
+    """Scale the rows of an array or CSR matrix to length one. A row of zeros is not changed.
 
-    ``sklearn.preprocessing.normalize`` is not used because it leaves short rows (below ten times the machine epsilon)
-    as they are.
+    ``sklearn.preprocessing.normalize`` is not used because it does not scale short rows (below ten times the machine
+    epsilon).
     """
     if sparse.issparse(X):
         length = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).reshape(-1))

@@ -1,6 +1,6 @@
-"""What an M-step needs to know of a block of rows, as plain values that add.
+"""The statistics of a block of rows that an M-step needs, which can be added.
 
-Batches, streams, threads and Dask all sum the same three numbers per cluster, so they share one M-step.
+Batches, chunks, threads and Dask all sum the same three statistics per cluster, so they share one M-step.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Statistics:
 
     @classmethod
     def of(cls, X, labels, sq_distances, n_clusters: int, sample_weight=None) -> "Statistics":
-        """Statistics of rows with the given assignments; a negative label leaves the row out."""
+        """The statistics of rows with the given assignments. Rows with a negative label are excluded."""
         labels = np.asarray(labels)
         n = labels.shape[0]
         weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -39,7 +39,7 @@ class Statistics:
         return Statistics(self.sums + other.sums, self.counts + other.counts, self.inertia + other.inertia)
 
     def centers(self, previous: np.ndarray) -> np.ndarray:
-        """Mean of every cluster, in the dtype of the previous centres; an empty cluster stays where it is."""
+        """The mean of every cluster, in the dtype of the previous centres. An empty cluster's centre does not move."""
         filled = self.counts > 0
         centers = np.array(previous)
         centers[filled] = self.sums[filled] / self.counts[filled, None]

@@ -1,4 +1,7 @@
-"""Training of learned Lloyd: fresh instances every step, the logarithm of the inertia after T layers over Lloyd's."""
+"""Training of learned Lloyd on fresh instances in every step.
+
+The loss is the logarithm of the inertia after T layers divided by that of Lloyd's algorithm.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,10 +15,10 @@ from coterie.training_run import TrainingRun
 
 @dataclass(frozen=True)
 class Instances:
-    """Which problems are drawn.
+    """The distribution of the training data.
 
-    "blobs" have the wrong number of clusters half of the time; "uniform" is a cube; "decaying" is a few overlapping
-    Gaussians in many dimensions whose spread falls off by a power, as the principal components of images do.
+    "blobs" have the wrong number of clusters half of the time. "uniform" is a cube. "decaying" is a few overlapping
+    Gaussians in many dimensions whose spread decays by a power law, like the principal components of images.
     """
 
     clusters: tuple[int, int] = (3, 20)
@@ -26,7 +29,7 @@ class Instances:
     kinds: tuple[str, ...] = ("blobs", "uniform", "decaying", "decaying")
 
     def draw(self, batch: int, generator: torch.Generator, kind: str | None = None) -> tuple[Tensor, Tensor]:
-        """Points (B, N, D) and K random rows of each data set to start from, (B, K, D)."""
+        """Points (B, N, D), and K random rows (B, K, D) of each data set as starting centres."""
 
         def between(low: int, high: int) -> int:
             return int(torch.randint(low, high + 1, (1,), generator=generator))
@@ -57,7 +60,7 @@ def random_rows(x_BND: Tensor, k: int, generator: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True)
 class LearnedLloydRun(TrainingRun):
-    """Everything that defines a run."""
+    """The complete configuration of a training run."""
 
     model: LearnedLloydConfig
     instances: Instances = field(default_factory=Instances)

@@ -1,14 +1,14 @@
-"""The encoder-decoder layer of document 002, Figure 5: an algorithmic skeleton with six sockets.
+"""The encoder-decoder layer of Figure 5 of Clarkson et al. (2025), with six exchangeable components.
 
-Points live in the encoder, centres in the decoder; both are rows of width E::
+Points are the tokens of the encoder, centres those of the decoder. Both are rows of width E::
 
     x ← x + encoder_self(x, x) + encoder_cross(x, c)
     c ← c + decoder_self(c, c) + decoder_cross(c, x)
     c ← norm(c)
     c ← c + ffn(c)
 
-What stands in the sockets decides which clustering algorithm the layer runs. All matrices are ordinary parameters,
-frozen at first: a constructed network can be trained from where the proof left it.
+The components determine which clustering algorithm the layer runs. All matrices are ordinary parameters, which are
+frozen initially. A constructed network can therefore also be trained.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def _frozen(matrix: Tensor) -> nn.Parameter:
 
 
 class Attention(nn.Module):
-    """One attention socket: a score ("dot" or "l2"), a normaliser, and its query, key and value matrices (E, E)."""
+    """One attention component: a score ("dot" or "l2"), a normaliser, and query, key and value matrices (E, E)."""
 
     def __init__(self, score: str, normaliser: Normaliser, query: Tensor, key: Tensor, value: Tensor):
         super().__init__()
@@ -49,7 +49,7 @@ class Attention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """One hidden layer with the quadratic activation: w_out (w_in x)² + bias."""
+    """A feed-forward network with one hidden layer and quadratic activation: w_out (w_in x)² + bias."""
 
     def __init__(self, w_in: Tensor, w_out: Tensor, bias: Tensor):
         super().__init__()
@@ -62,13 +62,13 @@ class FeedForward(nn.Module):
 
 
 def unit(x: Tensor) -> Tensor:
-    """Rows scaled to length one; a row of zeros has no direction and stays as it is."""
+    """Scale rows to length one. A row of zeros is not changed."""
     length = x.norm(dim=-1, keepdim=True)
     return x / torch.where(length == 0, 1.0, length)
 
 
 class RMSNorm(nn.Module):
-    """Remark 2: z/‖z‖ on one span of the token's coordinates; the others pass."""
+    """Remark 2: z/‖z‖ on one span of the coordinates of a token. The other coordinates are not changed."""
 
     def __init__(self, span: slice):
         super().__init__()
@@ -83,14 +83,14 @@ class RMSNorm(nn.Module):
 
 
 class LayerNorm(RMSNorm):
-    """Definition 6 with epsilon 0, gain 1/√d, no shift, so that zero-sum vectors land on the unit sphere (Lemma 3)."""
+    """Definition 6 with epsilon 0, gain 1/√d and no shift, which maps zero-sum vectors to the unit sphere (Lemma 3)."""
 
     def centred(self, x: Tensor) -> Tensor:
         return x - x.mean(-1, keepdim=True)
 
 
 class Layer(nn.Module):
-    """One layer of the skeleton. ``norm`` and ``ffn`` may be None: a socket left empty."""
+    """One layer of the network. ``norm`` and ``ffn`` are optional."""
 
     def __init__(
         self,
@@ -110,14 +110,16 @@ class Layer(nn.Module):
         self.ffn = ffn
 
     def encode(self, x: Tensor, c: Tensor, center_weight: Tensor | None = None) -> Tensor:
-        """x (..., N, E) points, c (..., K, E) centres, center_weight (..., K): how often each centre counts."""
+        """Update the points x (..., N, E) by the centres c (..., K, E).
+
+        ``center_weight`` (..., K) is how often each centre counts.
+        """
         return x + self.encoder_self(x, x) + self.encoder_cross(x, c, center_weight)
 
     def decode(self, x: Tensor, c: Tensor, point_weight: Tensor | None = None) -> Tensor:
-        """point_weight (..., N): how often each point counts.
+        """Update the centres. ``point_weight`` (..., N) is how often each point counts.
 
-        The self attention is added first: where it cancels the residual it does so exactly, before the new value
-        comes in.
+        The self-attention is added first, so that it cancels the residual exactly before the new value is added.
         """
         c = c + self.decoder_self(c, c) + self.decoder_cross(c, x, point_weight)
         if self.norm is not None:
@@ -132,7 +134,7 @@ class Layer(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """A stack of layers; ``layers`` yields the tokens after each of them."""
+    """A stack of layers. ``layers`` yields the tokens after each of them."""
 
     def __init__(self, stack: list[Layer]):
         super().__init__()

@@ -1,13 +1,14 @@
-"""The weights of the constructed transformers (Clarkson et al.), each with a short proof that it works.
+"""The weights of the constructed transformers of Clarkson et al. (2025), each with a short proof.
 
-A token is a point or a centre in named directions, written as rows of width E:
+A token is a point or a centre in named directions, written as a row of width E:
 
     plain      [ x (d)                          | y (k) ]
     lifted     [ x (d), ‖x‖² (1), -1/2 (1)      | y (k) ]     Definition 5
     mirrored   [ x/√2 (d), -x/√2 (d)            | y (k) ]     zero-sum, as LayerNorm needs it, for any x
 
-``place`` is everything left of the bar, ``label`` what is right of it. A point starts with label 0 and a centre j
-carries the unit vector e_j for ever. ``P_place`` and ``P_label`` below are the projections on those directions.
+``place`` is the part to the left of the bar, and ``label`` the part to the right. A point starts with label 0, and
+centre j always has the unit vector e_j as its label. ``P_place`` and ``P_label`` below are the projections on these
+directions.
 """
 
 import math
@@ -23,7 +24,7 @@ from coterie.kmeans.transformer import Attention, FeedForward, Layer, LayerNorm,
 
 
 class Stream:
-    """The named directions of a token, and the way in and out of them."""
+    """The named directions of a token, and the conversion to and from tokens."""
 
     def __init__(self, row: Row, d: int, k: int):
         self.kind = row.form.stream
@@ -35,7 +36,7 @@ class Stream:
         self.label = slice(self.n_place, self.width)
 
     def projection(self, span: slice, like: Tensor) -> Tensor:
-        """I_{d+k}^{i:j} of Definition 3."""
+        """The projection I_{d+k}^{i:j} of Definition 3."""
         diagonal = torch.zeros(self.width, dtype=like.dtype, device=like.device)
         diagonal[span] = 1.0
         return torch.diag(diagonal)
@@ -55,28 +56,29 @@ class Stream:
         return torch.cat([self._placed(c), label], dim=-1)
 
     def centers(self, c: Tensor) -> Tensor:
-        """The centres that decoder tokens stand for."""
+        """The centres that the tokens of the decoder represent."""
         if self.kind == "mirrored":
             return (c[..., : self.d] - c[..., self.d : 2 * self.d]) / math.sqrt(2)
         return c[..., : self.d]
 
     def assignments(self, x: Tensor) -> Tensor:
-        """(..., N, K): how much each point belongs to each cluster, from encoder tokens."""
+        """The membership (..., N, K) of each point in each cluster, from the tokens of the encoder."""
         return x[..., self.label]
 
 
 def layer(algorithm: Algorithm, x: Tensor, c: Tensor, override: dict[str, Normaliser] | None = None) -> Layer:
     """The layer that runs one iteration of the algorithm on points x (N, d) and centres c (K, d).
 
-    x and c are needed only for their sizes and scale. ``override`` puts another normaliser into a socket, for example
-    a softmax with a large finite gamma where the proof asks for the limit.
+    x and c are needed only for their sizes and scale. ``override`` replaces the normalisers of named components, for
+    example by a softmax with a large finite gamma where the proof requires the limit.
 
-    Encoder. Scores compare places. The cross attention (V = P_label) brings e_j for the centre(s) j that the point
-    picks. The self attention finds the point itself, as nothing is nearer to it (equal points carry equal labels), and
-    with V = -P_label takes its old label away. So label ← new choice, and place is untouched.
+    Encoder. Scores compare places. The cross-attention (V = P_label) adds e_j for the centre(s) j that the point
+    chooses. The self-attention of a point attends to the point itself, since no other point is nearer to it (equal
+    points have equal labels), and with V = -P_label subtracts its old label. So the label becomes the new choice, and
+    the place is unchanged.
 
-    Decoder. The self attention compares labels, and e_j only matches itself, so V = -P_place clears the old centre;
-    the cross attention (V = P_coordinates) brings the weighted mean of points. Label is untouched.
+    Decoder. The self-attention compares labels, and e_j matches only itself, so V = -P_place subtracts the old centre.
+    The cross-attention (V = P_coordinates) adds the weighted mean of the points. The label is unchanged.
     """
     row = algorithm.row
     stream = Stream(row, x.shape[-1], c.shape[-2])
@@ -102,11 +104,11 @@ def layer(algorithm: Algorithm, x: Tensor, c: Tensor, override: dict[str, Normal
 
 
 def _compare_places(stream: Stream, place: Tensor) -> tuple[Tensor, Tensor]:
-    """Query and key such that the form's score ranks centres as it should.
+    """Query and key matrices with which the score of the form ranks the centres correctly.
 
-    Plain and mirrored places are compared as they are (Theorem 1: -‖x - c‖²; Theorem 4: ⟨x, c⟩, and mirrored,
-    (⟨x, c⟩ + ⟨x, c⟩)/2). Lifted ones need Lemma 2: with the last two coordinates swapped and everything doubled,
-    2(⟨x, c⟩ - ½‖c‖² - ½‖x‖²) = -‖x - c‖², a dot product.
+    Plain and mirrored places are compared directly (Theorem 1: -‖x - c‖²; Theorem 4: ⟨x, c⟩, and mirrored, (⟨x, c⟩ +
+    ⟨x, c⟩)/2). Lifted places need Lemma 2: with the last two coordinates swapped and everything doubled, 2(⟨x, c⟩ -
+    ½‖c‖² - ½‖x‖²) = -‖x - c‖² is a dot product.
     """
     if stream.kind != "lifted":
         return place, place
@@ -125,11 +127,13 @@ def _decoder_cross(
     bring: Tensor,
     gap: float,
 ) -> Attention:
-    """Reading labels alone, a point scores 1 for the centre it chose and 0 for the others (Lemma 1).
+    """The cross-attention of the decoder.
 
-    Reading members, the form's score is lowered by ``gap`` for points of other clusters. With ℓ2 scores, √(gap/2) on
-    the label directions costs gap/2 · ‖y - e_j‖² = gap for y ≠ e_j; with dot products, √gap on both sides adds
-    gap · ⟨y, e_j⟩ for one's own. All normalisers used here ignore a shift of all scores, so the two agree.
+    If it reads labels only, a point scores 1 for the centre that it chose and 0 for the others (Lemma 1). If it reads
+    members, the score of the form is lowered by ``gap`` for points of other clusters. With ℓ2 scores, √(gap/2) on the
+    label directions costs gap/2 · ‖y - e_j‖² = gap for y ≠ e_j. With dot products, √gap on both sides adds gap · ⟨y,
+    e_j⟩ for the own cluster. All normalisers used here are invariant to a shift of all scores, so the two are
+    equivalent.
     """
     row = algorithm.row
     rule = normaliser(row.variant.centers, algorithm, gap)
@@ -140,7 +144,7 @@ def _decoder_cross(
 
 
 def _relift(stream: Stream, like: Tensor) -> FeedForward:
-    """Theorem 3's network: squares of the coordinates sum to ‖c‖², the bias writes -1/2."""
+    """The feed-forward network of Theorem 3: squares of the coordinates sum to ‖c‖², and the bias writes -1/2."""
     w_in = like.new_zeros(stream.d, stream.width)
     w_in[:, : stream.d] = torch.eye(stream.d, dtype=like.dtype, device=like.device)
     w_out = like.new_zeros(stream.width, stream.d)
@@ -153,10 +157,10 @@ def _relift(stream: Stream, like: Tensor) -> FeedForward:
 def _gap(algorithm: Algorithm, x: Tensor, c: Tensor) -> float:
     """How much lower points of other clusters score.
 
-    k-medoids takes the user's 2 delta. Elsewhere it must outweigh any difference of scores among points (at most
-    4 max‖x‖²) eight times over, so that NormMax also tells members from points that are tied between two centres, whose
-    labels (½, ½) lower their scores by a quarter of the gap. It must also drive the softmax to exact zero, and no
-    more: a larger gap only costs digits.
+    For k-medoids it is the user's 2 delta. Otherwise it must be eight times the largest difference of scores among
+    points (at most 4 max‖x‖²), so that NormMax also excludes points that are tied between two centres, whose labels (½,
+    ½) lower their scores by a quarter of the gap. It must also make the softmax exactly zero. A larger gap than
+    necessary would only cost precision.
     """
     if algorithm.draws:
         return 2.0 * algorithm.delta
@@ -166,12 +170,12 @@ def _gap(algorithm: Algorithm, x: Tensor, c: Tensor) -> float:
 
 def _gamma(algorithm: Algorithm) -> float:
     if algorithm.gamma is None:
-        raise ValueError("gamma is not chosen yet: call Algorithm.with_gamma first.")
+        raise ValueError("gamma is not set: call Algorithm.with_gamma first.")
     return algorithm.gamma
 
 
 def normaliser(rule: str, algorithm: Algorithm, gap: float = math.inf) -> Normaliser:
-    """The normaliser that a rule of the family stands for."""
+    """The normaliser of a rule of the family."""
     if rule == "gumbel":
         return attention.GumbelSoftmax(torch.Generator().manual_seed(algorithm.seed), algorithm.temperature)
     if rule == "norm-max":
@@ -190,7 +194,7 @@ def normaliser(rule: str, algorithm: Algorithm, gap: float = math.inf) -> Normal
 
 
 def rotated(built: Layer, rotation: Tensor) -> Layer:
-    """Remark 1: queries and keys turned by one orthogonal matrix give the same scores, so the same algorithm."""
+    """Remark 1: queries and keys rotated by one orthogonal matrix give the same scores, hence the same algorithm."""
     sockets = {}
     for name in ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross"):
         socket: Attention = getattr(built, name)

@@ -1,8 +1,8 @@
-"""Where centres begin: greedy k-means++, random rows, the spectral start, a neighbour graph, an array or a callable.
+"""Starting centres: greedy k-means++, random rows, a spectral start, a neighbour graph, an array or a callable.
 
-A start is a function of the distinct rows and their total weights: permuting the rows changes nothing, and a
-row of weight 2 is the same as the row twice. Rows are therefore drawn in the order of a 64-bit hash of their
-values, which does not depend on where a row stands, on its dtype or on whether it is stored sparse.
+A start is a function of the distinct rows and their total weights. It does not depend on the order of the rows, and a
+row of weight 2 is equivalent to two copies of the row. Rows are therefore drawn in the order of a 64-bit hash of their
+values, which depends neither on their position nor on their dtype nor on whether they are stored as sparse.
 """
 
 import numpy as np
@@ -33,30 +33,30 @@ __all__ = [
 
 
 def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.0) -> np.ndarray:
-    """Choose the first centres.
+    """Choose the starting centres.
 
     Parameters
     ----------
     X : array or CSR matrix of shape (n, d), float32 or float64, C-contiguous
     n_clusters : int
     init : {"k-means++", "random", "spectral", "neighbour graph"}, array of shape (n_clusters, d) or callable
-        "k-means++" is greedy: the best of ``2 + int(log(n_clusters))`` candidates a round. "random" draws
-        distinct rows by weight. "spectral" clusters the projections on the top ``min(n_clusters, d)``
+        "k-means++" is greedy: it takes the best of ``2 + int(log(n_clusters))`` candidates in each round. "random"
+        draws distinct rows by weight. "spectral" clusters the projections on the top ``min(n_clusters, d)``
         eigenvectors of the second moment and returns the means of the original rows. "neighbour graph" returns the
-        means of the clusters of :func:`by_neighbours`. A callable gets ``(X, n_clusters, random_state)``.
+        means of the clusters of :func:`by_neighbours`. A callable is called as ``init(X, n_clusters, random_state)``.
     rng : numpy.random.RandomState
     sample_weight : array of shape (n,), optional
         Positive weights.
     n_threads : int, optional
         The result does not depend on it.
     trim : float, default=0.0
-        Share of the rows that may be outliers. "k-means++" then never draws among the farthest of them, and does
-        not count how far away they are.
+        Share of the rows that may be outliers. "k-means++" then neither draws the farthest rows of this share nor
+        counts their distances.
 
     Returns
     -------
     centers : array of shape (n_clusters, d), dtype of ``X``
-        If X has fewer distinct rows than clusters, some rows are centres several times.
+        If X has fewer distinct rows than clusters, some rows are repeated.
     """
     if callable(init):
         return checked(init(X, n_clusters, random_state=rng), n_clusters, X.shape[1], X.dtype)
@@ -73,7 +73,7 @@ def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.
 
 
 def checked(centers, n_clusters: int, n_features: int, dtype) -> np.ndarray:
-    """Starting centres that a user gave, or a ValueError."""
+    """Validate starting centres given by the user."""
     centers = centers.toarray() if sparse.issparse(centers) else np.asarray(centers)
     if centers.shape != (n_clusters, n_features):
         raise ValueError(
@@ -87,7 +87,7 @@ def checked(centers, n_clusters: int, n_features: int, dtype) -> np.ndarray:
 
 
 def _all_rows(X, n_clusters, weights, n_threads):
-    """Every distinct row; with fewer of them than clusters, some are centres several times."""
+    """All distinct rows, repeated if there are fewer of them than clusters."""
     rows, _ = distinct(hash_rows(X, n_threads), weights)
     chosen = np.resize(rows, n_clusters)
     return X[chosen].toarray() if sparse.issparse(X) else X[chosen]
@@ -127,7 +127,7 @@ def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
 
 
 def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1) -> np.ndarray:
-    """Cluster of every row by the graph of nearest neighbours of its first principal coordinates."""
+    """The cluster of every row, from the nearest-neighbour graph of the leading principal components."""
     require_distinct_rows(X, n_clusters)
     if n_clusters == 1:
         return np.zeros(X.shape[0], dtype=np.int64)
@@ -136,7 +136,7 @@ def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1) -> np.ndarray:
 
 
 def neighbour_graph(X, n_threads: int = 1, n_components: int = 50) -> tuple[sparse.csr_matrix, np.ndarray]:
-    """The graph of the distinct rows, and every row's node in it. Time grows with the square of the rows."""
+    """The graph of the distinct rows, and the node of every row. The time is quadratic in the number of rows."""
     hashes = hash_rows(X, n_threads)
     rows, totals = distinct(hashes, np.ones(X.shape[0]))
     nodes = X[rows]
@@ -159,7 +159,7 @@ def _means(X, labels, weights, n_clusters):
 
 
 def _top_eigenvectors(X, weights, n_vectors):
-    """Top eigenvectors of the weighted second moment, as columns, in the dtype of ``X``."""
+    """The leading eigenvectors of the weighted second moment as columns, in the dtype of ``X``."""
     d = X.shape[1]
     if d <= 2_000:
         weighted = X.multiply(weights[:, None]).tocsr() if sparse.issparse(X) else X * weights[:, None]

@@ -1,6 +1,6 @@
-"""Starts for a batch of data sets at once: k-means++ or spectral, a few Lloyd steps, the best of several.
+"""Starting centres for batches of data sets: k-means++ or spectral, a few Lloyd iterations, the best of several runs.
 
-The estimators' starts take one table; here are many small ones, as training needs.
+The starts of the estimators take one table. These functions take many small data sets at once, as training needs.
 """
 
 import torch
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def sq_to_centers(x_BND: Tensor, centers_BKD: Tensor) -> Tensor:
-    """(B, N, K) squared distances, with the centres' mean as the origin so that little cancels."""
+    """Squared distances (B, N, K), computed relative to the mean of the centres to reduce cancellation."""
     origin_B1D = centers_BKD.mean(1, keepdim=True)
     x_BND, centers_BKD = x_BND - origin_B1D, centers_BKD - origin_B1D
     cross_BNK = x_BND @ centers_BKD.mT
@@ -31,7 +31,7 @@ def plus_plus(x_BND: Tensor, n_clusters: int, generator: torch.Generator) -> Ten
 
 
 def lloyd_step(x_BND: Tensor, centers_BKD: Tensor) -> Tensor:
-    """The means of the rows that are nearest to each centre; an empty cluster's centre stays."""
+    """The mean of the rows nearest to each centre. The centre of an empty cluster does not move."""
     nearest_BN = sq_to_centers(x_BND, centers_BKD).argmin(-1)
     own_BNK = torch.nn.functional.one_hot(nearest_BN, centers_BKD.shape[1]).to(x_BND)
     count_BK1 = own_BNK.sum(1)[..., None]
@@ -39,7 +39,7 @@ def lloyd_step(x_BND: Tensor, centers_BKD: Tensor) -> Tensor:
 
 
 def lloyd(x_BND: Tensor, centers_BKD: Tensor, n_iter: int) -> Tensor:
-    """Centres after ``n_iter`` steps."""
+    """The centres after ``n_iter`` iterations of Lloyd's algorithm."""
     for _ in range(n_iter):
         centers_BKD = lloyd_step(x_BND, centers_BKD)
     return centers_BKD
@@ -54,10 +54,10 @@ def best_start(
     n_iter: int = 10,
     spectral: int = 0,
 ) -> Tensor:
-    """Centres (B, K, D) of least inertia among ``n_starts`` runs of Lloyd's algorithm.
+    """The centres (B, K, D) of lowest inertia among ``n_starts`` runs of Lloyd's algorithm.
 
-    The first ``spectral`` of them cluster the projection on the top K principal directions (Algorithm 2) before the
-    steps on the rows themselves.
+    The first ``spectral`` runs start from a clustering of the projections on the leading K principal directions (He et
+    al., 2025, Algorithm 2).
     """
     D = x_BND.shape[-1]
     mean_B1D = x_BND.mean(1, keepdim=True)
@@ -75,7 +75,7 @@ def best_start(
 
 
 def least_inertia(runs_RND: Tensor, centers_RKD: Tensor, n_starts: int) -> Tensor:
-    """Of R = ``n_starts`` · B runs, the starts one after another, the centres (B, K, D) of least inertia."""
+    """The centres (B, K, D) of lowest inertia among ``n_starts`` · B runs, which are ordered by start."""
     inertia_SB = sq_to_centers(runs_RND, centers_RKD).amin(-1).sum(-1).view(n_starts, -1)
     batch = inertia_SB.shape[1]
     centers_SBKD = centers_RKD.view(n_starts, batch, *centers_RKD.shape[1:])

@@ -1,4 +1,4 @@
-"""Greedy k-means++, the same for dense and sparse rows, and its form for data with outliers."""
+"""Greedy k-means++ for dense and sparse rows, and a variant for data with outliers."""
 
 import numpy as np
 from scipy import sparse
@@ -19,8 +19,11 @@ def _sq_distance_dense(X, i, z):
 
 @kernel()
 def _gains_dense(X, weights, start, stop, candidates, quarter, nearest, sq_nearest, gains):
-    """How much each candidate would lower the potential. ``quarter`` is (its distance to a centre / 2)²: a
-    candidate twice as far from a row's centre as the row itself cannot be nearer (triangle inequality)."""
+    """How much each candidate would lower the potential.
+
+    ``quarter`` is (its distance to a centre / 2)². A candidate that is twice as far from the centre of a row as the row
+    itself cannot be nearer to the row (triangle inequality).
+    """
     for i in range(start, stop):
         current = sq_nearest[i]
         for c in range(candidates.shape[0]):
@@ -43,7 +46,7 @@ def _add_dense(X, weights, start, stop, center, quarter, index, nearest, sq_near
 
 @kernel()
 def _sq_distance_sparse(data, indices, indptr, i, z, sq_norm):
-    """Direct differences where the row has values; exactly 0 for equal rows."""
+    """Squared distance from the differences at the non-zero values of the row; exactly 0 for equal rows."""
     total = 0.0
     shared = 0.0
     for p in range(indptr[i], indptr[i + 1]):
@@ -94,7 +97,7 @@ def _add_sparse(
 
 
 class _Potential:
-    """Squared distance of every row to its nearest chosen centre, kept while centres are added."""
+    """The squared distance of every row to its nearest centre, updated while centres are added."""
 
     def __init__(self, X, weights, bucket, n_clusters, n_threads):
         n, d = X.shape
@@ -110,7 +113,7 @@ class _Potential:
         return self.X[rows].toarray() if sparse.issparse(self.X) else self.X[rows]
 
     def _quarter(self, candidates):
-        """A little less than a quarter of the squared distances to the centres: safe against rounding."""
+        """A quarter of the squared distances to the centres, reduced a little as a margin for rounding."""
         if not self.n_chosen:
             return np.zeros((len(candidates), 1), self.X.dtype)
         chosen = self.centers[: self.n_chosen]
@@ -178,7 +181,7 @@ def kmeans_plus_plus(X, n_clusters, rng, weights, n_threads, hashes=None):
 
 
 def trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim):
-    """Greedy k-means++ on capped distances: the farthest ``trim`` of the weight is neither drawn nor looked after."""
+    """Greedy k-means++ on capped distances: the farthest rows, a share ``trim`` of the weight, are never drawn."""
     rows, totals = distinct(hash_rows(X, n_threads), weights)
     X = np.asarray(X[rows], dtype=np.float64)
     share = np.cumsum(totals) / totals.sum()

@@ -1,4 +1,4 @@
-"""The canonical order of rows: by a 64-bit hash of their values, wherever they stand and however they are stored."""
+"""The canonical order of rows: by a 64-bit hash of their values, independent of their position and storage."""
 
 from dataclasses import dataclass
 
@@ -49,7 +49,7 @@ def _hash_sparse(data, indices, indptr, start, stop, hashes):
 
 
 def hash_rows(X, n_threads: int) -> np.ndarray:
-    """(n,) uint64: equal rows have equal hashes, wherever they stand."""
+    """Hashes (n,) of the rows as uint64. Equal rows have equal hashes."""
     hashes = np.empty(X.shape[0], np.uint64)
     cuts = threads.blocks(X.shape[0], ROWS_PER_BLOCK)
 
@@ -65,7 +65,7 @@ def hash_rows(X, n_threads: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Order:
-    """Rows in canonical order, sorted only as far as the top bits of the hash: the buckets."""
+    """Rows in canonical order, sorted only by the leading bits of their hashes into buckets."""
 
     hashes: np.ndarray  # (n,)
     bucket: np.ndarray  # (n,) bucket of each row
@@ -80,7 +80,7 @@ class Order:
         return cls(hashes, bucket, np.argsort(bucket, kind="stable"), begin)
 
     def draw(self, mass, bucket_mass, targets):
-        """For each target the row in which the cumulative mass, in canonical order, crosses it."""
+        """For each target, the row at which the cumulative mass in canonical order exceeds it."""
         cumulative = np.cumsum(bucket_mass)
         found = []
         for target in targets:
@@ -97,39 +97,39 @@ class Order:
 
 
 def distinct(hashes, weights):
-    """One row of each kind in canonical order, and the total weights."""
+    """The distinct rows in canonical order, and their total weights."""
     rows = np.argsort(hashes, kind="stable")
     starts = np.flatnonzero(np.r_[True, hashes[rows[1:]] != hashes[rows[:-1]]])
     return rows[starts], np.add.reduceat(weights[rows], starts)
 
 
 def has_distinct_rows(X, n_clusters: int) -> bool:
-    """Whether ``X`` has at least as many distinct rows as there are clusters."""
+    """Whether ``X`` has at least ``n_clusters`` distinct rows."""
     head = 4 * n_clusters + 64  # nearly always enough to know
     return any(count_distinct_rows(rows) >= n_clusters for rows in (X[:head], X))
 
 
 def require_distinct_rows(X, n_clusters: int) -> None:
-    """Raise ValueError if ``X`` has fewer distinct rows than there are clusters."""
+    """Raise a ValueError if ``X`` has fewer than ``n_clusters`` distinct rows."""
     if has_distinct_rows(X, n_clusters):
         return
     distinct = count_distinct_rows(X)
     raise ValueError(
-        f"n_clusters={n_clusters} needs at least that many distinct rows, but X has only {distinct} distinct "
+        f"n_clusters={n_clusters} requires at least that many distinct rows, but X has only {distinct} distinct "
         f"row{'s' if distinct != 1 else ''} (n_samples={X.shape[0]}): set n_clusters to {distinct} or less."
     )
 
 
 def count_distinct_rows(X) -> int:
-    """Number of different rows of ``X``."""
+    """The number of distinct rows of ``X``."""
     hashes = np.sort(hash_rows(X, threads.count()))
     return int(np.count_nonzero(hashes[1:] != hashes[:-1])) + (len(hashes) > 0)
 
 
 def require_spread(total: float, X) -> None:
-    """Raise ValueError where different rows are so near that all squared distances are zero."""
+    """Raise a ValueError if all squared distances of distinct rows are zero in the dtype of ``X``."""
     if not total > 0:
         raise ValueError(
-            f"The rows of X differ by so little that their squared distances are zero in {X.dtype}: scale the "
+            f"The rows of X differ so little that their squared distances are zero in {X.dtype}: scale the "
             "columns, for example with sklearn.preprocessing.StandardScaler."
         )

@@ -1,4 +1,4 @@
-"""The lazy engine: Lloyd's algorithm that computes no attention which provably cannot change."""
+"""The lazy engine: Lloyd's algorithm without the scores that provably cannot change the result."""
 
 from coterie.kmeans.lazy.engine import Assigner, run
 

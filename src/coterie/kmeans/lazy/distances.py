@@ -1,4 +1,4 @@
-"""Direct distances, how far rounding may put them wrong, and plain passes over a range of rows."""
+"""Distances from differences, bounds on their rounding errors, and plain passes over a range of rows."""
 
 import math
 
@@ -13,7 +13,7 @@ GROWTH = 5e-7  # a few roundings of a single-precision bound, relative
 
 @kernel(fastmath=LOOSE, forceinline=True)
 def sq_distance(X, i, C, c):
-    """Direct squared distance of row ``i`` of ``X`` to row ``c`` of ``C``, in their precision."""
+    """Squared distance of row ``i`` of ``X`` to row ``c`` of ``C`` from the differences, in their precision."""
     total = X[i, 0] * 0
     for j in range(X.shape[1]):
         difference = X[i, j] - C[c, j]
@@ -23,7 +23,7 @@ def sq_distance(X, i, C, c):
 
 @kernel(fastmath=LOOSE)
 def exact_sq_distance(X, i, C, c):
-    """The same in double precision."""
+    """The same as ``sq_distance`` in double precision."""
     total = 0.0
     for j in range(X.shape[1]):
         difference = np.float64(X[i, j]) - np.float64(C[c, j])
@@ -39,15 +39,17 @@ def add_row(X, i, weight, sums, c):
 
 @kernel(forceinline=True)
 def rounding(X):
-    """Relative rounding error of a sum of products over the coordinates: they are summed in stretches, or in many
-    lanes at once. A few more operations are allowed for."""
+    """Bound on the relative rounding error of a sum of products over the coordinates.
+
+    The products are summed in stretches, or in many lanes at once. The bound includes a few more operations.
+    """
     n_terms = min(X.shape[1], STRETCH) + X.shape[1] // 16 + 16
     return n_terms * (5.97e-8 if X.itemsize == 4 else 1.12e-16)
 
 
 @kernel()
 def half_distances(centers, error, start, stop, group_of, out):
-    """Half the distance from centres ``start:stop`` to the nearest other one of every group, a little less."""
+    """Lower bounds on half the distance from centres ``start:stop`` to the nearest other centre of every group."""
     shrink = 0.5 * (1 - GROWTH) * (1 - rounding(centers))
     for a in range(start, stop):
         out[a] = np.inf
@@ -75,7 +77,7 @@ def add_rows(X, weights, start, stop, labels, sums, counts):
 
 @kernel()
 def inertia_of(X, weights, start, stop, centers, labels):
-    """Weighted sum of squared distances to the own centres; rows in their precision, the sum in double."""
+    """Weighted sum of squared distances to the own centres: rows in their precision, the sum in double precision."""
     total = 0.0
     for i in range(start, stop):
         weight = weights[i] if weights.shape[0] else 1.0

@@ -1,4 +1,4 @@
-"""Lloyd's algorithm with bounds: an assigner that remembers distances, and the engine around it."""
+"""Lloyd's algorithm with bounds: an assigner that keeps bounds on distances, and the engine around it."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ _REFRESH = 25  # iterations after which sums of double-precision rows are made a
 
 
 class Assigner:
-    """Assigns the same rows to centres again and again, and skips what the centres' small moves cannot change.
+    """Assigns the same rows to moving centres repeatedly, and skips what small moves of the centres cannot change.
 
     Parameters
     ----------
@@ -32,10 +32,10 @@ class Assigner:
     ----------
     labels : int32 array of shape (n,)
     statistics : Statistics
-        Sums and counts of the current assignment; its inertia is not kept.
+        Sums and counts of the current assignment; the inertia is not updated.
     work : dict
-        Rows moved in the last call; over all calls the scores computed, the scores that plain Lloyd would have
-        computed, and the rows that exact distances had to settle.
+        The rows that moved in the last call and, over all calls, the scores computed, the scores that plain Lloyd would
+        have computed, and the rows that needed exact distances.
     """
 
     def __init__(self, X: np.ndarray, sample_weight=None, n_threads: int | None = None):
@@ -66,7 +66,7 @@ class Assigner:
         self._sums = np.zeros((len(self.parts), k, d))
 
     def assign(self, centers: np.ndarray) -> np.ndarray:
-        """Labels of all rows for these centres (k, d); a tie goes to the lowest index."""
+        """The labels of all rows for these centres (k, d), the lowest index in a tie."""
         centers = np.ascontiguousarray(centers, dtype=np.float64)
         if self.centers is None:
             self._begin(centers)
@@ -146,7 +146,7 @@ class Assigner:
         self.statistics.counts[empty] = 0.0
 
     def fresh_statistics(self) -> Statistics:
-        """Sums and counts of the current labels from all rows, without a history of rounding."""
+        """Sums and counts of the current labels, computed from all rows so that no rounding errors accumulate."""
         counts = np.zeros((len(self.parts), len(self.members)))
         self._sums.fill(0.0)
 
@@ -157,7 +157,7 @@ class Assigner:
         return Statistics(self._sums.sum(axis=0), counts.sum(axis=0))
 
     def sq_distances(self) -> np.ndarray:
-        """Squared distance of every row to its own centre, by direct differences in double precision."""
+        """The squared distance of every row to its own centre, from differences in double precision."""
         out = np.empty(self.X.shape[0])
 
         def task(p):
@@ -167,7 +167,7 @@ class Assigner:
         return out
 
     def inertia(self) -> float:
-        """Weighted sum of squared distances to the own centres."""
+        """The weighted sum of squared distances to the own centres."""
         assert self.centers is not None
         near = self.centers.astype(self.X.dtype)
 
@@ -177,7 +177,7 @@ class Assigner:
         return float(sum(threads.run(task, len(self.parts), self.n_threads)))
 
     def means(self) -> np.ndarray:
-        """The next centres: means of the clusters, after empty ones were filled again."""
+        """The next centres: the means of the clusters, after empty clusters have been filled."""
         assert self.centers is not None
         statistics = self.statistics
         if (self.members == 0).any():
@@ -188,7 +188,7 @@ class Assigner:
 
 
 class Seen:
-    """An E-step as the loop and a watcher see it; the objective is computed only when it is asked for."""
+    """The result of an E-step. The objective is computed only on request."""
 
     def __init__(self, assigner: Assigner, spherical: bool):
         self._assigner, self._spherical = assigner, spherical
@@ -201,7 +201,7 @@ class Seen:
 
 
 class Lazy:
-    """Lloyd's algorithm as an engine: centres in double precision, whatever the precision of the rows."""
+    """Lloyd's algorithm as an engine, with centres in double precision for any precision of the rows."""
 
     labels_decide = True
 
@@ -230,27 +230,27 @@ def run(
     n_threads: int | None = None,
     on_iteration: OnIteration | None = None,
 ) -> Result:
-    """Lloyd's algorithm from the given centres, exactly as scikit-learn's ``lloyd`` iterates and stops.
+    """Lloyd's algorithm from the given centres, with the iterations and stopping rules of scikit-learn's ``lloyd``.
 
-    Single-precision rows are clustered as if they were in double precision, without a copy: sums and centres are
-    double, and wherever rounding might decide, exact distances do. Only the final centres are rounded.
+    Single-precision rows are clustered as if they were in double precision, without a copy: sums and centres are in
+    double precision, and exact distances decide where rounding could. Only the final centres are rounded.
 
     Parameters
     ----------
     X : array of shape (n, d), float32 or float64, C-contiguous
     centers : array of shape (k, d)
     spherical : bool
-        Rows are unit vectors; centres are put back on the sphere after every update, and the inertia is
-        the sum of 1 - ⟨x, c⟩.
+        Whether the rows are unit vectors. Centres are then normalised after every update, and the inertia is the sum of
+        1 - ⟨x, c⟩.
     sample_weight : array of shape (n,), optional
         Positive weights.
     max_iter : int
     tol : float
-        Absolute: stop when the summed squared moves of the centres are no larger.
+        The run stops when the sum of the squared moves of the centres is at most this. It is absolute.
     n_threads : int, optional
         All processors by default. The result does not depend on it.
     on_iteration : callable, optional
-        Called with every finished ``em.Iteration``; a true return value ends the run.
+        Called with an ``em.Iteration`` after every iteration. A true return value ends the run.
 
     Returns
     -------
@@ -269,6 +269,6 @@ def run(
 
 
 def _mean(X):
-    """About the mean of the rows; any vector near the data serves to keep scores accurate."""
+    """Approximate mean of the rows. Any vector near the data keeps the scores accurate."""
     step = max(1, X.shape[0] // 4_096)
     return X[::step].mean(axis=0, dtype=np.float64).astype(X.dtype)

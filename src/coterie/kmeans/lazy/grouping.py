@@ -1,4 +1,4 @@
-"""Which centres stand together: near ones share a tile of lanes, and neighbouring tiles share a bound."""
+"""The grouping of centres: near centres share a tile of vector lanes, and neighbouring tiles share a bound."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Grouping:
-    """Centres in tiles, tiles in groups."""
+    """Centres in tiles, and tiles in groups."""
 
     tile_index: np.ndarray  # (tiles, lanes) centre in each lane, ascending; -1 where there is none
     group_begin: np.ndarray  # (groups + 1,) first tile of each group
@@ -19,7 +19,7 @@ class Grouping:
 
     @classmethod
     def of(cls, centers: np.ndarray, lanes: int, most_groups: int) -> "Grouping":
-        """Cut the centres in two across their widest direction until every part fits a tile."""
+        """Divide the centres in two along their widest direction until every part fits into a tile."""
         parts = list(_bisected(np.asarray(centers, dtype=np.float64), np.arange(len(centers)), lanes))
         tile_index = np.full((len(parts), lanes), -1)
         for tile, part in zip(tile_index, parts):
@@ -33,7 +33,7 @@ class Grouping:
         return cls(tile_index, group_begin, group_of)
 
     def tiles(self, values: np.ndarray, empty: float) -> np.ndarray:
-        """``values`` (k, ...) arranged as (tiles, lanes, ...), with ``empty`` where there is no centre."""
+        """``values`` (k, ...) arranged as (tiles, lanes, ...), with ``empty`` in lanes without a centre."""
         arranged = values[self.tile_index]
         arranged[self.tile_index < 0] = empty
         return arranged

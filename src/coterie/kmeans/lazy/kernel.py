@@ -1,14 +1,13 @@
-"""The E-step of the lazy engine on a range of rows, compiled serial and without the GIL.
+"""The E-step of the lazy engine on a range of rows, compiled as serial code without the GIL.
 
-For every row the engine keeps its label, an upper bound on the distance to its own centre, and for every group of
-centres a lower bound on the distance to the nearest of them that is not its own. Bounds are stored relative to
-how far centres have moved since the start, so a row whose bounds still hold is read and never written. Where a
-group's bound falls below the upper bound, the row is scored against the tiles of that group; eight rows share a
-tile.
+For every row the engine keeps its label, an upper bound on the distance to its own centre and, for every group of
+centres, a lower bound on the distance to the nearest of them other than its own. Bounds are stored relative to the
+moves of the centres since the start, so a row whose bounds still hold is read but not written. If the bound of a group
+is below the upper bound, the row is scored against the tiles of that group. Eight rows share a tile.
 
-Scores are |c|²/2 - x·c on data shifted by the mean. Each carries at most ``slack`` of rounding error, which every
-bound allows for; where two scores are closer than that, distances decide, by direct differences in double
-precision, and of equal distances the lowest index.
+Scores are |c|²/2 - x·c on data shifted by the mean. Each score has a rounding error of at most ``slack``, which every
+bound takes into account. If two scores are closer than that, exact distances decide, from differences in double
+precision, and in a tie the lowest index.
 """
 
 import math
@@ -61,7 +60,7 @@ class Changes(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Rows on their way through the kernel."""
+    """Rows that are being processed by the kernel."""
 
     values: np.ndarray  # (size, d) shifted rows
     row: np.ndarray  # (size,) where they stand in X
@@ -79,7 +78,7 @@ class Block(NamedTuple):
 
 @kernel(fastmath=LOOSE, forceinline=True)
 def _shift_row(X, i, mean, values, p):
-    """Put row ``i``, shifted by the mean, into row ``p`` of the block; return its squared norm."""
+    """Write row ``i``, shifted by the mean, to row ``p`` of the block, and return its squared norm."""
     total = X[i, 0] * 0
     for j in range(X.shape[1]):
         value = X[i, j] - mean[j]
@@ -90,8 +89,11 @@ def _shift_row(X, i, mean, values, p):
 
 @kernel(fastmath=LOOSE, forceinline=True)
 def _least_bound(lower, i, group_moved, between, label):
-    """How near any other centre may be to row ``i``. A centre twice as far from the row's own centre as the row
-    itself is no nearer (triangle inequality), so half the distance between centres serves as a bound too."""
+    """A lower bound on the distance of row ``i`` to any other centre.
+
+    A centre that is twice as far from the row's own centre as the row itself is not nearer to the row (triangle
+    inequality). So half the distance between centres is a bound as well.
+    """
     least = np.float32(np.inf)
     for g in range(lower.shape[1]):
         least = min(least, max(lower[i, g] - group_moved[g], between[label, g]))
@@ -100,7 +102,7 @@ def _least_bound(lower, i, group_moved, between, label):
 
 @kernel(fastmath=LOOSE, forceinline=True)
 def _flag_strip(labels, upper, lower, start, stop, group_moved, between, moved_up, flags):
-    """Flag the rows of a strip whose one bound no longer holds."""
+    """Flag the rows of a strip whose single bound no longer holds."""
     for i in range(start, stop):
         label = labels[i]
         bound = max(lower[i, 0] - group_moved, between[label, 0])
@@ -109,7 +111,7 @@ def _flag_strip(labels, upper, lower, start, stop, group_moved, between, moved_u
 
 @kernel()
 def _screen(X, start, stop, rows, centers, block):
-    """Fill the block with the rows whose label may change; return how many, and the first row not looked at."""
+    """Fill the block with rows whose label may change. Return their number and the first row not yet screened."""
     labels = rows.labels
     upper = rows.upper
     lower = rows.lower
@@ -163,7 +165,7 @@ def _screen(X, start, stop, rows, centers, block):
 
 @kernel()
 def _gather(X, n_active, rows, centers, block):
-    """Shift the active rows into the block and list the groups that each must look at."""
+    """Copy the shifted active rows into the block, and list the groups that each must be scored against."""
     labels = rows.labels
     lower = rows.lower
     mean = centers.mean
@@ -215,7 +217,7 @@ def _gather(X, n_active, rows, centers, block):
 
 @kernel()
 def _score(X, rows, centers, block, out, minima, changes):
-    """Score the block against the tiles of every group on its list, and bound the groups anew."""
+    """Score the block against the tiles of every group on its list, and update the bounds of the groups."""
     lower = rows.lower
     tiles = centers.tiles
     offsets = centers.offsets
@@ -271,7 +273,10 @@ def _score(X, rows, centers, block, out, minima, changes):
 
 @kernel()
 def _settle(X, i, centers, slack, guess, distances):
-    """Nearest centre of row ``i`` by exact distances, lowest index first; its distance and the next in its group."""
+    """The nearest centre of row ``i`` by exact distances, its distance, and the next distance in its group.
+
+    In a tie it is the centre with the lowest index.
+    """
     exact = centers.exact
     near = centers.near
     group_of = centers.group_of
@@ -292,7 +297,7 @@ def _settle(X, i, centers, slack, guess, distances):
 
 @kernel()
 def _take(X, weights, n_active, rows, centers, block, distances, changes):
-    """Give every row of the block its best centre; where rounding might decide, let exact distances do so."""
+    """Assign every row of the block to its best centre. Exact distances decide where rounding could."""
     labels = rows.labels
     upper = rows.upper
     lower = rows.lower
@@ -359,7 +364,7 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
 
 @kernel()
 def assign(X, weights, start, stop, rows, centers, changes):
-    """Assign rows ``start:stop`` anew, and add up what the moves change."""
+    """Assign rows ``start:stop``, and sum the changes that result from the moves."""
     n_features = X.shape[1]
     n_groups = rows.lower.shape[1]
     lanes = centers.tiles.shape[2]

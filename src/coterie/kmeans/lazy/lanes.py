@@ -1,8 +1,8 @@
-"""Vector instructions for compiled kernels, written once for any width and any processor.
+"""Vector instructions for compiled kernels, for any vector width and processor.
 
-A tile is a group of centres side by side in the lanes of one vector: 16 in single precision, 8 in double. Scores of
-several rows against one tile are accumulated in registers, one multiply-add per row, coordinate and tile. The order
-of the additions for a row does not depend on the rows beside it, so a score is the same number in every batch.
+A tile is a group of centres in the lanes of one vector: 16 in single precision, 8 in double precision. Scores of
+several rows against one tile are accumulated in registers, with one multiply-add per row, coordinate and tile. The
+order of the additions for a row does not depend on the other rows, so a score is the same number in every batch.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ STRETCH = 64  # coordinates summed apart from the rest: rounding grows with the 
 
 
 def lanes(itemsize: int) -> int:
-    """Lanes of a tile for numbers of this size."""
+    """The number of lanes of a tile for numbers of this size in bytes."""
     return 64 // itemsize
 
 
@@ -42,7 +42,7 @@ def _smaller(builder, a, b):
 
 
 def _spread(builder, value, vector):
-    """The value in every lane."""
+    """A vector with the value in every lane."""
     undefined = ir.Constant(vector, ir.Undefined)
     single = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
     return _shuffle(builder, single, undefined, [0] * vector.count)
@@ -54,7 +54,7 @@ def _shuffle(builder, a, b, mask):
 
 
 def _row_minima(builder, vectors, width):
-    """One vector with the minimum of each of the given vectors: a tournament that shares its shuffles."""
+    """One vector with the minimum of each of the given vectors, by a tournament that shares its shuffles."""
     parts = width  # lanes that each row still has; a vector holds width // parts rows
     while parts > 1:
         half = parts // 2
@@ -73,10 +73,10 @@ def _row_minima(builder, vectors, width):
 def _tile_scores(n_rows):
     @intrinsic
     def scores(typing, block, members, first, tiles, offsets, tile, out, minima):
-        """Scores of ``n_rows`` rows of ``block``, those that ``members[first:]`` names, against one tile.
+        """Scores of ``n_rows`` rows of ``block``, given by ``members[first:]``, against one tile.
 
         ``out[r]`` becomes ``offsets[tile] + block[members[first + r]] @ tiles[tile]`` for every lane, and
-        ``minima[r]`` the smallest of them.
+        ``minima[r]`` becomes the smallest of them.
         """
 
         def generate(context, builder, signature, arguments):
@@ -190,7 +190,7 @@ def copy_lanes(typing, source, source_row, target, target_row):
 
 @intrinsic
 def first_and_second(typing, scores, row, smallest):
-    """``(lane, second)`` of a row of one vector: where its minimum, which is known, stands, and that of the others."""
+    """The lane of the known minimum of a row of one vector, and the minimum of the other lanes."""
 
     def generate(context, builder, signature, arguments):
         scores_t, row_t, smallest_t = signature.args
@@ -216,7 +216,7 @@ def first_and_second(typing, scores, row, smallest):
 
 @intrinsic
 def prefetch(typing, array, row):
-    """Ask for a row of a two-dimensional array before it is needed."""
+    """Request a row of a two-dimensional array before it is needed."""
 
     def generate(context, builder, signature, arguments):
         array_t, row_t = signature.args
