@@ -48,12 +48,14 @@ _MODULES = ("checkpoints", "distributed", "plot", "selection")
 __all__ = ["__version__", *_HOMES, *_MODULES]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name in _MODULES:
-        return import_module(f"coterie.{name}")
-    raise AttributeError(f"module 'coterie' has no attribute {name!r}; it offers {', '.join([*_HOMES, *_MODULES])}")
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        if name in _MODULES:
+            return import_module(f"coterie.{name}")
+        raise AttributeError(f"module 'coterie' has no attribute {name!r}; it offers {', '.join([*_HOMES, *_MODULES])}")
 
 
 def __dir__() -> list[str]:
