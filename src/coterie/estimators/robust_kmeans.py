@@ -78,7 +78,7 @@ class RobustKMeans(CenterClusterer):
     >>> from coterie import RobustKMeans
     >>> X = np.array([[0.0], [0.1], [0.2], [10.0], [10.1], [10.2], [30.0]])
     >>> RobustKMeans(n_clusters=2, random_state=0).fit(X).labels_
-    array([0, 0, 0, 1, 1, 1, 1], dtype=int32)
+    array([1, 1, 1, 0, 0, 0, 0], dtype=int32)
     """
 
     _parameter_constraints: ClassVar[dict] = {
