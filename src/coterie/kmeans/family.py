@@ -2,8 +2,9 @@
 
 The paper is "Finding Clustering Algorithms in the Transformer Architecture". A row of the table is a *form* (how points
 and centres are represented and compared) combined with a *variant* (how a point chooses among the centres, and how a
-centre weighs its points). The paper prints ten of the rows and marks the other combinations with stars. Every engine
-reads its behaviour from the row, so a new row needs no further code.
+centre weighs its points). The table of the paper has seven lines. They cover ten rows here, because its spherical line
+leaves the choice between two norms and its robust line the choice among three sparse normalisers; its stars stand for
+the other combinations. Every engine reads its behaviour from the row, so a new row needs no further code.
 """
 
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ class Row:
 
     @property
     def printed(self) -> bool:
-        """Whether the paper prints this row; the others are its starred combinations."""
+        """Whether a line of the paper's table covers this row; the others are its starred combinations."""
         return self.variant.name == "lloyd" or self.form.name == "euclidean"
 
     @property
