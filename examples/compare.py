@@ -47,7 +47,7 @@ estimators: dict[str, Callable[[int], Any]] = {
     "KMedoids": lambda k: coterie.KMedoids(k, random_state=0),
     "InContextClusterer": lambda k: coterie.InContextClusterer(k, random_state=0),
     "FlowMixture": lambda k: coterie.FlowMixture(random_state=0),
-    "ZeroShotClusterer": lambda k: coterie.ZeroShotClusterer(),
+    "ZeroShotClusterer": lambda k: coterie.ZeroShotClusterer(random_state=0),
 }
 
 

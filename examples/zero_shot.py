@@ -32,7 +32,7 @@ data = {
 
 figure, axes = plt.subplots(2, 3, figsize=(11, 7), layout="constrained")
 for panel, (name, X) in zip(axes.flat, data.items()):
-    model = ZeroShotClusterer().fit(X)
+    model = ZeroShotClusterer(random_state=0).fit(X)
     sure = model.n_clusters_proba_[model.n_clusters_ - 1]
     colors = [OUTLIER if noise else PALETTE[label % len(PALETTE)] for label, noise in zip(model.labels_, model.noise_)]
     panel.scatter(*X.T, s=8, c=colors, linewidths=0)
@@ -44,4 +44,4 @@ plt.show()
 
 table = pd.DataFrame({"height": data["groups"][:, 0], "width": data["groups"][:, 1], "colour": "red"})
 table.loc[::7, "height"] = np.nan
-print(ZeroShotClusterer().fit(table).n_clusters_, "clusters")
+print(ZeroShotClusterer(random_state=0).fit(table).n_clusters_, "clusters")

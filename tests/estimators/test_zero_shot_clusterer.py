@@ -15,7 +15,7 @@ def blobs():
 
 @pytest.fixture(scope="module")
 def fitted(blobs):
-    return ZeroShotClusterer().fit(blobs[0])
+    return ZeroShotClusterer(random_state=0).fit(blobs[0])
 
 
 def test_clusters_of_any_shape_and_their_number_are_found(blobs, fitted):
@@ -24,7 +24,7 @@ def test_clusters_of_any_shape_and_their_number_are_found(blobs, fitted):
         "circles": make_circles(300, noise=0.04, factor=0.5, random_state=0),
     }
     for X, labels in sets.values():
-        assert adjusted_rand_score(labels, ZeroShotClusterer().fit_predict(X)) > 0.95
+        assert adjusted_rand_score(labels, ZeroShotClusterer(random_state=0).fit_predict(X)) > 0.95
     assert adjusted_rand_score(blobs[1], fitted.labels_) == 1
     assert fitted.n_clusters_ == 3
     assert fitted.n_clusters_proba_.sum() == pytest.approx(1)
@@ -34,12 +34,12 @@ def test_clusters_of_any_shape_and_their_number_are_found(blobs, fitted):
 
 def test_one_gaussian_is_one_cluster():
     X = np.random.default_rng(0).normal(size=(200, 2))
-    assert ZeroShotClusterer().fit(X).n_clusters_ == 1
+    assert ZeroShotClusterer(random_state=0).fit(X).n_clusters_ == 1
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 40])
 def test_a_given_number_of_clusters_is_kept(blobs, k):
-    model = ZeroShotClusterer(k).fit(blobs[0])
+    model = ZeroShotClusterer(k, random_state=0).fit(blobs[0])
     assert np.unique(model.labels_).tolist() == list(range(k))
     assert model.n_clusters_ == k
 
@@ -57,18 +57,59 @@ def test_a_prediction_does_not_depend_on_the_other_rows_asked(blobs, fitted):
 
 
 def test_units_of_the_columns_do_not_matter(blobs, fitted):
-    other = ZeroShotClusterer().fit(blobs[0] * [1e-3, 1e4] + [5, -7])
+    other = ZeroShotClusterer(random_state=0).fit(blobs[0] * [1e-3, 1e4] + [5, -7])
     assert adjusted_rand_score(other.labels_, fitted.labels_) == 1
 
 
 def test_the_same_seed_gives_the_same_clusters(blobs, fitted):
-    again = ZeroShotClusterer().fit(blobs[0])
+    again = ZeroShotClusterer(random_state=0).fit(blobs[0])
     np.testing.assert_array_equal(again.context_proba_, fitted.context_proba_)
+
+
+@pytest.mark.parametrize("n", [150, 400])
+def test_the_order_of_rows_and_columns_does_not_matter(n):
+    X, _ = make_blobs(n, n_features=3, centers=4, cluster_std=2.5, random_state=1)
+    rng = np.random.default_rng(0)
+    rows, columns = rng.permutation(n), rng.permutation(3)
+    one = ZeroShotClusterer(max_context=200, random_state=0).fit(X)
+    other = ZeroShotClusterer(max_context=200, random_state=0).fit(X[rows][:, columns])
+    np.testing.assert_array_equal(other.labels_, one.labels_[rows])
+    np.testing.assert_allclose(other.n_clusters_proba_, one.n_clusters_proba_, atol=1e-4)
+    np.testing.assert_allclose(other.certainty_, one.certainty_[rows], atol=1e-3)
+
+
+def test_affinities_are_probabilities_and_certainty_is_high_where_clusters_are_apart(blobs, fitted):
+    assert fitted.affinity_.shape == (150, 150)
+    assert fitted.affinity_.min() >= 0
+    assert fitted.affinity_.max() <= 1
+    assert fitted.certainty_.min() > 0.8
+    assert 0.8 < fitted.expected_ari_ <= 1
+    assert sorted(fitted.context_indices_) == list(range(150))
+
+
+def test_labels_for_another_number_of_clusters_are_cut_from_the_same_hierarchy(blobs, fitted):
+    assert fitted.children_.shape == (149, 2)
+    assert adjusted_rand_score(blobs[1], fitted.cut(blobs[0], 3)) == 1
+    for k in (1, 2, 7):
+        assert np.unique(fitted.cut(blobs[0], k)).tolist() == list(range(k))
+    with pytest.raises(ValueError, match="between 1 and 150"):
+        fitted.cut(blobs[0], 151)
+
+
+def test_many_clusters_are_found_without_their_number():
+    centers = 10 * np.stack(np.meshgrid(np.arange(5), np.arange(5)), axis=-1).reshape(-1, 2)
+    X, labels = make_blobs(500, centers=centers, cluster_std=0.6, random_state=0)
+    assert adjusted_rand_score(labels, ZeroShotClusterer(random_state=0).fit_predict(X)) > 0.9
+
+
+def test_several_contexts_are_averaged_and_one_thread_gives_the_same(blobs, fitted):
+    model = ZeroShotClusterer(n_contexts=2, device="cpu", n_jobs=1, random_state=0).fit(blobs[0])
+    assert adjusted_rand_score(model.labels_, fitted.labels_) == 1
 
 
 def test_a_large_table_is_labelled_beside_samples_of_it():
     X, labels = make_blobs(5_000, centers=[[0, 0], [12, 0], [0, 12], [12, 12]], random_state=0)
-    model = ZeroShotClusterer(max_context=200).fit(X)
+    model = ZeroShotClusterer(max_context=200, random_state=0).fit(X)
     assert model.context_.shape == (200, 2)
     assert len(model.labels_) == 5_000
     assert adjusted_rand_score(labels, model.labels_) > 0.99
@@ -89,7 +130,7 @@ def test_text_categories_dates_and_gaps_are_taken_as_they_come():
     )
     frame.loc[frame.index % 7 == 0, "amount"] = np.nan
     frame.loc[frame.index % 11 == 0, "kind"] = None
-    model = ZeroShotClusterer(2).fit(frame)
+    model = ZeroShotClusterer(2, random_state=0).fit(frame)
     assert adjusted_rand_score(half, model.labels_) == 1
     assert np.isfinite(model.cluster_centers_[:, [0, 2]]).all()
     assert np.isnan(model.cluster_centers_[:, 1]).all()
@@ -101,7 +142,7 @@ def test_far_rows_are_noise_and_still_labelled():
     rng = np.random.default_rng(1)
     X = np.concatenate([rng.normal(size=(150, 2)) * 0.3 + [[4, 0]], rng.normal(size=(150, 2)) * 0.3 - [[4, 0]]])
     X = np.concatenate([X, rng.uniform(-9, 9, size=(30, 2))])
-    model = ZeroShotClusterer(2).fit(X)
+    model = ZeroShotClusterer(2, random_state=0).fit(X)
     assert model.noise_[-30:].mean() > 0.5
     assert model.noise_[:-30].mean() < 0.1
     assert set(model.labels_) == {0, 1}
@@ -121,7 +162,7 @@ def test_a_saved_model_predicts_the_same(tmp_path, blobs, fitted):
         ({"n_clusters": 5}, np.zeros((3, 1)), "set n_clusters to 3 or less"),
         ({"n_clusters": 3}, np.array([[0.0]] * 5 + [[1.0]] * 5), "set n_clusters to 2 or less"),
         ({"n_clusters": 5, "max_context": 4}, np.zeros((200, 1)), "raise max_context"),
-        ({"weights": "flow-d2"}, np.zeros((9, 1)), "of that kind are: zeroshot"),
+        ({"network": "flow-d2"}, np.zeros((9, 1)), "with the package: zeroshot"),
         ({}, np.zeros((1_000_001, 1)), "fit a random sample"),
         ({}, np.array([[1.0], [np.inf]]), "set them to NaN"),
     ],
@@ -134,12 +175,12 @@ def test_what_is_beyond_the_limits_is_refused_with_the_remedy(settings, X, remed
 
 @pytest.mark.parametrize("X", [np.zeros((7, 2)), np.array([[0.0], [1.0]]), np.full((4, 1), np.nan)])
 def test_degenerate_tables_have_labels(X):
-    model = ZeroShotClusterer().fit(X)
+    model = ZeroShotClusterer(random_state=0).fit(X)
     assert model.labels_.shape == (len(X),)
     assert model.labels_.max() < model.n_clusters_
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e300])
 def test_very_small_and_very_large_numbers_are_scaled_too(blobs, fitted, size):
-    found = ZeroShotClusterer().fit(blobs[0] * size)
+    found = ZeroShotClusterer(random_state=0).fit(blobs[0] * size)
     np.testing.assert_array_equal(found.labels_, fitted.labels_)

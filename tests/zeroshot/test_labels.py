@@ -4,11 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
+from coterie.zeroshot.hierarchies import cut, ward
 from coterie.zeroshot.inference import Reading, nearest, neighbours_mean
-from coterie.zeroshot.labels import agreement, cuts, mean_affinity, partition
+from coterie.zeroshot.labels import Hierarchical, choice_features, clusters_proba, expected_ari, mean_affinity
 
-FLAT = np.full(16, 1 / 16)
-AGREEMENT_ALONE = (0.0, 20.0, 0.0, 0.0, 0.0)
+FLAT = np.full(100, 1 / 100)
+HEAD = (1.0, 0.0, 0.0)
 
 
 def blocks(sizes, inside=0.9, outside=0.1):
@@ -16,49 +17,58 @@ def blocks(sizes, inside=0.9, outside=0.1):
     return np.where(labels[:, None] == labels, inside, outside), labels
 
 
-def reading(p):
-    return Reading(p, np.zeros(len(p)), FLAT)
+def reading(p, clusters=FLAT):
+    return Reading(p, p, np.zeros(len(p)), clusters)
 
 
-@pytest.mark.parametrize("sizes", [[10, 10], [30, 5, 12], [8, 8, 8, 8, 8]])
+@pytest.mark.parametrize("sizes", [[10, 10], [30, 5, 12], [8, 8, 8, 8, 8], [3] * 40])
 def test_blocks_of_high_affinity_are_the_clusters_and_their_number_is_found(sizes):
-    p, labels = blocks(sizes)
-    found = partition(reading(p), None, AGREEMENT_ALONE)
-    assert found.n_clusters == len(sizes)
-    assert adjusted_rand_score(labels, found.labels_N) == 1
-    np.testing.assert_allclose(found.proba_NK.sum(axis=1), 1)
+    p, labels = blocks(sizes, outside=0.02)
+    found = Hierarchical(reading(p), HEAD)
+    assert found.best == len(sizes)
+    partition = found.partition(found.best)
+    assert adjusted_rand_score(labels, partition.labels_N) == 1
+    np.testing.assert_allclose(partition.proba_NK.sum(axis=1), 1)
     assert found.clusters_proba.sum() == pytest.approx(1)
 
 
 def test_one_cluster_is_an_answer():
     p, _ = blocks([20])
-    assert partition(reading(p), None, AGREEMENT_ALONE).n_clusters == 1
+    assert Hierarchical(reading(p, np.r_[0.9, np.full(99, 0.1 / 99)]), HEAD).best == 1
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31), st.integers(2, 40), st.integers(1, 40))
 def test_a_given_number_of_clusters_is_kept(seed, n, k):
     raw = np.random.default_rng(seed).uniform(size=(n, n))
-    p = (raw + raw.T) / 2
-    found = partition(reading(p), min(k, n), AGREEMENT_ALONE)
+    found = Hierarchical(reading((raw + raw.T) / 2), HEAD).partition(min(k, n))
     assert np.unique(found.labels_N).tolist() == list(range(min(k, n)))
 
 
-def test_cuts_are_nested_in_number():
-    p, _ = blocks([5, 6, 7])
-    assert [len(np.unique(labels)) for labels in cuts(p, 6)] == [1, 2, 3, 4, 5, 6]
+def test_the_expected_index_of_certain_affinities_is_the_index():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(4, size=30)
+    p = (truth[:, None] == truth).astype(float)
+    distance = np.abs(rng.normal(size=(30, 30)))
+    tree = ward(np.triu(distance, 1) + np.triu(distance, 1).T)
+    realised = [adjusted_rand_score(truth, labels) for labels in cut(tree.left, tree.right, 12)]
+    np.testing.assert_allclose(expected_ari(p, tree.left, tree.right, 12), realised, atol=1e-12)
+
+
+def test_evidence_for_a_number_of_clusters_by_hand():
+    found = choice_features(np.array([0.5, 0.0, 0.2]), np.array([0.0, 0.8, 0.4]))
+    np.testing.assert_allclose(found, [[np.log(1e-4), 0.8, np.log(2)], [np.log(0.2), 0.4, np.log(3)]])
+
+
+def test_one_cluster_keeps_the_probability_that_the_network_gives_it():
+    found = clusters_proba(np.array([0.4, 0.1, 0.5]), np.array([0.0, 0.8, 0.4]), (0.0, 0.0, 1.0))
+    np.testing.assert_allclose(found, [0.4, 0.6 * 2 / 5, 0.6 * 3 / 5])
 
 
 def test_mean_affinity_leaves_the_point_itself_out():
     p = np.array([[0.0, 0.8, 0.2], [0.8, 0.0, 0.4], [0.2, 0.4, 0.0]])
     found = mean_affinity(p, np.array([0, 0, 1]))
     np.testing.assert_allclose(found, [[0.8, 0.2], [0.8, 0.4], [0.3, 1.0]], atol=1e-9)
-
-
-def test_agreement_by_hand():
-    p, labels = blocks([1, 1], inside=1.0, outside=0.5)
-    log_same, log_apart = np.log(p), np.log(np.maximum(1 - p, 1e-4))
-    assert agreement(log_same, log_apart, labels) == pytest.approx(np.log(0.5) / 2)
 
 
 @settings(max_examples=20, deadline=None)

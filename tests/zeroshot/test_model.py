@@ -4,62 +4,131 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.zeroshot.description import PAIR_FEATURES, POINT_FEATURES, describe
-from coterie.zeroshot.model import RANDOM_FEATURES, ZeroShotConfig, ZeroShotNetwork, build
+from coterie import checkpoints
+from coterie.zeroshot.description import PAIR_FEATURES, POINT_FEATURES, Description, describe, describe_fully
+from coterie.zeroshot.generation_one import ZeroShotConfig, ZeroShotNetwork, naturally_weighted
+from coterie.zeroshot.model import BINS, TwoPassConfig, TwoPassNetwork, build
 
-SMALL = ZeroShotConfig(width=16, n_heads=2, n_stretches=2, stretch=2, pair_channels=4)
+SMALL = {
+    "one": ZeroShotConfig(width=16, n_heads=2, n_stretches=2, stretch=2, pair_channels=4),
+    "two": TwoPassConfig(width=16, n_heads=2, first=(1,), second=(1,), pair_channels=4),
+}
+KIND = {"one": ZeroShotNetwork, "two": TwoPassNetwork}
 
 
-@pytest.fixture(scope="module")
-def network():
+class Given:
+    """In place of a random generator: the given normal numbers, and no changes of sign."""
+
+    def __init__(self, normal):
+        self._normal = normal
+
+    def normal(self, size):
+        assert self._normal.shape == size
+        return self._normal
+
+    def choice(self, values, size):
+        return np.ones(size, dtype=np.float32)
+
+
+def untrained(generation):
     torch.manual_seed(0)
-    network = ZeroShotNetwork(SMALL).eval()
+    network = KIND[generation](SMALL[generation]).eval()
     for parameter in network.parameters():  # an untrained layer is the identity: give it something to do
         parameter.data += 0.05 * torch.randn_like(parameter)
     return network
 
 
-def inputs(points, seed=0):
-    seen = describe(points)
-    random = torch.from_numpy(
-        np.random.default_rng(seed).normal(size=(len(points), RANDOM_FEATURES)).astype(np.float32)
-    )
-    tensors = (torch.from_numpy(seen.points_NT), torch.from_numpy(seen.coordinates_NC), random)
-    return [one[None] for one in (*tensors, torch.from_numpy(seen.pairs_FNN))]
+@pytest.fixture(scope="module", params=["one", "two"])
+def network(request):
+    return untrained(request.param)
 
 
-@settings(max_examples=15, deadline=None)
-@given(st.integers(0, 2**31), st.sampled_from([2, 3, 17, 70]), st.integers(1, 6))
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([3, 17, 70]), st.integers(1, 6))
 def test_the_order_of_the_points_does_not_matter(network, seed, n, dims):
     rng = np.random.default_rng(seed)
-    given_inputs = inputs(rng.normal(size=(n, dims)))
-    order = torch.from_numpy(rng.permutation(n))
-    points, coordinates, random, pairs = given_inputs
-    moved = [points[:, order], coordinates[:, order], random[:, order], pairs[:, :, order][:, :, :, order]]
+    points, random = rng.normal(size=(n, dims)), rng.normal(size=(1, n, 8))
+    order = rng.permutation(n)
+    seen = network.describe(points)
+    moved = Description(
+        seen.points_NT[order],
+        seen.coordinates_NC[order],
+        np.ascontiguousarray(seen.pairs_FNN[:, order][:, :, order]),
+        seen.principal_ND[order],
+    )
     with torch.no_grad():
-        straight, permuted = network(*given_inputs), network(*moved)
+        straight = network([seen], Given(random))[0]
+        permuted = network([moved], Given(random[:, order]))[0]
     torch.testing.assert_close(permuted.same_BNN, straight.same_BNN[:, order][:, :, order], atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(permuted.noise_BN, straight.noise_BN[:, order], atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(permuted.clusters_BK, straight.clusters_BK, atol=1e-4, rtol=1e-4)
 
 
-def test_rows_at_a_time_give_what_all_at_once_give(network):
-    arguments = inputs(np.random.default_rng(1).normal(size=(150, 3)))
+def test_affinities_are_mutual_after_both_passes(network):
     with torch.no_grad():
-        in_parts = network(*arguments)
-    torch.testing.assert_close(network(*arguments).same_BNN, in_parts.same_BNN, atol=1e-5, rtol=1e-4)
+        answers = network([network.describe(np.random.default_rng(2).normal(size=(30, 2)))], np.random.default_rng(0))
+    assert len(answers) == 2
+    for answer in answers:
+        torch.testing.assert_close(answer.same_BNN, answer.same_BNN.mT)
+        torch.testing.assert_close(answer.natural_BNN, answer.natural_BNN.mT)
 
 
-def test_affinities_are_mutual(network):
+def test_probabilities_of_the_number_of_clusters_sum_to_one(network):
     with torch.no_grad():
-        same = network(*inputs(np.random.default_rng(2).normal(size=(30, 2)))).same_BNN
-    assert torch.equal(same, same.mT)
+        answer = network([network.describe(np.random.default_rng(2).normal(size=(30, 2)))], np.random.default_rng(0))[
+            -1
+        ]
+        proba = network.clusters_proba(answer)
+    assert proba.shape == (1, 100)
+    assert proba.sum().item() == pytest.approx(1, abs=1e-5)
+
+
+def test_before_training_the_second_pass_repeats_the_first():
+    torch.manual_seed(0)
+    network = TwoPassNetwork(SMALL["two"])
+    torch.nn.init.normal_(network.first.same_at_once.weight)
+    with torch.no_grad():
+        seen = [network.describe(np.random.default_rng(2).normal(size=(30, 2)))]
+        first, second = network(seen, np.random.default_rng(0))
+    bounded = first.same_BNN.clamp(-12, 12)
+    offset = (second.same_BNN - bounded).flatten()
+    torch.testing.assert_close(offset, offset[:1].expand_as(offset), atol=1e-4, rtol=1e-4)
+
+
+def test_the_first_pass_takes_no_gradient_from_the_second_through_geometry():
+    network = untrained("two")
+    seen = [network.describe(np.random.default_rng(2).normal(size=(20, 2)))]
+    network(seen, np.random.default_rng(0))[1].same_BNN.square().mean().backward()
+    assert network.first.same.weight.grad is None  # used by the first pass's affinities alone
+    assert network.first.stretches[0].steering.weight.grad.abs().sum() > 0  # through the tokens
+
+
+def test_bins_of_the_number_of_clusters_are_exact_up_to_sixteen():
+    network = untrained("two")
+    with torch.no_grad():
+        answer = network([network.describe(np.random.default_rng(2).normal(size=(30, 2)))], np.random.default_rng(0))[
+            -1
+        ]
+    logits = torch.full((1, len(BINS)), -50.0)
+    logits[0, BINS.index(17)] = 50.0
+    proba = network.clusters_proba(answer._replace(clusters_BK=logits, single_B=torch.tensor([-50.0])))[0]
+    np.testing.assert_allclose(proba[16:20], 1 / 4, atol=1e-5)
+    assert proba[:16].sum() < 1e-5
+
+
+def test_a_balanced_affinity_becomes_rarer_in_a_set_of_many_clusters():
+    same = torch.where(torch.arange(40)[:, None] // 4 == torch.arange(40) // 4, 3.0, -3.0)[None]
+    natural = naturally_weighted(same)
+    apart = same < 0
+    assert (natural[apart] < -4).all()
+    assert natural[apart].sigmoid().mean() < same[apart].sigmoid().mean()
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_the_description_has_no_unit(scale):
+@pytest.mark.parametrize("how", [describe, describe_fully])
+def test_the_description_has_no_unit(scale, how):
     points = np.random.default_rng(3).normal(size=(50, 4))
-    one, other = describe(points), describe(points * scale + 3 * scale)
+    one, other = how(points), how(points * scale + 3 * scale)
     np.testing.assert_allclose(other.pairs_FNN, one.pairs_FNN, atol=1e-3)
     np.testing.assert_allclose(other.points_NT, one.points_NT, atol=1e-3)
 
@@ -69,14 +138,25 @@ def test_the_description_has_no_unit(scale):
     [np.zeros((5, 2)), np.array([[0.0], [1.0]]), np.repeat(np.eye(3), 20, axis=0), np.r_[np.zeros((40, 2)), [[1, 1]]]],
     ids=["all equal", "two", "many ties", "one apart"],
 )
-def test_degenerate_sets_are_described(points):
-    seen = describe(points)
-    assert seen.points_NT.shape == (len(points), POINT_FEATURES)
-    assert seen.pairs_FNN.shape == (PAIR_FEATURES, len(points), len(points))
+def test_degenerate_sets_are_described_and_read(network, points):
+    seen = network.describe(points)
     assert all(np.isfinite(part).all() for part in seen)
+    with torch.no_grad():
+        answers = network([seen], np.random.default_rng(0))
+    assert all(part.isfinite().all() for answer in answers for part in answer)
 
 
-def test_a_network_is_built_from_its_card():
-    config = SMALL.to_dict()
-    config["choice"] = list(config["choice"])  # as JSON gives it
-    assert build(config).config == SMALL
+def test_the_first_generation_reads_distances_and_five_hierarchies():
+    seen = describe(np.random.default_rng(0).normal(size=(12, 2)))
+    assert seen.points_NT.shape == (12, POINT_FEATURES)
+    assert seen.pairs_FNN.shape == (PAIR_FEATURES, 12, 12)
+
+
+@pytest.mark.parametrize("generation", ["one", "two"])
+def test_a_network_is_built_from_its_card(generation):
+    config = {k: list(v) if isinstance(v, tuple) else v for k, v in SMALL[generation].to_dict().items()}  # from JSON
+    assert build(config).config == SMALL[generation]
+
+
+def test_the_first_generation_is_still_shipped():
+    assert isinstance(checkpoints.load("zeroshot"), ZeroShotNetwork)

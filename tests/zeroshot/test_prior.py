@@ -29,7 +29,7 @@ def test_every_arrangement_gives_each_cluster_its_points(kind, dims):
 
 def test_numbers_of_clusters_and_dimensions_span_their_ranges():
     rng = np.random.default_rng(0)
-    problems = [Prior().draw(rng, 160) for _ in range(150)]
+    problems = [Prior(many=0).draw(rng, 160) for _ in range(150)]
     counts = {problem.n_clusters for problem in problems}
     assert min(counts) == 1
     assert max(counts) >= 14
@@ -42,7 +42,7 @@ def test_most_problems_can_be_solved():
     rng = np.random.default_rng(3)
     shares = []
     for _ in range(40):
-        problem = Prior(noise=0.0).draw(rng, 100)
+        problem = Prior(noise=0.0).draw(rng, 100, "shapes")
         shares.append(_neighbours_agree(problem.points_ND, problem.labels_N))
     assert np.mean(np.array(shares) >= SOLVABLE) > 0.95
 

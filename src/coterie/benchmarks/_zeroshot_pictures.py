@@ -1,4 +1,4 @@
-"""Pictures of ``coterie bench zeroshot``: mean scores, calibration of the number of clusters, failures, the prior."""
+"""Pictures of ``coterie bench zeroshot``: mean scores, calibration, failures, draws of the prior."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -20,17 +20,20 @@ COLOURS = {
     "GMM": "#0072b2",
     "HDBSCAN": "#cc79a7",
     "Genie": "#e69f00",
+    "Ward": "#56b4e9",
+    "spectral": "#999933",
+    "previous": "#f0a890",
     "GMM + BIC": "#0072b2",
     "k-means + silhouette": "#009e73",
 }
 GREY = "#b4b9c1"
-GROUP_NAMES = {"wut": "wut", "fcps": "fcps", "real": "real tables", "draws": "fresh draws"}
+BAR = 0.8  # width of a group of bars
 WORST = 6
 
 
 def draw_all(result: dict[str, Any], sets: list[LabelledSet], output: Path) -> None:
     scores(result, output / "scores.png")
-    calibration(result["rows"], output / "calibration.png")
+    calibration(result, output / "calibration.png")
     failures(result["rows"], sets, output / "failures.png")
 
 
@@ -41,69 +44,78 @@ def _save(figure: Figure, path: Path) -> None:
 
 def scores(result: dict[str, Any], path: Path) -> None:
     """Mean ARI of every method on every group of sets."""
-    figure = Figure(figsize=(11, 3.8), layout="constrained")
+    figure = Figure(figsize=(11, 7.5), layout="constrained")
     titles = {"given": "number of clusters given", "unknown": "number of clusters not given"}
-    for axis, (question, title) in zip(figure.subplots(1, 2, sharey=True), titles.items()):
-        groups = {name: group for name, group in result["summary"][question].items() if group}
+    for axis, (question, title) in zip(figure.subplots(2, 1, sharey=True), titles.items()):
+        groups = result["summary"][question]
         methods = list(next(iter(groups.values())))
-        width = 0.8 / len(methods)
+        width = BAR / len(methods)
         for number, method in enumerate(methods):
             places = np.arange(len(groups)) + (number - (len(methods) - 1) / 2) * width
             heights = [group[method]["ari"] for group in groups.values()]
             axis.bar(places, heights, width * 0.92, color=COLOURS[method], label=method)
             for place, height in zip(places, heights):
-                axis.text(place, height + 0.01, f"{height:.2f}".lstrip("0"), ha="center", fontsize=7)
-        axis.set_xticks(np.arange(len(groups)), [GROUP_NAMES[name] for name in groups])
+                axis.text(place, max(height, 0) + 0.01, f"{height:.2f}".lstrip("0"), ha="center", fontsize=6)
+        axis.set_xticks(np.arange(len(groups)), list(groups))
         axis.set_title(title, fontsize=10)
-        axis.spines[["top", "right"]].set_visible(False)
+        axis.set_ylabel("mean ARI")
         axis.set_ylim(0, 1.18)
-        axis.legend(fontsize=8, ncols=3, loc="upper center", frameon=False)
-    figure.axes[0].set_ylabel("mean ARI")
+        axis.legend(fontsize=8, ncols=7, loc="upper center", frameon=False)
+        axis.spines[["top", "right"]].set_visible(False)
     _save(figure, path)
 
 
-def calibration(rows: list[dict[str, Any]], path: Path) -> None:
-    """How often a number of clusters is right, beside the probability it was given: every number of every draw."""
-    draws = [row for row in rows if row["group"] == "draws"]
-    p = np.array([row["k_proba"] for row in draws])
-    right = np.eye(p.shape[1])[[row["k"] - 1 for row in draws]]
-    figure = Figure(figsize=(9, 4), layout="constrained")
-    left, second = figure.subplots(1, 2)
-    edges = np.array([0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0001])
-    for low, high in pairwise(edges):
+def calibration(result: dict[str, Any], path: Path) -> None:
+    """On the draws: reliability of P(K), of affinities and of certainty, and the error in the number of clusters."""
+    draws = [row for row in result["rows"] if row["group"].startswith("draws")]
+    p, right = (np.concatenate(part) for part in zip(*(_numbers(row) for row in draws)))
+    figure = Figure(figsize=(13, 3.6), layout="constrained")
+    axes = figure.subplots(1, 4)
+    for low, high in pairwise([0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0001]):
         inside = (p >= low) & (p < high)
         if inside.sum() >= 5:
             share = right[inside].mean()
             error = np.sqrt(max(share * (1 - share), 0.01) / inside.sum())
-            left.errorbar(p[inside].mean(), share, error, fmt="o", color=COLOURS["coterie"], capsize=2, ms=5)
-    left.plot([0, 1], [0, 1], color=GREY, lw=1)
-    left.set_xlabel("probability given to a number of clusters")
-    left.set_ylabel("share of draws with that number")
-    left.set_title(f"{len(draws)} fresh draws; bars are standard errors", fontsize=10)
-    off = p.argmax(axis=1) + 1 - np.array([row["k"] for row in draws])
+            axes[0].errorbar(p[inside].mean(), share, error, fmt="o", color=COLOURS["coterie"], capsize=2, ms=5)
+    axes[0].set_xlabel("probability of a number of clusters")
+    axes[0].set_ylabel("share of draws with that number")
+    for axis, name in zip(axes[1:], ("affinity", "certainty")):
+        count, total, hits = np.array(result["calibration"][name]).T
+        used = count > 0
+        axis.plot(total[used] / count[used], hits[used] / count[used], "o", color=COLOURS["coterie"], ms=5)
+        axis.set_xlabel({"affinity": "affinity of two rows", "certainty": "certainty of a row"}[name])
+        axis.set_ylabel("share that truly share a cluster")
+    for axis in axes[:3]:
+        axis.plot([0, 1], [0, 1], color=GREY, lw=1)
+    off = np.array([row["unknown"]["coterie"]["k"] - row["k"] for row in draws])
     places = np.arange(-6, 7)
-    counts = [(np.clip(off, -6, 6) == place).mean() for place in places]
-    second.bar(places, counts, color=COLOURS["coterie"], width=0.85)
-    second.set_xlabel("most likely number less the true one (6: or more)")
-    second.set_ylabel("share of draws")
-    second.set_title("error in the number of clusters", fontsize=10)
-    for axis in (left, second):
+    axes[3].bar(places, [(np.clip(off, -6, 6) == place).mean() for place in places], color=COLOURS["coterie"])
+    axes[3].set_xlabel("number found less the true one (6: or more)")
+    axes[3].set_ylabel("share of draws")
+    figure.suptitle(f"{len(draws)} fresh draws; bars are standard errors", fontsize=10)
+    for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
     _save(figure, path)
 
 
+def _numbers(row: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of 1, 2, ... clusters, and which of these numbers is true."""
+    p = np.array(row["k_proba"])
+    return p, np.arange(1, len(p) + 1) == row["k"]
+
+
 def failures(rows: list[dict[str, Any]], sets: list[LabelledSet], path: Path) -> None:
-    """Where it is worst with the number given: the truth above, ours below."""
-    tables = [(row, one) for row, one in zip(rows, sets) if row["group"] != "draws"]
+    """The sets with the lowest ARI with the number given: the true clusters above, those found below."""
+    tables = [(row, one) for row, one in zip(rows, sets) if not one.drawn]
     tables = sorted(tables, key=lambda pair: pair[0]["given"]["coterie"]["ari"])[:WORST]
     figure = Figure(figsize=(2.6 * len(tables), 5.6), layout="constrained")
     axes = figure.subplots(2, len(tables), squeeze=False)
     for column, (row, one) in enumerate(tables):
-        found = ZeroShotClusterer(one.n_clusters).fit(one.X).labels_
+        found = ZeroShotClusterer(one.n_clusters, random_state=0).fit(one.X).labels_
         scatter(axes[0, column], one.X, np.where(one.labels > 0, one.labels - 1, -1))
         scatter(axes[1, column], one.X, found)
-        axes[0, column].set_title(f"{row['group']} {row['name']}\nthe truth", fontsize=9)
-        axes[1, column].set_title(f"ours: ARI {row['given']['coterie']['ari']:.2f}", fontsize=9)
+        axes[0, column].set_title(f"{row['group']} {row['name']}\ntrue clusters", fontsize=9)
+        axes[1, column].set_title(f"found: ARI {row['given']['coterie']['ari']:.2f}", fontsize=9)
     _save(figure, path)
 
 

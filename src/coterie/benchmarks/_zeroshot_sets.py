@@ -1,4 +1,4 @@
-"""The sets of ``coterie bench zeroshot``: two batteries, four real tables, fresh draws of the prior."""
+"""The sets of ``coterie bench zeroshot``: two batteries of shapes, real tables, fresh draws of the prior's families."""
 
 import gzip
 import os
@@ -10,8 +10,11 @@ import numpy as np
 from sklearn import datasets
 
 BATTERIES = ("wut", "fcps")
-REAL = ("iris", "wine", "breast_cancer", "digits")
+SEEN = ("iris", "wine", "breast_cancer", "digits")
 DRAW_SEED = 20_000
+DRAWS = 400  # of every family
+COMPARED = 50  # of these on which other methods are run, which takes most of the time
+POINTS = (64, 1024)
 
 
 class LabelledSet(NamedTuple):
@@ -19,15 +22,24 @@ class LabelledSet(NamedTuple):
     name: str
     X: np.ndarray
     labels: np.ndarray  # 0 is noise, which is clustered but not scored
+    compared: bool = True  # whether other methods are run too
 
     @property
     def n_clusters(self) -> int:
         return len(np.unique(self.labels[self.labels > 0]))
 
+    @property
+    def drawn(self) -> bool:
+        return self.group.startswith("draws")
+
+
+def _data() -> Path:
+    return Path(os.environ.get("COTERIE_DATA", "data"))
+
 
 def battery(name: str) -> Iterator[LabelledSet]:
     """The sets of ``clustering/NAME`` below the folder that ``COTERIE_DATA`` names."""
-    folder = Path(os.environ.get("COTERIE_DATA", "data")) / "clustering" / name
+    folder = _data() / "clustering" / name
     files = sorted(folder.glob("*.data.gz"))
     if not files:
         raise FileNotFoundError(
@@ -40,22 +52,41 @@ def battery(name: str) -> Iterator[LabelledSet]:
             yield LabelledSet(name, title, np.loadtxt(data, ndmin=2), np.loadtxt(labels, dtype=int))
 
 
-def real() -> Iterator[LabelledSet]:
-    for name in REAL:
+def tables() -> Iterator[LabelledSet]:
+    """Real tables for development: ``tables/*.csv.gz`` below the same folder, the class in the last column."""
+    folder = _data() / "tables"
+    files = sorted(folder.glob("*.csv.gz"))
+    if not files:
+        raise FileNotFoundError(
+            f"There are no tables in {folder}: set COTERIE_DATA to the folder that holds tables/*.csv.gz (a header, "
+            "numeric columns, and the class from 1 in the last column)."
+        )
+    for path in files:
+        with gzip.open(path, "rt") as file:
+            values = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)
+        yield LabelledSet("tables", path.name.removesuffix(".csv.gz"), values[:, :-1], values[:, -1].astype(int))
+
+
+def seen() -> Iterator[LabelledSet]:
+    """The tables of scikit-learn, which everyone has looked at while choosing."""
+    for name in SEEN:
         X, labels = getattr(datasets, f"load_{name}")(return_X_y=True)
-        yield LabelledSet("real", name.replace("_", " "), X, labels + 1)
+        yield LabelledSet("seen", name.replace("_", " "), X, labels + 1)
 
 
 def draws(count: int) -> Iterator[LabelledSet]:
-    """Problems that training has never seen, of 64 to 1,024 points."""
-    from coterie.zeroshot.prior import Prior
+    """Problems that training has never seen, ``count`` of every family; the same whenever they are drawn."""
+    from coterie.zeroshot.prior import FAMILIES, Prior
 
-    for number in range(count):
-        rng = np.random.default_rng(DRAW_SEED + number)
-        problem = Prior().draw(rng, round(np.exp(rng.uniform(np.log(64), np.log(1024)))))
-        yield LabelledSet("draws", f"{problem.kind} {number}", problem.points_ND, problem.labels_N + 1)
+    for place, family in enumerate(FAMILIES):
+        low, high = np.log((max(POINTS[0], 128), POINTS[1]) if family == "many" else POINTS)
+        for number in range(count):
+            rng = np.random.default_rng((DRAW_SEED, place, number))
+            problem = Prior().draw(rng, round(np.exp(rng.uniform(low, high))), family)
+            name, compared = f"{problem.kind} {number}", number < COMPARED
+            yield LabelledSet(f"draws {family}", name, problem.points_ND, problem.labels_N + 1, compared)
 
 
 def all_sets(quick: bool) -> list[LabelledSet]:
-    tables = [one for name in BATTERIES for one in battery(name)] + list(real())
-    return (tables[::6] if quick else tables) + list(draws(6 if quick else 200))
+    fixed = [*(one for name in BATTERIES for one in battery(name)), *tables(), *seen()]
+    return (fixed[::6] if quick else fixed) + list(draws(2 if quick else DRAWS))

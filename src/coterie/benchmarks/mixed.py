@@ -96,8 +96,8 @@ def _points(table: pd.DataFrame) -> np.ndarray:
 
 def _labels(points: np.ndarray, k: int) -> list[np.ndarray]:
     estimators = (
-        ZeroShotClusterer(scale=False),
-        ZeroShotClusterer(k, scale=False),
+        ZeroShotClusterer(scale=False, random_state=0),
+        ZeroShotClusterer(k, scale=False, random_state=0),
         KMeans(k, n_init=10, random_state=0),
     )
     return [estimator.fit(points).labels_ for estimator in estimators]

@@ -1,18 +1,18 @@
 """Clustering by a pretrained network that needs no number of clusters and no tuning."""
 
-from functools import cache
+import os
 from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from coterie import starts
+from coterie import checkpoints, starts, threads
 from coterie.estimators.persistence import SaveMixin
-from coterie.estimators.validation import check_context, check_enough_rows
+from coterie.estimators.validation import check_context, check_device, check_enough_rows
 
 MAX_CONTEXT = 1_024
 MAX_CLUSTERS = 100
@@ -21,52 +21,70 @@ MAX_ROWS = 1_000_000
 
 
 class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SaveMixin, BaseEstimator):
-    """A pretrained network that clusters any table: no number of clusters, no scaling, no encoding, no tuning.
+    """Cluster any table with a pretrained network: no number of clusters, no scaling, no encoding, no tuning.
 
-    The network reads up to 1,024 rows at once and says for every two of them how likely they share a cluster, for
-    every row how likely it is noise, and how likely 1, 2, ... 16 clusters are. A hierarchy of those affinities, cut
-    where they speak for, gives the labels. Every further row takes the labels of the rows beside it that were read.
+    The network reads up to 1,024 rows at once. It estimates for every two of them the probability that they share a
+    cluster, for every row the probability that it is noise, and the probability of each number of clusters. A
+    hierarchy of those affinities is cut at the number of clusters whose adjusted Rand index with the true clusters is
+    expected to be largest (Fritsch and Ickstadt 2009). Rows that were not read take the labels of the nearest rows that
+    were.
 
-    It was trained on synthetic sets alone: mixtures, curves, shells, tiles and nested shapes in 1 to 64 columns.
-    Numbers are scaled, missing values filled, and categories (text columns of a DataFrame) counted by what they share
-    with other columns.
+    The network was trained on synthetic data only. Numbers are scaled, missing values are filled, and categories (text
+    columns of a DataFrame) are encoded by what they share with other columns. Neither the order of the rows nor that of
+    the columns changes the clusters.
 
-    Limits: 1,000,000 rows in ``fit`` (``predict`` takes any number), 100 clusters if their number is given, 16 if it is
-    not. Clusters with only a few of the 1,024 rows read are missed; in tables of a few binary columns, too many are
-    found: give their number.
+    ``fit`` accepts up to 1,000,000 rows and finds up to 100 clusters; ``predict`` accepts any number of rows. Clusters
+    with only a few of the 1,024 rows that are read are missed. Tables of a few binary columns are split into too many
+    clusters; give ``n_clusters`` for these.
 
     Parameters
     ----------
     n_clusters : int or None, default=None
-        None lets the network say.
-    n_looks : int, default=2
-        How often the network looks: at the same rows in other disguises or, of tables with more than ``max_context``
-        rows, at other samples. Affinities are averaged.
+        The number of clusters; None lets the network choose.
+    n_contexts : int, default=1
+        How many samples of ``max_context`` rows are read. Affinities are averaged over them. A table with fewer rows is
+        read that many times with different random features.
     max_context : int, default=1024
-        Rows that the network reads at most.
+        The largest number of rows that the network reads at once.
     scale : bool, default=True
-        Whether to bring every column to the same spread; False for columns whose distances mean something as they are.
-    weights : str, default="zeroshot"
-        Name of the shipped network (``coterie models`` lists them).
-    random_state : int, RandomState or None, default=0
-        Draws the samples and disguises; the same number gives the same clusters.
+        Whether to scale every column to the same spread. Use False if the columns share a unit.
+    network : str or path, default="zeroshot"
+        Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file.
+    device : str, torch.device or None, default=None
+        Where the network is evaluated; None is the CPU.
+    n_jobs : int or None, default=None
+        Number of threads: -1 uses all processors, None the current setting of torch.
+    random_state : int, RandomState or None, default=None
+        Seed of the samples and of the network's random features. An int makes the result reproducible.
 
     Attributes
     ----------
     labels_ : int32 array of shape (n_samples,)
-        From 0 to ``n_clusters_`` - 1; rows taken for noise have the label of the cluster that is nearest.
+        Cluster of every row, from 0 to ``n_clusters_`` - 1. Rows that are taken for noise have the label of the nearest
+        cluster.
     noise_ : bool array of shape (n_samples,)
-        Rows that belong to no cluster.
+        Whether a row belongs to no cluster.
+    certainty_ : array of shape (n_samples,)
+        The probability that a row truly shares a cluster with another row of its cluster, drawn at random.
     n_clusters_ : int
-    n_clusters_proba_ : array of shape (min(16, rows read),)
-        Probability of 1, 2, ... 16 clusters.
+    n_clusters_proba_ : array of shape (min(100, n_context),)
+        Probability of 1, 2, ... clusters.
+    expected_ari_ : float
+        The adjusted Rand index between the labels and the true clusters that the network expects.
+    affinity_ : float32 array of shape (n_context, n_context)
+        Probability that two of the rows that were read share a cluster.
+    children_ : int array of shape (n_context - 1, 2)
+        The hierarchy of the rows that were read, as in :class:`sklearn.cluster.AgglomerativeClustering`.
     cluster_centers_ : array of shape (n_clusters_, n_features)
-        Means of the clusters' rows; NaN for columns that are not numbers.
+        Mean of the rows of every cluster; NaN for columns that are not numbers.
     context_ : array of shape (n_context, n_encoded)
         The rows that were read, scaled and encoded.
+    context_indices_ : int array of shape (n_context,)
+        Their places in X.
     context_proba_ : array of shape (n_context, n_clusters_)
         Their probability of each cluster.
     context_noise_ : array of shape (n_context,)
+        Their probability of being noise.
     encoding_ : str
         How columns are scaled and encoded, as JSON.
     n_features_in_ : int
@@ -76,25 +94,40 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     >>> from coterie import ZeroShotClusterer
     >>> from sklearn.datasets import make_blobs
     >>> X, _ = make_blobs(200, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
-    >>> ZeroShotClusterer().fit(X).n_clusters_
+    >>> ZeroShotClusterer(random_state=0).fit(X).n_clusters_
     3
     """
 
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [None, Interval(Integral, 1, None, closed="left")],
-        "n_looks": [Interval(Integral, 1, None, closed="left")],
+        "n_contexts": [Interval(Integral, 1, None, closed="left")],
         "max_context": [Interval(Integral, 2, MAX_CONTEXT, closed="both")],
         "scale": ["boolean"],
-        "weights": [str],
+        "network": [str, os.PathLike],
+        "device": "no_validation",
+        "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
         "random_state": ["random_state"],
     }
 
-    def __init__(self, n_clusters=None, *, n_looks=2, max_context=1024, scale=True, weights="zeroshot", random_state=0):
+    def __init__(
+        self,
+        n_clusters=None,
+        *,
+        n_contexts=1,
+        max_context=1024,
+        scale=True,
+        network="zeroshot",
+        device=None,
+        n_jobs=None,
+        random_state=None,
+    ):
         self.n_clusters = n_clusters
-        self.n_looks = n_looks
+        self.n_contexts = n_contexts
         self.max_context = max_context
         self.scale = scale
-        self.weights = weights
+        self.network = network
+        self.device = device
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -113,7 +146,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         from coterie.data.encoding import Encoding
         from coterie.zeroshot.inference import read_contexts
-        from coterie.zeroshot.labels import partition
+        from coterie.zeroshot.labels import Hierarchical
 
         columns = self._columns(X, reset=True)
         n = len(columns[0])
@@ -121,26 +154,49 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         encoding = Encoding.of(columns, scale=self.scale)
         self.encoding_ = encoding.to_json()
         points = encoding.points(columns)
-        random = check_random_state(self.random_state)
-        rng = np.random.default_rng(random.randint(2**31))
-        contexts, looks = [points], self.n_looks
-        if n > self.max_context:
-            contexts = [points[np.sort(rng.choice(n, self.max_context, replace=False))] for _ in range(self.n_looks)]
-            looks = 1
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        contexts = self._contexts(points, rng)
+        self.context_indices_ = contexts[0]
+        self.context_ = points[self.context_indices_]
         if self.n_clusters is not None:
-            starts.require_distinct_rows(contexts[0], self.n_clusters)
-        network = _network(self.weights)
-        reading = read_contexts(network, contexts, looks, rng)
-        found = partition(reading, self.n_clusters, network.config.choice)
-        self.n_clusters_ = self._n_features_out = found.n_clusters
+            starts.require_distinct_rows(self.context_, self.n_clusters)
+        network = checkpoints.load(self.network, kind="zeroshot", device=check_device(self.device))
+        with threads.torch_threads(self.n_jobs):
+            rows = [points[each] if each is not contexts[0] else self.context_ for each in contexts]
+            reading = read_contexts(network, rows, rng)
+        found = Hierarchical(reading, network.config.choice)
+        self.affinity_ = reading.natural_NN.astype(np.float32)
+        np.fill_diagonal(self.affinity_, 1.0)
+        self.children_ = np.column_stack([found.tree.left, found.tree.right])
         self.n_clusters_proba_ = found.clusters_proba
-        self.context_ = contexts[0]
-        self.context_proba_ = found.proba_NK
         self.context_noise_ = reading.noise_N
-        self.labels_ = self._proba(points).argmax(axis=1).astype(np.int32)
-        self.noise_ = self._beside(points, self.context_noise_[:, None])[:, 0] > NOISE_LIMIT
+        self._keep(found.partition(self.n_clusters or found.best))
+        own = self._own_affinity(self.context_proba_.argmax(axis=1))
+        beside = self._beside(points, np.column_stack([self.context_proba_, self.context_noise_, own]))
+        self.labels_ = beside[:, :-2].argmax(axis=1).astype(np.int32)
+        self.noise_ = beside[:, -2] > NOISE_LIMIT
+        self.certainty_ = beside[:, -1]
         self.cluster_centers_ = self._centers(encoding.filled(columns))
         return self
+
+    def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+        """Indices of the rows to read, in an order that depends neither on that of the rows nor of the columns."""
+        order = np.lexsort([points.sum(axis=1), (points**3).sum(axis=1), (points**2).sum(axis=1).round(9)])
+        if len(order) <= self.max_context:
+            return [order] * self.n_contexts
+        places = (np.sort(rng.choice(len(order), self.max_context, replace=False)) for _ in range(self.n_contexts))
+        return [order[each] for each in places]
+
+    def _keep(self, found) -> None:
+        self.n_clusters_ = self._n_features_out = found.proba_NK.shape[1]
+        self.context_proba_ = found.proba_NK
+        self.expected_ari_ = found.expected_ari
+
+    def _own_affinity(self, labels: np.ndarray) -> np.ndarray:
+        """Mean affinity of every row of the context to its own cluster."""
+        from coterie.zeroshot.labels import mean_affinity
+
+        return mean_affinity(self.affinity_.astype(np.float64), labels)[np.arange(len(labels)), labels]
 
     def _check_size(self, n: int) -> None:
         if n < 2:
@@ -161,7 +217,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             )
 
     def _columns(self, X, *, reset: bool) -> list[np.ndarray]:
-        """The columns of what a user handed in, checked: numbers without infinities, or categories."""
+        """The columns of X, checked: numbers without infinities, or categories."""
         from coterie.data.encoding import columns_of
 
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
@@ -183,7 +239,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def _beside(self, points: np.ndarray, values: np.ndarray) -> np.ndarray:
         from coterie.zeroshot.inference import neighbours_mean
 
-        return neighbours_mean(points, self.context_, values)
+        return neighbours_mean(points, self.context_, values, threads.count(self.n_jobs))
 
     def _proba(self, points: np.ndarray) -> np.ndarray:
         return self._beside(points, self.context_proba_)
@@ -196,7 +252,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return Encoding.from_json(self.encoding_).points(columns)
 
     def predict(self, X):
-        """Cluster of every row, int32: each row on its own, beside the rows that were read."""
+        """Cluster of every row as int32, from the nearest rows that were read; each row on its own."""
         return self.predict_proba(X).argmax(axis=1).astype(np.int32)
 
     def predict_proba(self, X):
@@ -204,17 +260,35 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self._proba(self._new_points(X))
 
     def transform(self, X):
-        """The same probabilities as features for a next step of a pipeline."""
+        """The same probabilities as features for the next step of a pipeline."""
         return self.predict_proba(X)
+
+    def cut(self, X, n_clusters):
+        """Labels of X for another number of clusters, without another pass of the network.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+            The rows to label, for example those of ``fit``.
+        n_clusters : int
+            The number of clusters, at most the number of rows that were read.
+
+        Returns
+        -------
+        labels : int32 array of shape (n_samples,)
+        """
+        from coterie.zeroshot.hierarchies import cut
+
+        points = self._new_points(X)
+        if not 1 <= n_clusters <= len(self.context_):
+            raise ValueError(
+                f"n_clusters must be between 1 and {len(self.context_)}, the number of rows that were read; "
+                f"got {n_clusters}."
+            )
+        labels = cut(*np.ascontiguousarray(self.children_.T), n_clusters)[-1]
+        return self._beside(points, np.eye(n_clusters)[labels]).argmax(axis=1).astype(np.int32)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-@cache
-def _network(name: str):
-    from coterie import checkpoints
-
-    return checkpoints.load(name, kind="zeroshot")

@@ -26,13 +26,46 @@ class Hierarchy(NamedTuple):
 def hierarchies(distance_NN: np.ndarray, cores: Sequence[np.ndarray]) -> list[Hierarchy]:
     """Single linkage, Genie, Ward, and for each of ``cores`` single linkage above the core distances (N,) given."""
     a, b, length = shortest_tree(distance_NN, np.zeros(len(distance_NN)))
-    ward = linkage(squareform(distance_NN, checks=False), "ward")
     return [
         Hierarchy(*join_edges(a, b, length, 1.0)),
         Hierarchy(*join_edges(a, b, length, GINI_LIMIT)),
-        Hierarchy(ward[:, 0].astype(np.int64), ward[:, 1].astype(np.int64), np.ascontiguousarray(ward[:, 2])),
-        *(Hierarchy(*join_edges(*shortest_tree(distance_NN, core_N), 1.0)) for core_N in cores),
+        ward(distance_NN),
+        *(above_cores(distance_NN, core_N) for core_N in cores),
     ]
+
+
+def ward(distance_NN: np.ndarray) -> Hierarchy:
+    merges = linkage(squareform(distance_NN, checks=False), "ward")
+    return Hierarchy(merges[:, 0].astype(np.int64), merges[:, 1].astype(np.int64), np.ascontiguousarray(merges[:, 2]))
+
+
+def above_cores(distance_NN: np.ndarray, core_N: np.ndarray) -> Hierarchy:
+    """Single linkage on mutual reachability: a pair's length is at least both core distances."""
+    return Hierarchy(*join_edges(*shortest_tree(distance_NN, core_N), 1.0))
+
+
+@kernel()
+def cut(left, right, most):
+    """Labels (most, N) of a hierarchy cut at 1 ... ``most`` clusters."""
+    n = len(left) + 1
+    labels = np.empty((most, n), dtype=np.int64)
+    parent = np.arange(2 * n - 1)
+    for k in range(most, 0, -1):
+        for t in range(0 if k == most else n - 1 - k, n - k):
+            parent[left[t]] = n + t
+            parent[right[t]] = n + t
+        seen = np.full(2 * n - 1, -1)
+        found = 0
+        for i in range(n):
+            node = i
+            while parent[node] != node:
+                parent[node] = parent[parent[node]]
+                node = parent[node]
+            if seen[node] < 0:
+                seen[node] = found
+                found += 1
+            labels[k - 1, i] = seen[node]
+    return labels
 
 
 @kernel()

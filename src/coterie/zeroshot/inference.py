@@ -1,73 +1,58 @@
-"""The network asked: affinities of a set, averaged over several looks, and rows placed beside a set that was read."""
+"""What a network says of a set, averaged over several samples, and rows placed beside a set that was read."""
 
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
 
 from coterie import threads
 from coterie.threads import kernel
-from coterie.zeroshot.description import Description, describe
-from coterie.zeroshot.model import RANDOM_FEATURES, Answer, ZeroShotNetwork
+from coterie.zeroshot.answers import Network
 
-NEIGHBOURS = 5  # of the context, that say what a new row is
+NEIGHBOURS = 5  # of the context, from which a new row takes its values
 
 
 class Reading(NamedTuple):
-    """What the network says of a set, as probabilities."""
+    """What a network says of a set, as probabilities."""
 
-    same_NN: np.ndarray  # two points share a cluster
+    same_NN: np.ndarray  # two points share a cluster, where a point's own cluster and the rest weigh alike
+    natural_NN: np.ndarray  # the same, calibrated: every pair weighs alike
     noise_N: np.ndarray
     clusters_K: np.ndarray  # the set has 1 ... K clusters
 
 
-def look(network: nn.Module, seen: list[Description], rng: np.random.Generator) -> Answer:
-    """One look at sets of equal size, with fresh random features and signs of the coordinates."""
-    together = (part[0][None] if len(part) == 1 else np.stack(part) for part in zip(*seen))
-    points_BNT, coordinates_BNC, pairs_BFNN = map(torch.from_numpy, together)
-    B, N, C = coordinates_BNC.shape
-    flips = torch.from_numpy(rng.choice(np.array([-1, 1], dtype=np.float32), size=(B, 1, C)))
-    random_BNR = torch.from_numpy(rng.normal(size=(B, N, RANDOM_FEATURES)).astype(np.float32))
-    return network(points_BNT, coordinates_BNC * flips, random_BNR, pairs_BFNN)
-
-
-def read_set(network: ZeroShotNetwork, x_ND: np.ndarray, looks: int, rng: np.random.Generator) -> Reading:
-    """The mean of several looks at one set."""
-    seen = describe(x_ND)
-    readings = []
+def read_set(network: Network, x_ND: np.ndarray, rng: np.random.Generator) -> Reading:
+    """What the network says of one set after its last pass."""
     with torch.no_grad():
-        for _ in range(looks):
-            answer = look(network, [seen], rng)
-            readings.append(
-                Reading(
-                    answer.same_BNN[0].sigmoid().numpy(),
-                    answer.noise_BN[0].sigmoid().numpy(),
-                    answer.clusters_BK[0].softmax(0).numpy(),
-                )
-            )
-    return _mean(readings)
+        answer = network([network.describe(x_ND)], rng)[-1]
+        return Reading(
+            answer.same_BNN[0].sigmoid().cpu().numpy(),
+            answer.natural_BNN[0].sigmoid().cpu().numpy(),
+            answer.noise_BN[0].sigmoid().cpu().numpy(),
+            network.clusters_proba(answer)[0].cpu().numpy(),
+        )
 
 
-def read_contexts(
-    network: ZeroShotNetwork, contexts: list[np.ndarray], looks: int, rng: np.random.Generator
-) -> Reading:
+def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.Generator) -> Reading:
     """The mean reading of the first context; a point of it stands, in another context, where its nearest is there."""
     first = contexts[0]
-    readings = [read_set(network, first, looks, rng)]
+    readings = [read_set(network, first, rng)]
     for other in contexts[1:]:
-        reading = read_set(network, other, looks, rng)
+        reading = read_set(network, other, rng)
+        if other is first:
+            readings.append(reading)
+            continue
         nearest_N = nearest(first, other, 1)[0][:, 0]
-        same_NN = reading.same_NN[np.ix_(nearest_N, nearest_N)]
-        readings.append(Reading(same_NN, reading.noise_N[nearest_N], reading.clusters_K))
-    return _mean(readings)
-
-
-def _mean(readings: list[Reading]) -> Reading:
+        there = np.ix_(nearest_N, nearest_N)
+        readings.append(
+            Reading(reading.same_NN[there], reading.natural_NN[there], reading.noise_N[nearest_N], reading.clusters_K)
+        )
     return Reading(*(np.asarray(np.mean(part, axis=0, dtype=np.float64)) for part in zip(*readings)))
 
 
-def nearest(rows_ND: np.ndarray, context_MD: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+def nearest(
+    rows_ND: np.ndarray, context_MD: np.ndarray, count: int, n_threads: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Indices and squared distances (N, count) of every row's nearest in the context, each row on its own."""
     count = min(count, len(context_MD))
     index = np.empty((len(rows_ND), count), dtype=np.int64)
@@ -75,7 +60,9 @@ def nearest(rows_ND: np.ndarray, context_MD: np.ndarray, count: int) -> tuple[np
     rows_ND, context_MD = np.ascontiguousarray(rows_ND), np.ascontiguousarray(context_MD)
     parts = [slice(*ends) for ends in threads.blocks(len(rows_ND), 512)]
     threads.run(
-        lambda t: _nearest(rows_ND[parts[t]], context_MD, index[parts[t]], sq[parts[t]]), len(parts), threads.count()
+        lambda t: _nearest(rows_ND[parts[t]], context_MD, index[parts[t]], sq[parts[t]]),
+        len(parts),
+        threads.count(n_threads),
     )
     return index, sq
 
@@ -103,9 +90,11 @@ def _nearest(rows, context, index, sq):
                 filled = min(filled + 1, count)
 
 
-def neighbours_mean(rows_ND: np.ndarray, context_MD: np.ndarray, values_MK: np.ndarray) -> np.ndarray:
+def neighbours_mean(
+    rows_ND: np.ndarray, context_MD: np.ndarray, values_MK: np.ndarray, n_threads: int | None = None
+) -> np.ndarray:
     """For every row the mean of its neighbours' values, the nearer the heavier; a row of the context gets its own."""
-    index_NQ, sq_NQ = nearest(rows_ND, context_MD, NEIGHBOURS)
+    index_NQ, sq_NQ = nearest(rows_ND, context_MD, NEIGHBOURS, n_threads)
     least_N1 = sq_NQ[:, :1]
     # 1/d⁴, relative to the nearest; where that is the row itself, only rows equal to it count
     ratio_NQ = np.divide(least_N1, sq_NQ, out=np.ones_like(sq_NQ), where=sq_NQ > 0)

@@ -1,81 +1,98 @@
-"""From affinities to labels: a hierarchy of the affinities' rows, cut at a number of clusters that they speak for.
+"""From affinities to labels: one hierarchy of the affinities' rows, cut where the expected adjusted Rand index is best.
 
 Two points belong together if they have the same companions, so the rows of the affinity matrix are what is linked
-(Ward), which outliers upset less than linking the affinities themselves. Then every point joins the cluster with
-which its mean affinity is highest.
+(Ward), which outliers upset less than linking the affinities themselves. For every number of clusters, the adjusted
+Rand index with the true clusters, expected under the calibrated affinities, is computed in closed form (Fritsch and
+Ickstadt 2009, "Improved criteria for clustering based on the posterior similarity matrix"). After the cut every point
+joins the cluster with which its mean affinity is highest.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
-from scipy.special import log_softmax
+from scipy.special import softmax
 
 from coterie.threads import kernel
+from coterie.zeroshot.description import row_distances
+from coterie.zeroshot.hierarchies import Hierarchy, cut, ward
 from coterie.zeroshot.inference import Reading
 
 ROUNDS = 3  # of joining the cluster of highest mean affinity
+# Probability above which a set is taken for one cluster. On draws of tables, above one half the first network is wrong
+# more often than right: overlapping clusters are one to it.
+ONE_CLUSTER = 0.8
 
 
 class Partition(NamedTuple):
     labels_N: np.ndarray  # 0 ... K - 1
     proba_NK: np.ndarray
-    clusters_proba: np.ndarray  # of 1, 2, ... clusters
+    expected_ari: float  # with the true clusters
+
+
+class Hierarchical:
+    """Partitions of a set that was read, into any number of clusters.
+
+    ``clusters_proba`` are the probabilities of 1, 2, ... clusters, ``expected_ari`` that of the cut at each.
+    """
+
+    def __init__(self, reading: Reading, choice: Sequence[float]):
+        self.same_NN = reading.same_NN
+        self.tree: Hierarchy = ward(row_distances(reading.same_NN))
+        most = min(len(reading.same_NN), len(reading.clusters_K))
+        self.expected_ari = expected_ari(reading.natural_NN, self.tree.left, self.tree.right, most)
+        self.clusters_proba = clusters_proba(reading.clusters_K[:most], self.expected_ari, choice)
 
     @property
-    def n_clusters(self) -> int:
-        return self.proba_NK.shape[1]
+    def best(self) -> int:
+        """One cluster if that is very likely, else the number of largest expected adjusted Rand index."""
+        if self.clusters_proba[0] > ONE_CLUSTER or len(self.clusters_proba) == 1:
+            return 1
+        return 2 + int(self.expected_ari[1:].argmax())
 
-
-def partition(reading: Reading, n_clusters: int | None, choice: Sequence[float]) -> Partition:
-    """Labels for the given number of clusters, or for the most likely one."""
-    p_NN = reading.same_NN
-    most = min(len(p_NN), len(reading.clusters_K))
-    candidates = cuts(p_NN, max(most, n_clusters or 1))
-    log_p_K = log_softmax(choice_features(reading, candidates[:most]) @ np.asarray(choice))
-    k = int(log_p_K.argmax()) + 1 if n_clusters is None else n_clusters
-    labels_N = candidates[k - 1]
-    mean_NK = mean_affinity(p_NN, labels_N)
-    own = np.arange(len(labels_N)), labels_N
-    mean_NK[own] = np.maximum(mean_NK[own], (1 + 1e-9) * mean_NK.max(axis=1))  # a row's label is its likeliest cluster
-    proba_NK = mean_NK / mean_NK.sum(axis=1, keepdims=True)
-    return Partition(labels_N, proba_NK, np.exp(log_p_K))
-
-
-def cuts(p_NN: np.ndarray, most: int) -> list[np.ndarray]:
-    """Labels for 1, 2, ... ``most`` clusters."""
-    n = len(p_NN)
-    sq_N = (p_NN**2).sum(axis=1)
-    sq_NN = np.maximum(sq_N[:, None] + sq_N - 2 * p_NN @ p_NN.T, 0.0)
-    np.fill_diagonal(sq_NN, 0.0)
-    tree = linkage(squareform(np.sqrt(sq_NN), checks=False), "ward")
-    labels_KN = _cut(tree[:, :2].astype(np.int64), n, min(most, n))
-    return [settled(p_NN, labels_N) for labels_N in labels_KN]
+    def partition(self, n_clusters: int) -> Partition:
+        labels_N = settled(self.same_NN, cut(self.tree.left, self.tree.right, n_clusters)[-1])
+        mean_NK = mean_affinity(self.same_NN, labels_N)
+        own = np.arange(len(labels_N)), labels_N
+        mean_NK[own] = np.maximum(mean_NK[own], (1 + 1e-9) * mean_NK.max(axis=1))  # the label is the likeliest cluster
+        known = self.expected_ari[n_clusters - 1] if n_clusters <= len(self.expected_ari) else np.nan
+        return Partition(labels_N, mean_NK / mean_NK.sum(axis=1, keepdims=True), float(known))
 
 
 @kernel()
-def _cut(merges, n, most):
-    """Labels (most, N) of a hierarchy cut at 1 ... ``most`` clusters."""
-    labels = np.empty((most, n), dtype=np.int64)
-    parent = np.arange(2 * n - 1)
-    for k in range(most, 0, -1):
-        for t in range(0 if k == most else n - 1 - k, n - k):
-            parent[merges[t, 0]] = n + t
-            parent[merges[t, 1]] = n + t
-        seen = np.full(2 * n - 1, -1)
-        found = 0
-        for i in range(n):
-            node = i
-            while parent[node] != node:
-                parent[node] = parent[parent[node]]
-                node = parent[node]
-            if seen[node] < 0:
-                seen[node] = found
-                found += 1
-            labels[k - 1, i] = seen[node]
-    return labels
+def expected_ari(p_NN, left, right, most):
+    """(most,) expected adjusted Rand index of a hierarchy cut at 1, 2, ... ``most`` clusters."""
+    n = len(p_NN)
+    sizes = np.ones(2 * n - 1, dtype=np.int64)
+    for t in range(n - 1):
+        sizes[n + t] = sizes[left[t]] + sizes[right[t]]
+    start = np.zeros(2 * n - 1, dtype=np.int64)
+    for t in range(n - 2, -1, -1):
+        start[left[t]] = start[n + t]
+        start[right[t]] = start[n + t] + sizes[left[t]]
+    leaf = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        leaf[start[i]] = i
+    pairs = n * (n - 1) / 2
+    same = 0.0
+    for i in range(n):
+        for j in range(i):
+            same += p_NN[i, j]
+    together, both = 0.0, 0.0  # pairs that the cut joins, and how many of them truly share a cluster
+    expected = np.zeros(most)
+    for t in range(-1, n - 1):
+        if t >= 0:
+            one, other = left[t], right[t]
+            together += sizes[one] * sizes[other]
+            for a in range(start[one], start[one] + sizes[one]):
+                for b in range(start[other], start[other] + sizes[other]):
+                    both += p_NN[leaf[a], leaf[b]]
+        k = n - 1 - t
+        if k <= most:
+            chance = together * same / pairs
+            best = (together + same) / 2
+            expected[k - 1] = (both - chance) / (best - chance) if best - chance > 1e-9 * pairs else 1.0
+    return expected
 
 
 def mean_affinity(p_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
@@ -98,25 +115,16 @@ def settled(p_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
     return labels_N
 
 
-def agreement(log_same_NN: np.ndarray, log_apart_NN: np.ndarray, labels_N: np.ndarray) -> float:
-    """Mean log probability that the affinities give to labels; a point's own cluster and the rest count alike."""
-    member_NK = np.eye(labels_N.max() + 1)[labels_N]
-    own_N = member_NK @ member_NK.sum(axis=0)
-    together_N = ((log_same_NN @ member_NK) * member_NK).sum(axis=1) / own_N
-    apart_N = log_apart_NN.sum(axis=1) - ((log_apart_NN @ member_NK) * member_NK).sum(axis=1)
-    return float((together_N + apart_N / np.maximum(len(labels_N) - own_N, 1)).mean()) / 2
+def clusters_proba(network_K: np.ndarray, expected_K: np.ndarray, choice: Sequence[float]) -> np.ndarray:
+    """(K,) probabilities of 1, 2, ... clusters: of one as the network says, of the others by all evidence for them."""
+    if len(expected_K) == 1:
+        return np.ones(1)
+    rest = softmax(choice_features(network_K, expected_K) @ np.asarray(choice))
+    return np.concatenate([network_K[:1], (1 - network_K[0]) * rest])
 
 
-def choice_features(reading: Reading, candidates: list[np.ndarray]) -> np.ndarray:
-    """(K, 5): what speaks for each number of clusters.
-
-    The network's own distribution; how well the labels agree with the affinities, and how much better than those for
-    one cluster less and one more; the number itself.
-    """
-    log_same_NN, log_apart_NN = (np.log(np.maximum(p_NN, 1e-4)) for p_NN in (reading.same_NN, 1 - reading.same_NN))
-    agree_K = np.array([agreement(log_same_NN, log_apart_NN, labels_N) for labels_N in candidates])
-    padded = np.concatenate([agree_K[:1], agree_K, agree_K[-1:]])
-    log_p_K = np.log(np.maximum(reading.clusters_K[: len(agree_K)], 1e-6))
-    better_K = np.clip(agree_K - padded[:-2], -1, 1)
-    worse_K = np.clip(padded[2:] - agree_K, -1, 1)
-    return np.column_stack([log_p_K, agree_K, better_K, worse_K, np.log(np.arange(1, len(agree_K) + 1))])
+def choice_features(network_K: np.ndarray, expected_K: np.ndarray) -> np.ndarray:
+    """(K - 1, 3) evidence for 2, 3, ... clusters: the network's distribution, the expected adjusted Rand index, and the
+    number itself."""
+    log_number = np.log(np.arange(2, len(expected_K) + 1))
+    return np.column_stack([np.log(np.maximum(network_K[1:], 1e-4)), expected_K[1:], log_number])

@@ -1,8 +1,9 @@
 """An endless source of clustering problems whose labels are known by construction.
 
-A problem is an arrangement of clusters (mixtures, scattered shapes, nested shells, interleaved curves, tiles of a
-space), then what happens to real tables: warping, further columns, rounding, skew, background noise. Scales and shifts
-of columns are not drawn: the estimator removes them, and :func:`scaled` does the same here.
+A problem is of one of four families: ``shapes`` (mixtures, scattered shapes, nested shells, interleaved curves, tiles
+of a space), ``tables`` (latent factors behind overlapping clusters, see :mod:`coterie.zeroshot.tables`), ``mixed``
+(such tables with categories and missing values) and ``many`` (17 to 100 clusters). Background noise may be added.
+Scales and shifts of columns are not drawn: the estimator removes them, and :func:`scaled` does the same here.
 """
 
 from dataclasses import dataclass
@@ -11,12 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.threads import kernel
-from coterie.zeroshot.arrangements import ARRANGEMENTS
-from coterie.zeroshot.shapes import log_uniform, rotation
+from coterie.zeroshot.arrangements import ARRANGEMENTS, mixture, scattered
+from coterie.zeroshot.hardening import hardened
+from coterie.zeroshot.shapes import log_uniform
+from coterie.zeroshot.tables import mixed_table, table
 
 NOISE = -1
-SOLVABLE = 0.8  # share of points whose nearest neighbour is of their own cluster; what has less is drawn again
+SOLVABLE = 0.8  # share of points whose nearest neighbour is of their own cluster; shapes with less are drawn again
+AGREEMENT = 0.35  # the same share, corrected for chance, for the other families
 ATTEMPTS = 10
+FEWEST_OF_MANY = 17
+MOST_OF_MANY = 100
+POINTS_OF_A_CLUSTER = 6  # on average, where there are many clusters
 
 
 class Problem(NamedTuple):
@@ -28,43 +35,67 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class Prior:
-    """What problems are drawn, and how often."""
+    """What problems are drawn, and how often: shares of the families, then what holds within them."""
 
+    shapes: float = 0.45
+    tables: float = 0.35
+    many: float = 0.1
+    mixed: float = 0.1
     clusters: tuple[int, int] = (1, 16)
-    single: float = 0.08  # share of sets without clusters
-    dims: tuple[int, int] = (1, 16)
-    flat: float = 0.5  # share of sets in at most three dimensions
+    single: float = 0.1  # share of sets that are one cluster
+    dims: tuple[int, int] = (1, 16)  # of shapes
+    flat: float = 0.5  # share of shapes in at most three dimensions
     noise: float = 0.2  # share of sets with background noise
 
-    def draw(self, rng: np.random.Generator, n_points: int) -> Problem:
-        n_clusters = self._clusters(rng, n_points)
+    def draw(self, rng: np.random.Generator, n_points: int, family: str | None = None) -> Problem:
+        """One problem; of a drawn family if none is named."""
+        if family is None:
+            shares = np.array([getattr(self, name) for name in FAMILIES], dtype=float)
+            family = str(rng.choice(FAMILIES, p=shares / shares.sum()))
+        if family == "many" and n_points < POINTS_OF_A_CLUSTER * FEWEST_OF_MANY:
+            family = "shapes"
+        n_clusters = self._clusters(rng, n_points, family)
         for _ in range(ATTEMPTS):
-            problem = self._attempt(rng, n_points, n_clusters)
-            inside = problem.labels_N != NOISE
-            if _neighbours_agree(problem.points_ND[inside], problem.labels_N[inside]) >= SOLVABLE:
+            problem = self._attempt(rng, n_points, n_clusters, family)
+            if _is_solvable(problem, family):
                 break
         return problem
 
-    def _attempt(self, rng: np.random.Generator, n_points: int, n_clusters: int) -> Problem:
-        kind = str(rng.choice(list(ARRANGEMENTS), p=[weight for _, weight in ARRANGEMENTS.values()]))
-        dims = self._dims(rng, kind)
-        n_noise = int(n_points * log_uniform(rng, 0.01, 0.2)) if rng.random() < self.noise else 0
+    def _attempt(self, rng: np.random.Generator, n_points: int, n_clusters: int, family: str) -> Problem:
+        noisy = family != "mixed" and rng.random() < self.noise
+        n_noise = int(n_points * log_uniform(rng, 0.01, 0.2)) if noisy else 0
         counts = _counts(rng, n_points - n_noise, n_clusters)
-        points = _hardened(rng, np.concatenate(ARRANGEMENTS[kind][0](rng, counts, dims)))
         labels = np.repeat(np.arange(n_clusters), counts)
+        points, kind = self._points(rng, labels, counts, family)
         if n_noise:
             points = np.concatenate([points, _background(rng, points, n_noise)])
             labels = np.concatenate([labels, np.full(n_noise, NOISE)])
         order = rng.permutation(n_points)
-        return Problem(scaled(points[order]), labels[order], n_clusters, kind)
+        points = points if family == "mixed" else scaled(points)
+        return Problem(points[order], labels[order], n_clusters, kind)
 
-    def _clusters(self, rng: np.random.Generator, n_points: int) -> int:
+    def _points(
+        self, rng: np.random.Generator, labels: np.ndarray, counts: np.ndarray, family: str
+    ) -> tuple[np.ndarray, str]:
+        if family == "mixed":
+            return mixed_table(rng, labels), "mixed table"
+        if family == "tables" or (family == "many" and rng.random() < 0.3):
+            return table(rng, labels), "table"
+        kind = str(rng.choice(list(ARRANGEMENTS), p=[weight for _, weight in ARRANGEMENTS.values()]))
+        arrange = ARRANGEMENTS[kind][0]
+        if family == "many":
+            kind, arrange = ("mixture", mixture) if rng.random() < 0.75 else ("scattered", scattered)
+        return hardened(rng, np.concatenate(arrange(rng, counts, self._dims(rng, kind)))), kind
+
+    def _clusters(self, rng: np.random.Generator, n_points: int, family: str) -> int:
+        if family == "many":
+            return int(log_uniform(rng, FEWEST_OF_MANY, min(MOST_OF_MANY, n_points // POINTS_OF_A_CLUSTER) + 0.99))
         low, high = self.clusters
         if low == 1 and rng.random() < self.single:
             return 1
         most = max(2, min(high, n_points // 10))
         low = min(max(2, low), most)
-        weights = 1 / (3.0 + np.arange(low, most + 1))
+        weights = 1 / (3.0 + np.arange(low, most + 1)) ** (1 if family == "shapes" else 2)
         return int(rng.choice(np.arange(low, most + 1), p=weights / weights.sum()))
 
     def _dims(self, rng: np.random.Generator, kind: str) -> int:
@@ -74,6 +105,19 @@ class Prior:
             return low if rng.random() < 0.75 else high
         low = 2 if kind == "scattered" else low
         return round(log_uniform(rng, low - 0.49, high + 0.49))
+
+
+FAMILIES = ("shapes", "tables", "many", "mixed")
+
+
+def _is_solvable(problem: Problem, family: str) -> bool:
+    inside = problem.labels_N != NOISE
+    agree = _neighbours_agree(np.ascontiguousarray(problem.points_ND[inside]), problem.labels_N[inside])
+    if family == "shapes":
+        return agree >= SOLVABLE
+    shares = np.bincount(problem.labels_N[inside]) / inside.sum()
+    chance = float((shares**2).sum())
+    return problem.n_clusters == 1 or agree - chance >= AGREEMENT * (1 - chance)
 
 
 def scaled(points_ND: np.ndarray) -> np.ndarray:
@@ -87,8 +131,8 @@ def scaled(points_ND: np.ndarray) -> np.ndarray:
 
 def _counts(rng: np.random.Generator, n_points: int, n_clusters: int) -> np.ndarray:
     """Sizes of the clusters, from nearly equal to very unequal, none below a few points."""
-    least = min(max(4, n_points // 50), n_points // n_clusters)
-    shares = rng.dirichlet(np.full(n_clusters, log_uniform(rng, 0.8, 30)))
+    least = max(min(4, n_points // n_clusters), min(n_points // 100, n_points // (3 * n_clusters)))
+    shares = rng.dirichlet(np.full(n_clusters, log_uniform(rng, 0.5, 30)))
     if rng.random() < 0.3:
         shares = np.full(n_clusters, 1 / n_clusters)
     counts = least + np.floor(shares * (n_points - least * n_clusters)).astype(np.int64)
@@ -113,53 +157,6 @@ def _neighbours_agree(x, labels):
                     nearest, least = j, sq
         agree += labels[nearest] == labels[i]
     return agree / len(x)
-
-
-def _hardened(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    x = (x - x.mean(axis=0)) / (x.std() or 1.0)
-    if rng.random() < 0.25:
-        x = _warped(rng, x)
-    if rng.random() < 0.08 and x.shape[1] > 1:
-        x = _widened(rng, x)
-    elif rng.random() < 0.5 and x.shape[1] > 1:
-        x = x @ rotation(rng, x.shape[1])
-    if rng.random() < 0.15:
-        x = _with_columns(rng, x)
-    if rng.random() < 0.08:  # skewed columns, as amounts and durations are
-        skewed = rng.random(x.shape[1]) < 0.5
-        x = np.where(skewed, np.exp(rng.uniform(0.2, 0.7) * x / (x.std(axis=0) + 1e-9)), x)
-    if rng.random() < 0.08:  # rounded columns, with ties, down to two values
-        step = x.std(axis=0) * log_uniform(rng, 0.03, 2.0) + 1e-9
-        x = np.where(rng.random(x.shape[1]) < 0.6, np.round(x / step) * step, x)
-    return x
-
-
-def _warped(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Bend the space by a random network of one hidden layer."""
-    dims, width = x.shape[1], 8
-    inner = rng.normal(size=(dims, width)) * rng.uniform(0.5, 1.5) / np.sqrt(dims)
-    outer = rng.normal(size=(width, dims)) / np.sqrt(width)
-    return x + rng.uniform(0.2, 0.8) * np.tanh(x @ inner + rng.normal(size=width)) @ outer
-
-
-def _widened(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Many columns, each a bent and noisy reading of the few that matter."""
-    width = int(log_uniform(rng, 2 * x.shape[1], 64)) if x.shape[1] < 32 else x.shape[1]
-    read = x @ rng.normal(size=(x.shape[1], width)) / np.sqrt(x.shape[1]) * rng.uniform(0.3, 1.0)
-    return np.tanh(read + 0.5 * rng.normal(size=width)) + rng.uniform(0.02, 0.3) * rng.normal(size=read.shape)
-
-
-def _with_columns(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
-    """Columns that say nothing, and columns that repeat others with an error; columns in any order."""
-    n, dims = x.shape
-    more = int(rng.integers(1, max(2, dims // 2 + 1)))
-    if rng.random() < 0.5:
-        new = rng.normal(size=(n, more)) if rng.random() < 0.5 else rng.uniform(-1.7, 1.7, size=(n, more))
-        new *= x.std(axis=0).mean()
-    else:
-        new = x @ rng.normal(size=(dims, more)) / np.sqrt(dims)
-        new += new.std(axis=0) * rng.uniform(0, 0.5) * rng.normal(size=new.shape)
-    return np.concatenate([x, new], axis=1)[:, rng.permutation(dims + more)]
 
 
 def _background(rng: np.random.Generator, x: np.ndarray, count: int) -> np.ndarray:

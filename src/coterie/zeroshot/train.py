@@ -1,8 +1,9 @@
 """Training of the zero-shot clusterer: fresh problems every step, few points early and more later.
 
-The loss of a pair is the cross-entropy of sharing a cluster. Every point counts alike, and so do its own cluster and
-the rest: otherwise large clusters would decide alone. Background noise has no pairs; which points are noise, and the
-number of clusters, are learned beside.
+The loss of a pair is the cross-entropy of sharing a cluster, twice for each of the two passes. For the balanced logit
+every point counts alike, and so do its own cluster and the rest: otherwise large clusters would decide alone. For the
+natural logit every pair counts alike, so that probabilities hold. Background noise has no pairs; which points are
+noise, whether there is one cluster, and how many there are, is learned beside.
 """
 
 import math
@@ -15,11 +16,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from coterie.training_run import TrainingRun
+from coterie.zeroshot.answers import Answer
 from coterie.zeroshot.choice import fit_choice
-from coterie.zeroshot.description import describe
-from coterie.zeroshot.inference import look
-from coterie.zeroshot.model import Answer, ZeroShotConfig, ZeroShotNetwork
+from coterie.zeroshot.model import BINS, TwoPassConfig, TwoPassNetwork
 from coterie.zeroshot.prior import NOISE, Prior
+
+FIRST_PASS = 0.5  # weight of the first pass's losses beside the second's
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,17 @@ class Stage:
 class ZeroShotRun(TrainingRun):
     """Everything that defines a run."""
 
-    model: ZeroShotConfig
+    model: TwoPassConfig
     stages: tuple[Stage, ...]
     prior: Prior = field(default_factory=Prior)
-    clusters_weight: float = 0.2
-    noise_weight: float = 0.1
-    choice_problems: int = 600  # fresh draws that say how to weigh the signs of the number of clusters
+    natural_weight: float = 0.5
+    clusters_weight: float = 0.1
+    single_weight: float = 0.2
+    noise_weight: float = 0.3
+    choice_problems: int = 600  # fresh draws to which the choice of the number of clusters is fitted
 
     kind = "zeroshot"
-    drawn = "clustering problems of five arrangements and sixteen shapes, fresh every step"
+    drawn = "clustering problems of four families (shapes, tables, mixed tables, many clusters), fresh every step"
 
     def task(self) -> "ZeroShotTask":
         return ZeroShotTask(self)
@@ -51,7 +55,7 @@ class ZeroShotRun(TrainingRun):
     def about(self) -> str:
         return "Zero-shot clusterer: which points share a cluster, which are noise, how many clusters"
 
-    def calibrated(self, network: ZeroShotNetwork) -> "ZeroShotRun":
+    def calibrated(self, network: TwoPassNetwork) -> "ZeroShotRun":
         """The run with its choice of the number of clusters fitted to the trained network."""
         choice = fit_choice(network, self.prior, self.choice_problems)
         return replace(self, model=replace(self.model, choice=choice))
@@ -63,10 +67,10 @@ class ZeroShotTask:
     def __init__(self, run: ZeroShotRun):
         self.run = run
         torch.manual_seed(run.training.seed)
-        self.model = ZeroShotNetwork(run.model)
+        self.model = TwoPassNetwork(run.model)
 
     def matrices(self) -> Iterable[nn.Parameter]:
-        return [p for p in self.model.stretches.parameters() if p.ndim == 2]
+        return [p for each in (self.model.first, self.model.second) for p in each.stretches.parameters() if p.ndim == 2]
 
     def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
         stage = next((s for s in self.run.stages if step < s.until), self.run.stages[-1])
@@ -74,28 +78,50 @@ class ZeroShotTask:
         low, high = (math.log(n) for n in stage.n_points)
         n_points = round(math.exp(rng.uniform(low, high)))
         problems = [self.run.prior.draw(rng, n_points) for _ in range(max(1, stage.pairs // n_points**2))]
-        answer = look(model, [describe(problem.points_ND) for problem in problems], rng)
+        answers = model([self.model.describe(problem.points_ND) for problem in problems], rng)
         labels_BN = torch.from_numpy(np.stack([problem.labels_N for problem in problems]))
-        pair, counted, noise = losses(answer, labels_BN)
-        total = pair + self.run.clusters_weight * counted + self.run.noise_weight * noise
-        return total, {"pair": pair.item(), "clusters": counted.item(), "noise": noise.item()}
+        first, second = (losses(answer, labels_BN) for answer in answers)
+        weights = {
+            "pair": 1.0,
+            "natural": self.run.natural_weight,
+            "clusters": self.run.clusters_weight,
+            "single": self.run.single_weight,
+            "noise": self.run.noise_weight,
+        }
+        parts = [weight * (second[name] + FIRST_PASS * first[name]) for name, weight in weights.items()]
+        metrics = {name: value.item() for name, value in second.items()}
+        return torch.stack(parts).sum(), {
+            **metrics,
+            "first_pair": first["pair"].item(),
+            "first_natural": first["natural"].item(),
+        }
 
 
-def losses(answer: Answer, labels_BN: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of the pairs, of the number of clusters, and of the noise."""
+def losses(answer: Answer, labels_BN: Tensor) -> dict[str, Tensor]:
+    """Of the pairs (balanced, natural), of the number of clusters, of there being one, and of the noise."""
     inside_BN = labels_BN != NOISE
-    same_BNN = labels_BN[:, :, None] == labels_BN[:, None]
     valid_BNN = (inside_BN[:, :, None] & inside_BN[:, None]).float()
-    own_BNN = same_BNN.float() * valid_BNN
+    valid_BNN.diagonal(dim1=1, dim2=2).zero_()
+    own_BNN = (labels_BN[:, :, None] == labels_BN[:, None]).float() * valid_BNN
     rest_BNN = valid_BNN - own_BNN
     weight_BNN = own_BNN / own_BNN.sum(-1, keepdim=True).clamp_min(1)
     weight_BNN = weight_BNN + rest_BNN / rest_BNN.sum(-1, keepdim=True).clamp_min(1)
-    loss_BNN = F.binary_cross_entropy_with_logits(answer.same_BNN, own_BNN, reduction="none")
-    pair = (loss_BNN * weight_BNN).sum() / weight_BNN.sum()
-    n_clusters_B = labels_BN.amax(-1)
-    counted = F.cross_entropy(answer.clusters_BK, n_clusters_B)
-    noise = F.binary_cross_entropy_with_logits(answer.noise_BN, (~inside_BN).float())
-    return pair, counted, noise
+    n_clusters_B = labels_BN.amax(-1) + 1
+    several_B = n_clusters_B > 1
+    bin_B = torch.bucketize(n_clusters_B, torch.tensor(BINS), right=True) - 1
+    entropy_B = F.cross_entropy(answer.clusters_BK, bin_B.clamp_min(0), reduction="none")
+    return {
+        "pair": _weighted(answer.same_BNN, own_BNN, weight_BNN),
+        "natural": _weighted(answer.natural_BNN, own_BNN, valid_BNN),
+        "clusters": (entropy_B * several_B).sum() / several_B.sum().clamp_min(1),
+        "single": F.binary_cross_entropy_with_logits(answer.single_B, (~several_B).float()),
+        "noise": F.binary_cross_entropy_with_logits(answer.noise_BN, (~inside_BN).float()),
+    }
+
+
+def _weighted(logit: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    total = F.binary_cross_entropy_with_logits(logit, target, weight, reduction="sum")
+    return total / weight.sum()
 
 
 RUN = ZeroShotRun
