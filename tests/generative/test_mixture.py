@@ -36,7 +36,7 @@ class Table:
     def __init__(self, table):
         self.table, self.asked = table, []
 
-    def bound(self, x, noise, networks=slice(None)):
+    def bound(self, x, noise, networks=slice(None), *, dropout=None):
         rows = x[:, 0].long()
         self.asked.append((networks.start, len(noise), rows.tolist()))
         return self.table[networks][:, rows].clone()
@@ -89,7 +89,7 @@ def test_a_row_is_sent_only_to_clusters_above_the_threshold():
     responsibilities[:10, 0], responsibilities[10:, 1] = 1, 1
     responsibilities[10, 0] = 1e-4  # below the threshold
     mixture = Mixture(x_ND, responsibilities, EMSettings(2, folds=1, batch_size=4))
-    batches = list(mixture._batches(responsibilities, 1, torch.Generator().manual_seed(0)))
+    batches = list(mixture._own_batches(responsibilities, 1, torch.Generator().manual_seed(0)))
     rows_GT = torch.cat([rows for rows, _ in batches], 1)
     assert set(rows_GT[0].tolist()) == set(range(10))
     assert set(rows_GT[1].tolist()) <= set(range(10, n))

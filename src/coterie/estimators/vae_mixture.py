@@ -1,6 +1,7 @@
 """A mixture of variational autoencoders: clusters that can be sampled from."""
 
-from numbers import Integral
+from dataclasses import replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,7 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from coterie import starts, threads
-from coterie.estimators.kmeans import KMeans
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.validation import check_device, check_enough_rows, check_rows
@@ -30,6 +30,7 @@ from coterie.generative.vaes import VAEConfig, VAEs
 
 _UNIT_INTERVAL = ("bernoulli", "continuous_bernoulli")
 _ROWS_PER_BLOCK = 1024
+_SIGNAL = 105.0  # the rows' total variance over that of the likelihood, where "auto" chooses the precision
 
 
 class VAEMixture(
@@ -121,9 +122,10 @@ class VAEMixture(
         "likelihood": [StrOptions({"auto", *_UNIT_INTERVAL, "gaussian"})],
         "hidden_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "latent_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions({"neighbour graph", "k-means", "random", "uniform"}), "array-like"],
+        "precision": [StrOptions({"auto", "learned"}), Interval(Real, 0, None, closed="neither")],
+        "init": [StrOptions({"graph", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "checkpoint": [None, str, Path],
         "device": [None, str, torch.device],
         "dtype": [StrOptions({"float32", "bfloat16"})],
@@ -138,9 +140,10 @@ class VAEMixture(
         likelihood="auto",
         hidden_size="auto",
         latent_size="auto",
-        init="neighbour graph",
+        precision="auto",
+        init="graph",
         n_init=1,
-        max_iter=6,
+        max_iter="auto",
         checkpoint=None,
         device=None,
         dtype="float32",
@@ -151,6 +154,7 @@ class VAEMixture(
         self.likelihood = likelihood
         self.hidden_size = hidden_size
         self.latent_size = latent_size
+        self.precision = precision
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -186,16 +190,21 @@ class VAEMixture(
         self._choose_sizes(X)
         rows = self._on_domain(X).astype(np.float32)
         random_state = check_random_state(self.random_state)
-        config = VAEConfig(X.shape[1], self.hidden_size_, self.latent_size_, self.likelihood_)
-        settings = EMSettings(
+        from_random = self._is_random()
+        max_iter = self.max_iter
+        if max_iter == "auto":
+            max_iter = 300 if from_random else 6
+        settings = (EMSettings.from_random if from_random else EMSettings)(
             self.n_clusters,
             least_steps=min(200, max(2, len(X) // 4)),  # a small table needs more passes than a large one
-            revive_until=self.max_iter // 2,
+            revive_until=max_iter // 2,
             bfloat16=self.dtype == "bfloat16",
             seed=int(random_state.randint(2**31 - 1)),
         )
-        plan = RestartPlan(self.max_iter, self.n_init)
-        with watching(self, X, plan.n_runs, self.max_iter) as watch:
+        self.networks_per_cluster_ = settings.folds
+        config = replace(self._config(), dropout=0.2 if from_random else 0.0)
+        plan = RestartPlan(max_iter, self.n_init)
+        with watching(self, X, plan.n_runs, max_iter) as watch:
             found = fit(
                 torch.as_tensor(rows, device=device),
                 lambda number: torch.as_tensor(self._start(rows, random_state)),
@@ -209,16 +218,30 @@ class VAEMixture(
             watch.close(vars(self))
         return self
 
+    def _is_random(self) -> bool:
+        return isinstance(self.init, str) and self.init == "random"
+
+    def _config(self) -> VAEConfig:
+        return VAEConfig(
+            self.n_features_in_, self.hidden_size_, self.latent_size_, self.likelihood_, self.precision_
+        )
+
     def _choose_sizes(self, X) -> None:
-        inside = X.min() >= 0 and X.max() <= 1
+        inside, informed = X.min() >= 0 and X.max() <= 1, not self._is_random()
         self.likelihood_ = self.likelihood
         if self.likelihood == "auto":
-            self.likelihood_ = "bernoulli" if inside else "gaussian"
+            self.likelihood_ = "bernoulli" if inside and informed else "gaussian"
         n_features = X.shape[1]
         self.hidden_size_ = min(128, max(64, 2 * n_features)) if self.hidden_size == "auto" else self.hidden_size
         self.latent_size_ = min(8, n_features) if self.latent_size == "auto" else self.latent_size
         self.offset_, self.scale_ = np.zeros(n_features), np.ones(n_features)
-        if self.likelihood_ == "gaussian":
+        self.precision_ = None
+        if self.likelihood_ == "gaussian" and not (self.precision == "learned" or (self.precision == "auto" and informed)):
+            self.precision_ = self.precision
+            if self.precision == "auto":
+                total = X.var(axis=0, dtype=np.float64).sum() if inside else n_features
+                self.precision_ = _SIGNAL / max(float(total), 1e-12)
+        if self.likelihood_ == "gaussian" and not (self.precision_ and inside):
             self.offset_, scale = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
             self.scale_ = np.where(scale > 1e-12 * np.abs(self.offset_), scale, 1.0)
 
@@ -236,14 +259,10 @@ class VAEMixture(
         n, k = len(rows), self.n_clusters
         if not isinstance(self.init, str):
             return _checked_responsibilities(self.init, n, k)
-        if self.init == "uniform":
-            return np.full((n, k), 1 / k, dtype=np.float32)
         if self.init == "random":
-            labels = random_state.permutation(n) % k
-        elif self.init == "k-means":
-            labels = KMeans(k, n_init=3, random_state=random_state).fit(rows).labels_
-        else:
-            labels = starts.by_neighbours(rows, k, random_state, threads.count())
+            drawn = random_state.uniform(size=(n, k)).astype(np.float32)
+            return drawn / drawn.sum(1, keepdims=True)
+        labels = starts.by_neighbours(rows, k, random_state, threads.count())
         return np.eye(k, dtype=np.float32)[labels]
 
     def _keep(self, found, rows) -> None:
@@ -272,14 +291,14 @@ class VAEMixture(
     # --- predicting -----------------------------------------------------------------------------------------
 
     def _networks(self, dtype: torch.dtype = torch.float64) -> VAEs:
-        """Two a cluster, first those of one half of the rows, then those of the other."""
-        config = VAEConfig(self.n_features_in_, self.hidden_size_, self.latent_size_, self.likelihood_)
-        networks = VAEs(2 * len(self.weights_), config, torch.Generator().manual_seed(0)).to(dtype)
+        """In the order of the folds, within a fold in that of the clusters."""
+        n_networks = self.networks_per_cluster_ * len(self.weights_)
+        networks = VAEs(n_networks, self._config(), torch.Generator().manual_seed(0)).to(dtype)
         vector_to_parameters(torch.as_tensor(self.network_weights_, dtype=dtype), networks.parameters())
         return networks.requires_grad_(False).to(check_device(self.device))
 
     def _log_joint(self, rows, dtype: torch.dtype = torch.float64) -> np.ndarray:
-        """log share + bound, (n, n_clusters). The mean bound of a cluster's two VAEs bounds the log of their mean."""
+        """log share + bound, (n, n_clusters). The mean bound of a cluster's VAEs bounds the log of their mean."""
         networks, k = self._networks(dtype), len(self.weights_)
         device = networks.log_var_GD.device
         log_shares_K = torch.as_tensor(np.log(self.weights_), dtype=dtype, device=device)
@@ -288,11 +307,11 @@ class VAEMixture(
         for first in range(0, len(rows), _ROWS_PER_BLOCK):
             block = torch.as_tensor(rows[first : first + _ROWS_PER_BLOCK], dtype=dtype, device=device)
             noise_S1BL = noise.to(block).expand(-1, -1, len(block), -1)
-            first_KB, second_KB = (
-                screened_bounds(networks, block, noise_S1BL, log_shares_K, which, EMSettings.screen_gap)
-                for which in (range(k), range(k, 2 * k))
-            )
-            bound_BK = (first_KB + second_KB).T / 2
+            bounds = [
+                screened_bounds(networks, block, noise_S1BL, log_shares_K, range(f, f + k), EMSettings.screen_gap)
+                for f in range(0, self.networks_per_cluster_ * k, k)
+            ]
+            bound_BK = torch.stack(bounds).mean(0).T
             result[first : first + len(block)] = (bound_BK + log_shares_K).cpu().numpy()
         return result - np.log(self.scale_).sum()
 
@@ -370,7 +389,7 @@ class VAEMixture(
         random = check_random_state(self.random_state)
         shares = self.weights_ / self.weights_.sum()
         labels = random.choice(k, n_samples, p=shares) if cluster is None else np.full(n_samples, cluster)
-        chosen = labels + k * random.randint(2, size=n_samples)
+        chosen = labels + k * random.randint(self.networks_per_cluster_, size=n_samples)
         networks, rows = self._networks(), np.empty((n_samples, self.n_features_in_))
         generator = torch.Generator().manual_seed(int(random.randint(2**31 - 1)))
         for network in np.unique(chosen):

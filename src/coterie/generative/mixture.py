@@ -34,8 +34,11 @@ class EMSettings:
     n_epochs: float = 2.0  # per M-step
     first_epochs: float = 20.0  # of the first M-step, when the networks know nothing yet
     least_steps: int = 1  # of an M-step, for small tables
+    shared_batches: bool = False  # all networks see every batch, weighted; otherwise each has batches of its own rows
     batch_size: int = 64
     learning_rate: float = 4e-3
+    rate_decay: float = 1.0  # factor of the learning rate after every decay_iter iterations
+    decay_iter: int = 20
     n_samples: int = 10
     temperature: float = 1.0  # of the first E-step after the start; falls to 1 within anneal_iter iterations
     anneal_iter: int = 0
@@ -45,6 +48,20 @@ class EMSettings:
     revive_until: int = 0  # last iteration in which a dead cluster is started again
     bfloat16: bool = False
     seed: int = 0
+
+    @classmethod
+    def from_random(cls, n_clusters: int, **changes: Any) -> "EMSettings":
+        """For responsibilities that know nothing yet: many short iterations, in which no network may get far ahead."""
+        settings: dict[str, Any] = {
+            "folds": 1,
+            "shared_batches": True,
+            "batch_size": 128,
+            "first_epochs": cls.n_epochs,
+            "learning_rate": 1e-3,
+            "rate_decay": 0.9,
+            "n_samples": 1,
+        }
+        return cls(n_clusters, **{**settings, **changes})
 
 
 @dataclass
@@ -167,17 +184,19 @@ class Mixture:
     # --- M-step ---------------------------------------------------------------------------------------------
 
     def m_step(self, state: State, expectation: Expectation) -> State:
-        """Adam on the weighted bound, every network on batches of its own rows."""
+        """Adam on the weighted bound, every network on batches of its own rows or all on the same ones."""
         for cluster in expectation.revived:
             self._restart(state, cluster)
         for group in state.optimizer.param_groups:
-            group["lr"] = self.settings.learning_rate
+            group["lr"] = self._learning_rate(state.iteration)
         generator = self._generator(state.iteration, "steps")
-        for rows_GB, weights_GB in self._batches(expectation.responsibilities_NK, state.iteration, generator):
-            noise = torch.randn(1, *rows_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
-            part = data_parallel.own_slice(rows_GB.shape[1])
+        dropout = self._generator(state.iteration, "dropout")  # its own: processes draw it for parts of unequal length
+        batches = self._shared_batches if self.settings.shared_batches else self._own_batches
+        for rows, weights_GB in batches(expectation.responsibilities_NK, state.iteration, generator):
+            noise = torch.randn(1, *weights_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
+            part = data_parallel.own_slice(weights_GB.shape[1])
             with self._precision():
-                bound_GB = state.networks.bound(self.x_ND[rows_GB[:, part]], noise[:, :, part])
+                bound_GB = state.networks.bound(self.x_ND[rows[..., part]], noise[:, :, part], dropout=dropout)
             total_G1 = weights_GB.sum(1, keepdim=True).clamp_min(1e-12)
             loss = -(bound_GB * weights_GB[:, part] / total_G1).sum()
             state.optimizer.zero_grad()
@@ -187,7 +206,24 @@ class Mixture:
         shares_K = self._log_shares(expectation.responsibilities_NK)
         return State(state.networks, state.optimizer, shares_K, state.iteration + 1)
 
-    def _batches(self, responsibilities_NK: Tensor, iteration: int, generator) -> Iterator[tuple[Tensor, Tensor]]:
+    def _shared_batches(self, responsibilities_NK: Tensor, iteration: int, generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows (B,), or (G, B) with the networks of each fold on rows of that fold, and their weights (G, B)."""
+        s = self.settings
+        pools = [torch.nonzero(self.fold_N == fold).flatten() for fold in range(s.folds)]
+        size = min(s.batch_size, max(map(len, pools)))
+        n_steps = self._n_steps(iteration, sum(map(len, pools)) / (s.folds * size))
+        rows_FT = torch.stack([_cycle(pool, n_steps * size, generator) for pool in pools])
+        for rows_FB in rows_FT.split(size, 1):
+            weights_GB = responsibilities_NK[rows_FB].transpose(1, 2).flatten(0, 1)
+            yield rows_FB[0] if s.folds == 1 else rows_FB.repeat_interleave(s.n_clusters, 0), weights_GB
+
+    def _n_steps(self, iteration: int, steps_per_epoch: float) -> int:
+        s = self.settings
+        epochs = s.n_epochs if iteration else s.first_epochs
+        least = s.least_steps * (1 if iteration else round(s.first_epochs / s.n_epochs))
+        return max(least, math.ceil(epochs * steps_per_epoch))
+
+    def _own_batches(self, responsibilities_NK: Tensor, iteration: int, generator) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows (G, B) and their weights. All networks take equally many steps, whatever their number of rows."""
         s = self.settings
         pools = [
@@ -196,9 +232,7 @@ class Mixture:
             for cluster in range(s.n_clusters)
         ]
         size = min(s.batch_size, max(map(len, pools)))
-        epochs = s.n_epochs if iteration else s.first_epochs
-        least = s.least_steps * (1 if iteration else round(s.first_epochs / s.n_epochs))
-        n_steps = max(least, math.ceil(epochs * sum(map(len, pools)) / (len(pools) * size)))
+        n_steps = self._n_steps(iteration, sum(map(len, pools)) / (len(pools) * size))
         rows_GT = torch.stack([_cycle(pool, n_steps * size, generator) for pool in pools])
         cluster_G = torch.arange(s.n_clusters, device=rows_GT.device).repeat(s.folds)
         weights_GT = responsibilities_NK[rows_GT, cluster_G[:, None]]
@@ -220,6 +254,9 @@ class Mixture:
         if not self.settings.learned_shares:
             return self.x_ND.new_full((self.settings.n_clusters,), -math.log(self.settings.n_clusters))
         return responsibilities_NK.double().mean(0).clamp_min(1e-8).log().to(self.x_ND)
+
+    def _learning_rate(self, iteration: int) -> float:
+        return self.settings.learning_rate * self.settings.rate_decay ** (iteration // self.settings.decay_iter)
 
     # --- randomness and precision ---------------------------------------------------------------------------
 

@@ -55,8 +55,8 @@ class Flows(nn.Module):
     def fresh(self, n_networks: int, generator: torch.Generator) -> "Flows":
         return Flows(n_networks, self.config, generator)
 
-    def bound(self, x: Tensor, noise: Tensor, networks: slice = slice(None)) -> Tensor:
-        """log p(x), (G, B), exactly; ``noise`` is not used."""
+    def bound(self, x: Tensor, noise: Tensor, networks: slice = slice(None), *, dropout=None) -> Tensor:
+        """log p(x), (G, B), exactly; ``noise`` and ``dropout`` are not used."""
         z_GBD, log_det_GB = self.forward(x, networks)
         return log_det_GB - 0.5 * (z_GBD.square() + math.log(2 * math.pi)).sum(-1)
 

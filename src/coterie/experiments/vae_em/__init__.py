@@ -4,5 +4,6 @@ from coterie.experiments.vae_em.defaults import digits
 from coterie.experiments.vae_em.images import fashion, mnist
 from coterie.experiments.vae_em.moons import figure1
 from coterie.experiments.vae_em.questions import ablations
+from coterie.experiments.vae_em.random_start import random_start
 
-__all__ = ["ablations", "digits", "fashion", "figure1", "mnist"]
+__all__ = ["ablations", "digits", "fashion", "figure1", "mnist", "random_start"]

@@ -40,7 +40,7 @@ def draw_seeds(record: dict[str, Any], name: str, path: Path) -> None:
     figure, axes = plt.subplots(figsize=(6.4, 3.6))
     ticks = []
     for x, run in enumerate(record["runs"]):
-        colour = COLOURS[0] if run["init"] == "neighbour graph" else COLOURS[1]
+        colour = COLOURS[0] if run["init"] == "graph" else COLOURS[1]
         start, end = run["start"]["accuracy"], run["end"]["accuracy"]
         axes.plot([x, x], [start, end], color=colour, linewidth=1)
         axes.plot(x, start, "o", color="white", markeredgecolor=colour)
@@ -81,4 +81,25 @@ def draw_ablations(record: dict[str, Any], path: Path) -> None:
         axes.set_title(name, fontsize=10)
     panels[0].set_ylabel("accuracy (bar: start)")
     figure.suptitle(f"MNIST, {record['n_samples']:,} images", fontsize=11)
+    save(figure, path)
+
+
+def draw_curves(record: dict[str, Any], path: Path) -> None:
+    """Accuracy and bound of every seed against iterations and CPU hours."""
+    figure, panels = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+    for run, colour in zip(record["runs"], COLOURS):
+        curve = run["curve"]
+        iterations = [row["iteration"] for row in curve]
+        hours = [row["cpu_seconds"] / 3600 for row in curve]
+        accuracy = [row["accuracy"] for row in curve]
+        panels[0].plot(iterations, accuracy, color=colour, label=f"seed {run['seed']}")
+        panels[1].plot(hours, accuracy, color=colour)
+        panels[2].plot(iterations[1:], [row["bound"] for row in curve[1:]], color=colour)
+        if "end" in run:
+            panels[1].plot(hours[-1], run["end"]["accuracy"], "o", color=colour)
+    for axes, x, y in zip(panels, ("iteration", "CPU hours (one thread)", "iteration"), ("accuracy", "accuracy", "bound")):
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+    panels[0].legend(frameon=False, fontsize=8)
+    figure.suptitle(f"MNIST from random responsibilities, {record['n_samples']:,} images", fontsize=11)
     save(figure, path)
