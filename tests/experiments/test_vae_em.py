@@ -31,14 +31,14 @@ def test_accuracy_is_that_of_the_best_matching():
 
 
 def test_a_table_lists_start_and_end_of_every_seed_and_goes_on_where_it_stopped(tmp_path, tiny_images, monkeypatch):
-    monkeypatch.setattr(tables, "SEEDS", {"neighbour graph": range(1)})
-    monkeypatch.setattr(tables, "MAX_ITER", {"neighbour graph": 1, "random": 1})
+    monkeypatch.setattr(tables, "SEEDS", {"graph": range(1)})
+    monkeypatch.setattr(tables, "MAX_ITER", {"graph": 1, "random": 1})
     first = tables.mnist(tmp_path)
     assert [run["seed"] for run in first["runs"]] == [0]
-    monkeypatch.setattr(tables, "SEEDS", {"neighbour graph": range(1), "random": range(1)})
+    monkeypatch.setattr(tables, "SEEDS", {"graph": range(1), "random": range(1)})
     second = tables.mnist(tmp_path)
     assert second["runs"][0] == first["runs"][0]
-    assert [run["init"] for run in second["runs"]] == ["neighbour graph", "random"]
+    assert [run["init"] for run in second["runs"]] == ["graph", "random"]
     assert json.loads((tmp_path / "mnist.json").read_text())["summary"]["random"]["n_seeds"] == 1
     assert {path.name for path in tmp_path.iterdir()} == {"mnist.json", "mnist.png", "mnist_samples.png"}
 

@@ -42,6 +42,7 @@ class Fit:
     n_iter: int
     converged: bool
     bounds: tuple[float, ...]  # of the short runs, or of the only one
+    start_bound: float  # after the first M-step, when the networks know the start alone
     start_labels: Tensor
 
 
@@ -55,6 +56,7 @@ class _Contestant:
     fingerprint: str
     converged: bool = False
     bound: float = math.nan  # at the end of a short run
+    start_bound: float = math.nan
 
     def advance(self, max_iter: int, tol: float, on_iteration: OnIteration | None) -> None:
         def stop(old: State, new: State, expectation: Expectation) -> bool:
@@ -62,6 +64,8 @@ class _Contestant:
 
         def after(iteration: em.Iteration) -> bool:
             self.state = iteration.state
+            if iteration.number == 2:
+                self.start_bound = iteration.expectation.objective
             self.converged = stop(self.state, self.state, iteration.expectation)
             self.save()
             return bool(on_iteration is not None and on_iteration(iteration))
@@ -96,6 +100,7 @@ class _Contestant:
             "labels": self.mixture.labels,
             "converged": self.converged,
             "bound": self.bound,
+            "start_bound": self.start_bound,
         }
         with replacing(self.path) as temporary, open(temporary, "wb") as file:
             torch.save(saved, file)
@@ -111,7 +116,8 @@ class _Contestant:
                 f"{self.path} belongs to a fit of other rows or parameters: remove it, or give another checkpoint."
             )
         self.state.load(saved["state"])
-        self.mixture.labels, self.converged, self.bound = saved["labels"], saved["converged"], saved["bound"]
+        self.mixture.labels, self.converged = saved["labels"], saved["converged"]
+        self.bound, self.start_bound = saved["bound"], saved["start_bound"]
 
 
 def fit(
@@ -157,6 +163,7 @@ def fit(
         chosen.state.iteration,
         chosen.converged,
         tuple(one.bound for one in contestants) if plan.n_init > 1 else (expectation.objective,),
+        expectation.objective if chosen.state.iteration == 1 else chosen.start_bound,
         chosen.mixture.start_NK.argmax(1),
     )
 

@@ -1,8 +1,9 @@
 """Likelihoods of a row given a decoder's output: Bernoulli, continuous Bernoulli, Gaussian.
 
 Outputs are logits, or means for the Gaussian. The Gaussian's log-variances are separate weights: one per network and
-column if they are learned, one per network if the precision is given. The continuous Bernoulli is the density on [0, 1] proportional to the Bernoulli's p^x (1-p)^(1-x). In terms of the
-logit l its constant is l / tanh(l / 2), its mean 1 / (1 - exp(-l)) - 1 / l.
+column if they are learned, one per network if the precision is given. The continuous Bernoulli is the density on [0, 1]
+that is proportional to the Bernoulli's p^x (1-p)^(1-x). In terms of the logit l its constant is l / tanh(l / 2) and its
+mean 1 / (1 - exp(-l)) - 1 / l.
 """
 
 import math

@@ -206,7 +206,9 @@ class Mixture:
         shares_K = self._log_shares(expectation.responsibilities_NK)
         return State(state.networks, state.optimizer, shares_K, state.iteration + 1)
 
-    def _shared_batches(self, responsibilities_NK: Tensor, iteration: int, generator) -> Iterator[tuple[Tensor, Tensor]]:
+    def _shared_batches(
+        self, responsibilities_NK: Tensor, iteration: int, generator
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows (B,), or (G, B) with the networks of each fold on rows of that fold, and their weights (G, B)."""
         s = self.settings
         pools = [torch.nonzero(self.fold_N == fold).flatten() for fold in range(s.folds)]

@@ -73,9 +73,7 @@ class VAEs(nn.Module):
         mean_GBL, log_var_GBL = code_GBC.chunk(2, -1)
         return mean_GBL, log_var_GBL.clamp(-12, 6)
 
-    def decode(
-        self, z_GBL: Tensor, networks: slice = slice(None), *, dropout: torch.Generator | None = None
-    ) -> Tensor:
+    def decode(self, z_GBL: Tensor, networks: slice = slice(None), *, dropout: torch.Generator | None = None) -> Tensor:
         """The likelihood's parameters, (G, B, D)."""
         hidden_GBH = self._dropped(self._layer("widen", z_GBL, networks).relu_(), dropout)
         return self._layer("leave", hidden_GBH, networks).to(self.log_var_GD.dtype)

@@ -97,7 +97,8 @@ def draw_curves(record: dict[str, Any], path: Path) -> None:
         panels[2].plot(iterations[1:], [row["bound"] for row in curve[1:]], color=colour)
         if "end" in run:
             panels[1].plot(hours[-1], run["end"]["accuracy"], "o", color=colour)
-    for axes, x, y in zip(panels, ("iteration", "CPU hours (one thread)", "iteration"), ("accuracy", "accuracy", "bound")):
+    names = (("iteration", "accuracy"), ("CPU hours (one thread)", "accuracy"), ("iteration", "bound"))
+    for axes, (x, y) in zip(panels, names):
         axes.set_xlabel(x)
         axes.set_ylabel(y)
     panels[0].legend(frameon=False, fontsize=8)
