@@ -8,7 +8,7 @@ import pytest
 from coterie import experiments
 from coterie.data import images
 from coterie.experiments.vae_em import images as tables
-from coterie.experiments.vae_em import questions, record
+from coterie.experiments.vae_em import questions, random_start, record
 
 
 @pytest.fixture
@@ -22,7 +22,13 @@ def tiny_images(monkeypatch):
 
 
 def test_they_are_reachable_by_name():
-    assert set(experiments.find("vae")) >= {"vae/figure1", "vae/mnist", "vae/fashion", "vae/ablations"}
+    assert set(experiments.find("vae")) >= {
+        "vae/figure1",
+        "vae/mnist",
+        "vae/fashion",
+        "vae/ablations",
+        "vae/random_start",
+    }
 
 
 def test_accuracy_is_that_of_the_best_matching():
@@ -51,3 +57,25 @@ def test_an_ablation_differs_in_one_thing_and_is_drawn(tmp_path, tiny_images, mo
     assert list(found["groups"]) == ["start", "model"]
     assert all(0 < row["accuracy"][0] <= 1 for rows in found["groups"].values() for row in rows)
     assert (tmp_path / "ablations.png").exists()
+
+
+def test_runs_from_random_responsibilities_are_continued_and_drawn(tmp_path, tiny_images, monkeypatch):
+    monkeypatch.setattr(random_start, "N_SEEDS", 1)
+    monkeypatch.setattr(random_start, "MAX_ITER", 2)
+    whole = random_start.random_start(tmp_path / "whole")
+    assert [row["iteration"] for row in whole["runs"][0]["curve"]] == [1, 2]
+    assert whole["mean"] == whole["runs"][0]["end"]["accuracy"]
+    assert (tmp_path / "whole" / "random_start.png").exists()
+
+    def dies(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(random_start, "_second_stage", dies)
+        with pytest.raises(KeyboardInterrupt):
+            random_start.random_start(tmp_path / "parts")
+    parts = random_start.random_start(tmp_path / "parts")
+    for run in (whole["runs"][0], parts["runs"][0]):
+        run["curve"] = [{**row, "cpu_seconds": 0} for row in run["curve"]]
+        run["second_stage_cpu_seconds"] = 0
+    assert parts["runs"] == whole["runs"]

@@ -1,9 +1,9 @@
 """EM for a mixture of densities that are networks: the two steps that ``em.run`` alternates.
 
-A flexible network learns its rows by heart, and then whatever it was given looks like its own: assignments lock in. So
-rows are dealt into two halves, every cluster has a network for each, and a row is judged by the networks that were
-trained on the *other* half (cross-fitting; ``folds=1`` is the plain algorithm). The mean bound of such a judgement is a
-held-out one, and the honest way to choose among runs.
+A flexible network memorises its rows, and then keeps whatever it was given. With ``folds=2`` the rows are therefore
+divided into two halves, every cluster has one network per half, and a row is judged by the networks that were trained
+on the *other* half (cross-fitting). The mean bound is then a held-out bound, by which runs can be compared.
+``folds=1`` is the plain algorithm, which needs no cross-fitting if all networks see all rows from the beginning.
 
 Shapes: N rows, D columns, K clusters, F folds, G = F * K networks with fold f's at f * K to (f + 1) * K, S samples.
 """
@@ -27,7 +27,7 @@ _DEAD_SHARE = 0.05  # of an equal share: below it a cluster is started again
 
 @dataclass(frozen=True)
 class EMSettings:
-    """How the two steps work. Bounds are in nats."""
+    """Settings of the two steps. Bounds are in nats."""
 
     n_clusters: int
     folds: int = 2
@@ -43,9 +43,9 @@ class EMSettings:
     temperature: float = 1.0  # of the first E-step after the start; falls to 1 within anneal_iter iterations
     anneal_iter: int = 0
     learned_shares: bool = True
-    threshold: float = 1e-3  # a row is not sent to a network whose responsibility for it is smaller
-    screen_gap: float = 20.0  # a cluster that is worse by more with one sample gets no further ones
-    revive_until: int = 0  # last iteration in which a dead cluster is started again
+    threshold: float = 1e-3  # a row is not shown to a network whose responsibility for it is smaller
+    screen_gap: float = 20.0  # a cluster whose bound with one sample is lower by more gets no further samples
+    revive_until: int = 0  # last iteration in which an empty cluster is started again
     bfloat16: bool = False
     seed: int = 0
 
@@ -66,7 +66,7 @@ class EMSettings:
 
 @dataclass
 class State:
-    """What an iteration hands to the next. The M-step trains the networks where they are."""
+    """What one iteration passes to the next. The M-step trains the networks in place."""
 
     networks: Densities
     optimizer: torch.optim.Optimizer
@@ -89,13 +89,13 @@ class State:
 
 @dataclass(frozen=True)
 class Expectation:
-    """Responsibilities and what there is to watch: the mean bound, how undecided rows are, who moved, who died."""
+    """Responsibilities and quantities for monitoring."""
 
     responsibilities_NK: Tensor
     labels: np.ndarray
     objective: float  # mean bound of log p(x), held out if there are two folds; NaN for the start
-    entropy: float  # mean, in nats: log K where nothing is decided
-    moved: float  # share of the rows
+    entropy: float  # of the responsibilities, mean over rows, in nats
+    moved: float  # share of the rows whose most likely cluster has changed
     revived: tuple[int, ...] = ()
 
     @property
@@ -109,7 +109,7 @@ class Expectation:
 
 
 class Mixture:
-    """The rows, how they are dealt into folds, and the two steps."""
+    """The rows, their folds, and the two steps."""
 
     def __init__(self, x_ND: Tensor, start_NK: Tensor, settings: EMSettings):
         self.x_ND, self.settings = x_ND, settings
@@ -169,13 +169,13 @@ class Mixture:
         return Expectation(responsibilities_NK, labels.cpu().numpy(), objective, entropy, moved, revived)
 
     def _revive(self, responsibilities_NK: Tensor, evidence_N: Tensor) -> tuple[int, ...]:
-        """Give clusters that have lost their rows the worst explained ones, half an equal share each."""
+        """Give empty clusters the rows with the lowest evidence, half an equal share each."""
         n_rows, n_clusters = responsibilities_NK.shape
         shares_K = responsibilities_NK.mean(0)
         dead = torch.nonzero(shares_K < _DEAD_SHARE / n_clusters).flatten().tolist()
         size = max(1, n_rows // (2 * n_clusters))
         worst = evidence_N.topk(min(n_rows, size * len(dead)), largest=False).indices if dead else evidence_N[:0]
-        for number, cluster in enumerate(dead):  # dealt in turn: each gets some of the very worst
+        for number, cluster in enumerate(dead):  # in turn, so that each gets some of the lowest
             rows = worst[number :: len(dead)]
             responsibilities_NK[rows] = 0
             responsibilities_NK[rows, cluster] = 1

@@ -1,10 +1,10 @@
-"""Many small normalising flows as one module: the exact likelihood in the place of the VAEs' bound.
+"""Many small normalising flows as one module, with an exact likelihood instead of the VAEs' bound.
 
-A flow is a scale and shift of every column and then affine couplings: one half of the columns, unchanged, says how the
-other half is scaled and shifted; the halves are dealt anew by a fixed permutation before every coupling. All of it can
-be inverted, and the logarithm of the Jacobian is the sum of the logarithms of the scales.
+A flow scales and shifts every column and then applies affine couplings: one half of the columns stays unchanged and
+determines how the other half is scaled and shifted; a fixed permutation before every coupling chooses the halves. The
+flow can be inverted, and the logarithm of its Jacobian is the sum of the logarithms of the scales.
 
-Shapes as in ``networks``: G flows, B rows each, D columns, H hidden units.
+Shapes as in ``vaes``: G flows, B rows each, D columns, H hidden units.
 """
 
 import math
