@@ -1,4 +1,4 @@
-"""Document 004, "Deep Generative Clustering with VAEs and Expectation-Maximization"."""
+"""Adipoetra and Martin (2025), "Deep Generative Clustering with VAEs and Expectation-Maximization"."""
 
 from coterie.experiments.vae_em.defaults import digits
 from coterie.experiments.vae_em.images import fashion, mnist

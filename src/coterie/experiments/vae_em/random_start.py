@@ -7,12 +7,14 @@ second stage continues on whole images with the estimator's defaults. Labels are
 
 import json
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from sklearn.exceptions import ConvergenceWarning
 
 from coterie import VAEMixture
 from coterie.data import images
@@ -101,6 +103,9 @@ def _second_stage(X, truth, run: dict[str, Any], folder: Path, max_iter: int) ->
     cpu = time.process_time()
     mixture = VAEMixture(
         K, init=start, max_iter=min(6, max_iter), random_state=run["seed"], checkpoint=folder / "second"
-    ).fit(X)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is part of the experiment
+        mixture.fit(X)
     run["end"] = {**scores(mixture.labels_, truth), "bound": round(mixture.bound_, 3)}
     run["second_stage_cpu_seconds"] = round(time.process_time() - cpu, 1)
