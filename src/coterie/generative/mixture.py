@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from coterie.generative import data_parallel
+from coterie.generative.start_evidence import with_start
 from coterie.generative.vaes import Densities
 
 _ROWS_PER_BLOCK = 1024
@@ -43,6 +44,7 @@ class EMSettings:
     temperature: float = 1.0  # of the first E-step after the start; falls to 1 within anneal_iter iterations
     anneal_iter: int = 0
     learned_shares: bool = True
+    start_evidence: bool = False  # the start is evidence in every E-step; needs folds=2
     threshold: float = 1e-3  # a row is not shown to a network whose responsibility for it is smaller
     screen_gap: float = 20.0  # a cluster whose bound with one sample is lower by more gets no further samples
     revive_until: int = 0  # last iteration in which an empty cluster is started again
@@ -129,6 +131,8 @@ class Mixture:
             return self._expectation(self.start_NK, float("nan"))
         log_joint_NK = self.log_joint(state)
         responsibilities_NK = (log_joint_NK / self._temperature(state.iteration)).softmax(1)
+        if self.settings.start_evidence:
+            responsibilities_NK = with_start(log_joint_NK, self.start_NK)
         evidence_N = log_joint_NK.logsumexp(1)
         revived: tuple[int, ...] = ()
         if state.iteration < self.settings.revive_until:
