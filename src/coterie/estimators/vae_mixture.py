@@ -79,8 +79,13 @@ class VAEMixture(
         - "random" draws them, and EM has to find the clusters by itself, as in the paper. This takes hundreds of
           iterations instead of six and depends on the seed. Use it to study the algorithm, or where neighbours mean
           nothing.
-        - labels, an integer array of shape (n_samples,) with values from 0 to ``n_clusters`` - 1, or responsibilities,
-          an array of shape (n_samples, n_clusters), continue from another clustering.
+        - labels, an integer array of shape (n_samples,) with values from 0 to ``n_clusters`` - 1, improve another
+          clustering.
+        - responsibilities, an array of shape (n_samples, n_clusters), continue EM.
+
+        Labels and the graph's communities are also evidence in every E-step, beside the bounds. How much they count is
+        estimated from how well held-out bounds predict them: with few rows the networks know less than the start, and
+        most rows keep its labels.
     n_init : int, default=1
         Number of starts. If there are several, each runs for four iterations, and the one with the highest bound is
         continued.
@@ -274,6 +279,7 @@ class VAEMixture(
         kind, most = (EMSettings.from_random, 50) if self._is_random() else (EMSettings, 200)
         return kind(
             self.n_clusters,
+            start_evidence=not self._is_random() and np.ndim(self.init) < 2,  # responsibilities are a state of EM
             least_steps=min(most, max(2, n_rows // 4)),  # a small table needs more epochs than a large one
             revive_until=max_iter // 2,
             bfloat16=self.dtype == "bfloat16",

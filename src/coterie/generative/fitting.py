@@ -48,7 +48,7 @@ class Fit:
 
 @dataclass
 class _Contestant:
-    """One run: everything it draws depends on its own seed."""
+    """One run, whose random numbers depend on its own seed alone."""
 
     mixture: Mixture
     state: State
@@ -77,14 +77,14 @@ class _Contestant:
             self.state, self.converged = run.state, run.converged
 
     def compete(self, max_iter: int, tol: float, on_iteration: OnIteration | None) -> None:
-        """A short run and its bound, unless the checkpoint has it."""
+        """A short run and its bound, unless the checkpoint has them."""
         if math.isnan(self.bound):
             self.advance(max_iter, tol, on_iteration)
             self.bound = self.judged().objective
             self.save()
 
     def judged(self) -> Expectation:
-        """By a last E-step, without reviving anyone."""
+        """The result of a last E-step, in which no cluster is started again."""
         mixture, settings = self.mixture, self.mixture.settings
         mixture.settings = replace(settings, revive_until=0, temperature=1.0)
         expectation = mixture.e_step(self.state)
@@ -132,10 +132,10 @@ def fit(
 ) -> Fit:
     """Fit a mixture.
 
-    ``start(number)`` gives short run ``number`` its responsibilities (N, K) and ``networks`` its untrained models;
-    ``run(number)`` is entered with each of the plan's runs and gives its watcher. ``checkpoint`` is a folder: a fit
-    that finds the files of an interrupted one there goes on from them and ends in the same weights, bit for bit; at
-    the end they are removed.
+    ``start(number)`` returns the responsibilities (N, K) of short run ``number``, and ``networks`` its untrained
+    models. ``run(number)`` is a context of each of the plan's runs that returns its callback. ``checkpoint`` is a
+    folder: if it has the files of an interrupted fit, the fit continues from them and ends in the same weights, bit for
+    bit. The files are removed at the end.
     """
     if checkpoint is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
