@@ -7,8 +7,8 @@ import pytest
 
 from coterie import experiments
 from coterie.data import images
+from coterie.experiments.vae_em import from_random, questions, record
 from coterie.experiments.vae_em import images as tables
-from coterie.experiments.vae_em import questions, random_start, record
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ def test_an_ablation_differs_in_one_thing_and_is_drawn(tmp_path, tiny_images, mo
 
 
 def test_runs_from_random_responsibilities_are_continued_and_drawn(tmp_path, tiny_images, monkeypatch):
-    monkeypatch.setattr(random_start, "N_SEEDS", 1)
-    monkeypatch.setattr(random_start, "MAX_ITER", 2)
-    whole = random_start.random_start(tmp_path / "whole")
+    monkeypatch.setattr(from_random, "N_SEEDS", 1)
+    monkeypatch.setattr(from_random, "MAX_ITER", 2)
+    whole = from_random.random_start(tmp_path / "whole")
     assert [row["iteration"] for row in whole["runs"][0]["curve"]] == [1, 2]
     assert whole["mean"] == whole["runs"][0]["end"]["accuracy"]
     assert (tmp_path / "whole" / "random_start.png").exists()
@@ -71,10 +71,10 @@ def test_runs_from_random_responsibilities_are_continued_and_drawn(tmp_path, tin
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(random_start, "_second_stage", dies)
+        patch.setattr(from_random, "_second_stage", dies)
         with pytest.raises(KeyboardInterrupt):
-            random_start.random_start(tmp_path / "parts")
-    parts = random_start.random_start(tmp_path / "parts")
+            from_random.random_start(tmp_path / "parts")
+    parts = from_random.random_start(tmp_path / "parts")
     for run in (whole["runs"][0], parts["runs"][0]):
         run["curve"] = [{**row, "cpu_seconds": 0} for row in run["curve"]]
         run["second_stage_cpu_seconds"] = 0
