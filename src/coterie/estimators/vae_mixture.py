@@ -89,8 +89,8 @@ class VAEMixture(
     n_init : int, default=1
         Number of starts. If there are several, each runs for four iterations, and the one with the highest bound is
         continued.
-    max_iter : int or "auto", default="auto"
-        Maximum number of EM iterations; "auto" is 6, and 300 with ``init="random"``. An iteration consists of 2 epochs
+    max_iter : int or None, default=None
+        Maximum number of EM iterations; None is 6, and 300 with ``init="random"``. An iteration consists of 2 epochs
         (20 in the first iteration, unless ``init="random"``) and an E-step. EM stops earlier if fewer than 1 row in
         1000 changes its cluster.
     checkpoint : path or None, default=None
@@ -177,7 +177,7 @@ class VAEMixture(
         "latent_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"graph", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_iter": [None, Interval(Integral, 1, None, closed="left")],
         "checkpoint": [None, str, Path],
         "device": [None, str, torch.device],
         "dtype": [StrOptions({"float32", "bfloat16"})],
@@ -196,7 +196,7 @@ class VAEMixture(
         latent_size="auto",
         init="graph",
         n_init=1,
-        max_iter="auto",
+        max_iter=None,
         checkpoint=None,
         device=None,
         dtype="float32",
@@ -248,7 +248,7 @@ class VAEMixture(
         rows = self._on_domain(X).astype(np.float32)
         random_state = check_random_state(self.random_state)
         max_iter = self.max_iter
-        if max_iter == "auto":
+        if max_iter is None:
             max_iter = 300 if self._is_random() else 6
         settings = self._settings(len(X), max_iter, random_state)
         self.networks_per_cluster_ = settings.folds
