@@ -25,12 +25,14 @@ FURTHER = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few iterations, rows without clusters
 @parametrize_with_checks(ALL)
 def test_estimators_pass_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore:X (does not have|has)")  # these checks mix frames and arrays
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", FURTHER)
 @pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: type(estimator).__name__)
 def test_estimators_pass_the_checks_that_are_left_out(estimator, name):

@@ -1,13 +1,19 @@
 """VAEMixture: clusters, samples, files, interruptions and bad input."""
 
+import warnings
+
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import VAEMixture, load
 from coterie.data.moons import five_moons
 from coterie.generative import mixture as em_steps
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 @pytest.fixture(scope="module")
@@ -92,15 +98,77 @@ def test_a_fit_that_was_killed_goes_on_from_its_checkpoint(tmp_path, blobs, fitt
     np.testing.assert_array_equal(mixture.labels_, fitted.labels_)
 
 
-@pytest.mark.parametrize("init", ["k-means", "random", "uniform", "responsibilities"])
-def test_every_start_runs(blobs, init):
+def test_labels_and_responsibilities_are_the_same_start(blobs):
     X, truth = blobs
-    start = np.eye(3)[truth] if init == "responsibilities" else init
-    mixture = VAEMixture(3, init=start, max_iter=2, random_state=0).fit(X)
-    assert len(mixture.start_labels_) == 150
-    assert np.isfinite(mixture.bound_)
-    if init in ("k-means", "responsibilities"):
-        assert adjusted_rand_score(truth, mixture.start_labels_) == 1
+    one, two = (
+        VAEMixture(3, init=start, max_iter=1, random_state=0).fit(X) for start in (truth, 5.0 * np.eye(3)[truth])
+    )
+    np.testing.assert_array_equal(one.start_labels_, truth)
+    np.testing.assert_array_equal(one.network_weights_, two.network_weights_)
+
+
+def test_labels_stay_evidence_and_responsibilities_do_not(blobs, monkeypatch):
+    X, truth = blobs
+    used = []
+    monkeypatch.setattr(em_steps, "with_start", lambda bounds, start: used.append(1) or start)
+    VAEMixture(3, init=np.eye(3)[truth], max_iter=2, random_state=0).fit(X)
+    assert not used
+    VAEMixture(3, init=truth, max_iter=2, random_state=0).fit(X)
+    assert used
+
+
+def test_from_a_random_start_em_moves_towards_the_clusters_by_itself(blobs):
+    X, truth = blobs
+    mixture = VAEMixture(3, init="random", precision=4, latent_size=1, max_iter=25, random_state=1).fit(X)
+    assert abs(adjusted_rand_score(truth, mixture.start_labels_)) < 0.1
+    assert adjusted_rand_score(truth, mixture.labels_) > 0.4  # two clusters may share one network
+    assert mixture.bound_ > mixture.start_score_ + 1
+    assert (mixture.networks_per_cluster_, mixture.likelihood_) == (1, "gaussian")
+    np.testing.assert_array_equal(mixture.labels_, mixture.predict(X))
+    rows, labels = mixture.sample(60)
+    assert np.mean(mixture.predict(rows) == labels) > 0.6
+
+
+def test_the_precision_is_the_one_given_or_follows_the_variance():
+    X = np.random.RandomState(0).rand(40, 6)
+    given = VAEMixture(2, likelihood="gaussian", precision=4, max_iter=1, random_state=0).fit(X)
+    assert given.precision_ == 4
+    np.testing.assert_array_equal(given.scale_, np.ones(6))  # one unit for all columns
+    mixture = VAEMixture(2, init="random")
+    mixture._choose_sizes(X)
+    assert mixture.precision_ * X.var(axis=0).sum() == pytest.approx(105)
+    learned = VAEMixture(2, likelihood="gaussian")
+    learned._choose_sizes(X)
+    assert learned.precision_ is None
+    np.testing.assert_allclose(learned.scale_, X.std(axis=0))
+
+
+def test_the_gain_over_the_start_is_told(blobs):
+    X, truth = blobs
+    spoilt = np.where(np.arange(150) % 5 == 0, (truth + 1) % 3, truth)
+    mixture = VAEMixture(3, init=spoilt, max_iter=2, random_state=0).fit(X)
+    assert mixture.bound_ > mixture.start_score_
+    once = VAEMixture(3, init=spoilt, max_iter=1, random_state=0).fit(X)
+    assert once.start_score_ == once.bound_ == mixture.start_score_
+
+
+def test_a_fit_that_has_not_converged_says_so(blobs):
+    with pytest.warns(ConvergenceWarning, match=r"after 1 iterations while .*% of the rows.*Increase max_iter"):
+        mixture = VAEMixture(3, max_iter=1, random_state=0).fit(blobs[0])
+    assert not mixture.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mixture = VAEMixture(3, max_iter=30, random_state=0).fit(blobs[0])
+    assert mixture.converged_
+    assert mixture.n_iter_ < 30
+    assert mixture.n_clusters_ == 3
+
+
+def test_the_number_of_threads_is_set_for_the_fit_and_put_back(blobs, monkeypatch):
+    before, asked = torch.get_num_threads(), []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    VAEMixture(3, max_iter=1, n_jobs=3, random_state=0).fit(blobs[0])
+    assert asked == [3, before]
 
 
 def test_of_several_starts_the_one_with_the_best_bound_is_kept(blobs):
@@ -158,9 +226,12 @@ def test_a_constant_column_changes_nothing_and_stays_finite(blobs, fitted):
     np.testing.assert_allclose(mixture.sample(5, noise=False)[0][:, 4], 7, atol=0.2)
 
 
-def test_responsibilities_of_the_wrong_shape_are_refused(blobs):
-    with pytest.raises(ValueError, match=r"shape \(n_samples, n_clusters\) = \(150, 3\)"):
-        VAEMixture(3, init=np.ones((150, 2))).fit(blobs[0])
+@pytest.mark.parametrize(
+    "init", [np.ones((150, 2)), np.full(150, 3), np.full(150, -1), np.ones(150), np.zeros((150, 3))]
+)
+def test_a_start_that_is_none_is_refused(blobs, init):
+    with pytest.raises(ValueError, match=r"from 0 to 2, or responsibilities of shape .* = \(150, 3\)"):
+        VAEMixture(3, init=init).fit(blobs[0])
 
 
 def test_a_device_that_is_not_there_is_refused(blobs):

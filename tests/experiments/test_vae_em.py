@@ -1,4 +1,4 @@
-"""The experiments of document 004, tiny: records, resuming, pictures."""
+"""The experiments on mixtures of VAEs, tiny: records, resuming, pictures."""
 
 import json
 
@@ -7,8 +7,8 @@ import pytest
 
 from coterie import experiments
 from coterie.data import images
+from coterie.experiments.vae_em import from_random, questions, record
 from coterie.experiments.vae_em import images as tables
-from coterie.experiments.vae_em import questions, record
 
 
 @pytest.fixture
@@ -22,7 +22,13 @@ def tiny_images(monkeypatch):
 
 
 def test_they_are_reachable_by_name():
-    assert set(experiments.find("vae")) >= {"vae/figure1", "vae/mnist", "vae/fashion", "vae/ablations"}
+    assert set(experiments.find("vae")) >= {
+        "vae/figure1",
+        "vae/mnist",
+        "vae/fashion",
+        "vae/ablations",
+        "vae/random_start",
+    }
 
 
 def test_accuracy_is_that_of_the_best_matching():
@@ -31,15 +37,15 @@ def test_accuracy_is_that_of_the_best_matching():
 
 
 def test_a_table_lists_start_and_end_of_every_seed_and_goes_on_where_it_stopped(tmp_path, tiny_images, monkeypatch):
-    monkeypatch.setattr(tables, "SEEDS", {"neighbour graph": range(1)})
-    monkeypatch.setattr(tables, "MAX_ITER", {"neighbour graph": 1, "random": 1})
+    monkeypatch.setattr(tables, "N_SEEDS", 1)
+    monkeypatch.setattr(tables, "MAX_ITER", 1)
     first = tables.mnist(tmp_path)
     assert [run["seed"] for run in first["runs"]] == [0]
-    monkeypatch.setattr(tables, "SEEDS", {"neighbour graph": range(1), "random": range(1)})
+    monkeypatch.setattr(tables, "N_SEEDS", 2)
     second = tables.mnist(tmp_path)
     assert second["runs"][0] == first["runs"][0]
-    assert [run["init"] for run in second["runs"]] == ["neighbour graph", "random"]
-    assert json.loads((tmp_path / "mnist.json").read_text())["summary"]["random"]["n_seeds"] == 1
+    assert [run["seed"] for run in second["runs"]] == [0, 1]
+    assert json.loads((tmp_path / "mnist.json").read_text())["summary"]["graph"]["n_seeds"] == 2
     assert {path.name for path in tmp_path.iterdir()} == {"mnist.json", "mnist.png", "mnist_samples.png"}
 
 
@@ -51,3 +57,25 @@ def test_an_ablation_differs_in_one_thing_and_is_drawn(tmp_path, tiny_images, mo
     assert list(found["groups"]) == ["start", "model"]
     assert all(0 < row["accuracy"][0] <= 1 for rows in found["groups"].values() for row in rows)
     assert (tmp_path / "ablations.png").exists()
+
+
+def test_runs_from_random_responsibilities_are_continued_and_drawn(tmp_path, tiny_images, monkeypatch):
+    monkeypatch.setattr(from_random, "N_SEEDS", 1)
+    monkeypatch.setattr(from_random, "MAX_ITER", 2)
+    whole = from_random.random_start(tmp_path / "whole")
+    assert [row["iteration"] for row in whole["runs"][0]["curve"]] == [1, 2]
+    assert whole["mean"] == whole["runs"][0]["end"]["accuracy"]
+    assert (tmp_path / "whole" / "random_start.png").exists()
+
+    def dies(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(from_random, "_second_stage", dies)
+        with pytest.raises(KeyboardInterrupt):
+            from_random.random_start(tmp_path / "parts")
+    parts = from_random.random_start(tmp_path / "parts")
+    for run in (whole["runs"][0], parts["runs"][0]):
+        run["curve"] = [{**row, "cpu_seconds": 0} for row in run["curve"]]
+        run["second_stage_cpu_seconds"] = 0
+    assert parts["runs"] == whole["runs"]

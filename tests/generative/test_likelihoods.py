@@ -61,3 +61,17 @@ def test_gradients_are_finite_at_and_around_zero(name):
     outputs = torch.tensor([[-1e-3, 0.0, 1e-3, 1e-2, 50.0, -50.0]], requires_grad=True)
     LIKELIHOODS[name].log_prob(torch.full((1, 6), 0.5), outputs, torch.zeros(1, 6)).sum().backward()
     assert outputs.grad.isfinite().all()
+
+
+def test_one_variance_for_all_columns_is_that_variance_in_every_column_and_has_the_same_gradient():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2, 4, 3, generator=generator, dtype=torch.float64)
+    output = torch.randn(2, 4, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    one = torch.tensor([[[0.3]], [[-0.7]]], dtype=torch.float64)
+    weights = torch.randn(2, 4, generator=generator, dtype=torch.float64)
+    found = Gaussian().log_prob(x, output, one)
+    (gradient,) = torch.autograd.grad((found * weights).sum(), output)
+    wanted = Gaussian().log_prob(x, output, one.expand(2, 1, 3))
+    (wanted_gradient,) = torch.autograd.grad((wanted * weights).sum(), output)
+    torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(gradient, wanted_gradient)

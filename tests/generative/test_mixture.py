@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from sklearn.metrics import adjusted_rand_score
 
 from coterie import em
 from coterie.generative.fitting import RestartPlan, fit
@@ -36,7 +37,7 @@ class Table:
     def __init__(self, table):
         self.table, self.asked = table, []
 
-    def bound(self, x, noise, networks=slice(None)):
+    def bound(self, x, noise, networks=slice(None), *, dropout=None):
         rows = x[:, 0].long()
         self.asked.append((networks.start, len(noise), rows.tolist()))
         return self.table[networks][:, rows].clone()
@@ -89,11 +90,54 @@ def test_a_row_is_sent_only_to_clusters_above_the_threshold():
     responsibilities[:10, 0], responsibilities[10:, 1] = 1, 1
     responsibilities[10, 0] = 1e-4  # below the threshold
     mixture = Mixture(x_ND, responsibilities, EMSettings(2, folds=1, batch_size=4))
-    batches = list(mixture._batches(responsibilities, 1, torch.Generator().manual_seed(0)))
+    batches = list(mixture._own_batches(responsibilities, 1, torch.Generator().manual_seed(0)))
     rows_GT = torch.cat([rows for rows, _ in batches], 1)
     assert set(rows_GT[0].tolist()) == set(range(10))
     assert set(rows_GT[1].tolist()) <= set(range(10, n))
     assert all((weights == 1).all() for _, weights in batches)
+
+
+@pytest.mark.parametrize("folds", [1, 2])
+def test_shared_batches_show_every_row_to_all_networks_of_its_fold_with_its_responsibilities(folds):
+    n, k = 12, 3
+    x_ND = torch.arange(n).float()[:, None]
+    responsibilities = torch.rand(n, k, generator=torch.Generator().manual_seed(0))
+    settings = EMSettings(k, folds=folds, shared_batches=True, batch_size=4, n_epochs=1)
+    mixture = Mixture(x_ND, responsibilities, settings)
+    seen = torch.zeros(folds * k, n)
+    for rows, weights_GB in mixture._shared_batches(responsibilities, 1, torch.Generator().manual_seed(0)):
+        rows_GB = rows.expand(folds * k, -1)
+        for network in range(folds * k):
+            assert (mixture.fold_N[rows_GB[network]] == network // k).all()
+            torch.testing.assert_close(weights_GB[network], responsibilities[rows_GB[network], network % k])
+            seen[network, rows_GB[network]] += 1
+    for network in range(folds * k):
+        assert torch.equal(seen[network] > 0, mixture.fold_N == network // k)
+
+
+def test_from_random_responsibilities_em_moves_towards_the_blobs():
+    x_ND, truth = blobs()
+    start = torch.rand(300, 3, generator=torch.Generator().manual_seed(0))
+    mixture = Mixture(x_ND, start / start.sum(1, keepdim=True), EMSettings.from_random(3, least_steps=20))
+    config = VAEConfig(2, 16, 1, "gaussian", precision=2.0, dropout=0.2)
+    networks = VAEs(3, config, torch.Generator().manual_seed(0))
+    bounds = []
+    run = em.run(
+        mixture.begin(networks),
+        mixture.e_step,
+        mixture.m_step,
+        max_iter=40,
+        on_iteration=lambda iteration: bounds.append(iteration.expectation.objective),
+    )
+    assert bounds[-1] > bounds[1] + 1
+    assert adjusted_rand_score(truth, run.expectation.labels) > 0.4  # one network may share two blobs
+
+
+def test_the_learning_rate_falls_in_steps():
+    mixture = Mixture(*blobs(9)[:1], one_hot(blobs(9)[1]), EMSettings.from_random(3))
+    rates = [mixture._learning_rate(iteration) for iteration in (0, 19, 20, 40)]
+    assert rates == pytest.approx([1e-3, 1e-3, 9e-4, 8.1e-4])
+    assert Mixture(blobs(9)[0], one_hot(blobs(9)[1]), EMSettings(3))._learning_rate(100) == 4e-3
 
 
 def test_em_from_a_spoilt_start_finds_the_blobs_and_raises_the_bound():

@@ -52,6 +52,25 @@ def test_the_elbo_by_hand():
     torch.testing.assert_close(one.bound(x, noise)[0, 0], fit - kl)
 
 
+def test_dropout_is_drawn_from_the_given_generator_in_training_only():
+    config = VAEConfig(5, 64, 2, "gaussian", precision=3.0, dropout=0.5)
+    many = VAEs(2, config, torch.Generator().manual_seed(0)).requires_grad_(False)
+    x_BD, noise = torch.rand(4, 5), torch.randn(1, 2, 4, 2)
+    one, two, other = (many.bound(x_BD, noise, dropout=torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    assert torch.equal(one, two)
+    assert not torch.equal(one, other)
+    assert torch.equal(many.bound(x_BD, noise), many.bound(x_BD, noise))
+    kept = many._dropped(torch.ones(2, 1000, 64), torch.Generator().manual_seed(0))
+    assert set(kept.unique().tolist()) == {0.0, 2.0}
+    assert kept.mean().item() == pytest.approx(1, abs=0.02)  # scaled so that the mean stays
+
+
+def test_a_given_precision_is_not_trained():
+    fixed = VAEs(2, VAEConfig(5, 8, 2, "gaussian", precision=4.0), torch.Generator().manual_seed(0))
+    assert not fixed.log_var_GD.requires_grad
+    torch.testing.assert_close(fixed.log_var_GD.exp(), torch.full((2, 1), 0.25))
+
+
 def test_more_samples_raise_the_importance_weighted_bound_towards_the_likelihood():
     """log p(x) by numerical integration over the one latent dimension."""
     one = vaes(1, 4, 1, seed=3)

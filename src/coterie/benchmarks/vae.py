@@ -1,8 +1,8 @@
 """VAEMixture beside the deep clusterers VaDE and DEC of the package ``clustpy``: same images, one run, equal CPU time.
 
-Command: ``coterie bench vae``. Each method has a process of its own, so that memory is its own too. The peers get as
-many epochs, in clustpy's ratio of 100 for the autoencoder to 150 for the clustering, as fit into the CPU seconds that
-VAEMixture took with its defaults; the pace is measured on one epoch first.
+Command: ``coterie bench vae``. Each method runs in a process of its own, so that its memory can be measured. The other
+methods get as many epochs as fit into the CPU seconds that VAEMixture took with its defaults, in clustpy's ratio of 100
+for the autoencoder to 150 for the clustering. The time of an epoch is measured first.
 """
 
 import json
@@ -90,7 +90,7 @@ def _peer(n: int, seed: int, name: str, budget: float) -> dict:
     kind = getattr(clustpy.deep, name)
     began = time.process_time()
     kind(K, pretrain_epochs=1, clustering_epochs=1, random_state=seed).fit(X)
-    pace = (time.process_time() - began) / 2  # seconds an epoch, the small cost of the start included
+    pace = (time.process_time() - began) / 2  # seconds per epoch, including the small cost of the start
     pretraining = max(1, round(0.4 * budget / pace))
     clustering = max(1, round(0.6 * budget / pace))
     began = time.process_time()

@@ -1,6 +1,8 @@
 """A mixture of variational autoencoders: clusters that can be sampled from."""
 
-from numbers import Integral
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,13 +16,13 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from coterie import starts, threads
-from coterie.estimators.kmeans import KMeans
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.validation import check_device, check_enough_rows, check_rows
@@ -30,6 +32,7 @@ from coterie.generative.vaes import VAEConfig, VAEs
 
 _UNIT_INTERVAL = ("bernoulli", "continuous_bernoulli")
 _ROWS_PER_BLOCK = 1024
+_SIGNAL = 105.0  # the rows' total variance over that of the likelihood, where "auto" chooses the precision
 
 
 class VAEMixture(
@@ -41,71 +44,121 @@ class VAEMixture(
     SaveMixin,
     BaseEstimator,
 ):
-    """One variational autoencoder (VAE) a cluster, trained by EM (document 004).
+    """A mixture of variational autoencoders (VAEs), one per cluster, trained by EM (Adipoetra and Martin, 2025).
 
-    A row belongs to the clusters whose VAEs explain it: responsibilities are the softmax of their bounds on its
-    log-likelihood. Every cluster has two VAEs, each trained on one half of the rows and judging the other, because a
-    network that learned a row by heart would claim it for ever.
+    A row belongs to the clusters whose VAEs explain it: its responsibilities are the softmax of the VAEs' lower bounds
+    on its log-likelihood. Each VAE can generate new rows of its cluster.
+
+    A network that has memorised a row would keep it forever. From ``init="graph"`` or given labels, every cluster
+    therefore has two VAEs. Each is trained on one half of the rows and judges the other half (cross-fitting).
 
     Parameters
     ----------
     n_clusters : int, default=8
+        Number of clusters.
     likelihood : {"auto", "bernoulli", "continuous_bernoulli", "gaussian"}, default="auto"
-        What the decoders say about a value. "auto": Gaussian if any value is outside [0, 1], else Bernoulli, whose
-        bound is the usual score of grey images. For the Gaussian, columns are standardised within ``fit``; a constant
-        column stays as it is and decides nothing.
+        Distribution of a value given the decoder's output. "auto" is "bernoulli" if all values are within [0, 1] and
+        ``init`` is not "random", and "gaussian" otherwise. Bernoulli likelihoods are the usual choice for grey images.
+    precision : float, "learned" or "auto", default="auto"
+        Inverse variance of the Gaussian likelihood. A number is used for all columns; larger values make clusters
+        narrower. "learned" trains one per column and network. "auto" is "learned", except that with ``init="random"``
+        it is the number that makes the total variance of the rows 105 times that of the likelihood (on MNIST, 2).
+        Columns are standardised for the Gaussian likelihood, unless the precision is a number and all values are
+        within [0, 1].
     hidden_size : int or "auto", default="auto"
-        Units of the one hidden layer of encoder and decoder; "auto": twice the columns, within 64 and 128.
+        Number of units of the hidden layer of encoder and decoder. "auto" is twice the number of columns, but at least
+        64 and at most 128.
     latent_size : int or "auto", default="auto"
-        "auto": as many as there are columns, up to 8.
-    init : {"neighbour graph", "k-means", "random", "uniform"} or array, default="neighbour graph"
-        Where the responsibilities begin. "neighbour graph" joins each row to its 15 nearest and merges the graph's
-        communities (its time grows with the square of the rows); "random" deals rows out; "uniform" leaves all
-        to chance in the networks. An array of shape (n_samples, n_clusters) holds the responsibilities themselves.
+        Number of latent dimensions. "auto" is the number of columns, but at most 8.
+    init : {"graph", "random"} or array-like, default="graph"
+        The initial responsibilities:
+
+        - "graph" connects each row to its 15 nearest neighbours and merges communities of the graph until there are
+          ``n_clusters``. Its time grows with the square of the number of rows. Most of the quality of the result comes
+          from this start: on the 70,000 images of MNIST it has an accuracy of 96.8%, and EM raises it to 97.5%.
+        - "random" draws them, and EM has to find the clusters by itself, as in the paper. This takes hundreds of
+          iterations instead of six and depends on the seed. Use it to study the algorithm, or where neighbours mean
+          nothing.
+        - labels, an integer array of shape (n_samples,) with values from 0 to ``n_clusters`` - 1, improve another
+          clustering.
+        - responsibilities, an array of shape (n_samples, n_clusters), continue EM.
+
+        Labels and the graph's communities are also evidence in every E-step, beside the bounds. How much they count is
+        estimated from how well held-out bounds predict them: with few rows the networks know less than the start, and
+        most rows keep its labels.
     n_init : int, default=1
-        So many starts run for four iterations; the one with the best held-out bound goes on.
-    max_iter : int, default=6
-        EM iterations at most. One is 2 passes over the rows (20 the first time) and a judgement of every row, with 10
-        samples where clusters compete. EM ends before that when fewer than 1 row in 1000 changes its cluster.
+        Number of starts. If there are several, each runs for four iterations, and the one with the highest bound is
+        continued.
+    max_iter : int or None, default=None
+        Maximum number of EM iterations; None is 6, and 300 with ``init="random"``. An iteration consists of 2 epochs
+        (20 in the first iteration, unless ``init="random"``) and an E-step. EM stops earlier if fewer than 1 row in
+        1000 changes its cluster.
     checkpoint : path or None, default=None
-        A folder in which every iteration is kept. A fit that was killed goes on from there when called again and ends
-        as if it had not been; the files are removed at the end. Needs an integer ``random_state``.
+        Folder for a checkpoint after every iteration. A fit that was interrupted continues from it when it is called
+        again, and gives exactly the same result; the checkpoint is deleted at the end. Needs an integer
+        ``random_state``.
     device : str, torch.device or None, default=None
-        None is the CPU.
+        Where the networks run; None is the CPU.
     dtype : {"float32", "bfloat16"}, default="float32"
-        Precision of the products in ``fit``.
+        Precision of the matrix products in ``fit``. "bfloat16" is faster only on processors with instructions for it.
+    n_jobs : int or None, default=None
+        Number of threads of the networks and of the neighbour search in ``fit``: -1 uses all processors, None the
+        current setting of torch.
     random_state : int, RandomState or None, default=None
+        Determines the start, the initial weights, the batches and the result of ``sample``. Pass an int for
+        reproducible results.
     verbose : int, default=0
-        1 shows a bar with bound, entropy and time left, 2 a line an iteration.
+        1 shows a progress bar with the bound, the entropy of the responsibilities and the remaining time; 2 prints one
+        line per iteration.
 
     Attributes
     ----------
-    labels_ : int32 array of shape (n_samples,)
-    cluster_centers_ : array of shape (n_clusters, n_features)
-        Means of the clusters' rows; of all rows for a cluster without any.
-    weights_ : array of shape (n_clusters,)
-        The clusters' shares.
+    labels_ : int32 ndarray of shape (n_samples,)
+        The most likely cluster of each row.
+    n_clusters_ : int
+        Number of clusters that have rows.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Mean of the rows of each cluster; the mean of all rows for a cluster without any.
+    weights_ : ndarray of shape (n_clusters,)
+        Share of each cluster.
     bound_ : float
-        Mean bound on the log-density of the rows, each judged by networks that were not trained on it.
-    bounds_ : array of shape (n_init,)
-        The same for each of the short runs, if there were several.
-    start_labels_ : int32 array of shape (n_samples,)
-        Where the rows began.
-    likelihood_, hidden_size_, latent_size_
-        What "auto" chose.
+        Mean lower bound on the log-density of the rows. With cross-fitting, each row is judged by networks that were
+        not trained on it.
+    bounds_ : ndarray of shape (n_init,)
+        The bound of each of the short runs, if there were several starts.
+    start_score_ : float
+        The bound after the first iteration, when the networks had been trained on the start alone. ``bound_ -
+        start_score_`` is what EM has gained over the start.
+    start_labels_ : int32 ndarray of shape (n_samples,)
+        The cluster of each row at the start.
+    likelihood_, precision_, hidden_size_, latent_size_
+        The values that "auto" stands for. ``precision_`` is None if it was learned.
+    networks_per_cluster_ : int
+        2 with cross-fitting, else 1.
     n_iter_ : int
+        Number of EM iterations.
     converged_ : bool
-    network_weights_ : float32 array
+        Whether fewer than 1 row in 1000 changed its cluster in the last iteration.
+    network_weights_ : float32 ndarray
         All weights of all networks, in the order of :class:`coterie.generative.vaes.VAEs`.
-    offset_, scale_ : arrays of shape (n_features,)
+    offset_, scale_ : ndarray of shape (n_features,)
         The networks see (X - offset_) / scale_.
     n_features_in_ : int
+        Number of columns seen in ``fit``.
 
     Notes
     -----
-    Started by ``torchrun`` with a process group (gloo on CPUs), the processes share the work of one fit; each must
-    hold the same rows and an integer ``random_state``. Predictions use fixed samples, and all but the labels are made
-    in float64, so that those of a row do not depend on the rows beside it.
+    If the process was started by ``torchrun`` with a process group (gloo on CPUs), the processes share the work of one
+    fit; each must have the same rows and an integer ``random_state``. Predictions use fixed samples of the latent
+    variables, and all except the labels are computed in float64, so that they do not depend on the other rows.
+
+    There is no ``sample_weight``: the networks are trained on batches, in which a row of weight 2 is not the same as
+    two rows.
+
+    References
+    ----------
+    M. Adipoetra and S. Martin (2025). "Deep Generative Clustering with VAEs and Expectation-Maximization".
+    arXiv:2501.07358.
 
     Examples
     --------
@@ -119,14 +172,16 @@ class VAEMixture(
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "likelihood": [StrOptions({"auto", *_UNIT_INTERVAL, "gaussian"})],
+        "precision": [StrOptions({"auto", "learned"}), Interval(Real, 0, None, closed="neither")],
         "hidden_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "latent_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
-        "init": [StrOptions({"neighbour graph", "k-means", "random", "uniform"}), "array-like"],
+        "init": [StrOptions({"graph", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [None, Interval(Integral, 1, None, closed="left")],
         "checkpoint": [None, str, Path],
         "device": [None, str, torch.device],
         "dtype": [StrOptions({"float32", "bfloat16"})],
+        "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -136,19 +191,22 @@ class VAEMixture(
         n_clusters=8,
         *,
         likelihood="auto",
+        precision="auto",
         hidden_size="auto",
         latent_size="auto",
-        init="neighbour graph",
+        init="graph",
         n_init=1,
-        max_iter=6,
+        max_iter=None,
         checkpoint=None,
         device=None,
         dtype="float32",
+        n_jobs=None,
         random_state=None,
         verbose=0,
     ):
         self.n_clusters = n_clusters
         self.likelihood = likelihood
+        self.precision = precision
         self.hidden_size = hidden_size
         self.latent_size = latent_size
         self.init = init
@@ -157,6 +215,7 @@ class VAEMixture(
         self.checkpoint = checkpoint
         self.device = device
         self.dtype = dtype
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -168,12 +227,14 @@ class VAEMixture(
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features)
+            The rows: numbers without missing values.
         y : ignored
+            Present for scikit-learn's interface.
 
         Returns
         -------
-        self
+        self : VAEMixture
         """
         X = check_rows(self, X, reset=True)
         check_enough_rows(len(X), self.n_clusters)
@@ -186,16 +247,14 @@ class VAEMixture(
         self._choose_sizes(X)
         rows = self._on_domain(X).astype(np.float32)
         random_state = check_random_state(self.random_state)
-        config = VAEConfig(X.shape[1], self.hidden_size_, self.latent_size_, self.likelihood_)
-        settings = EMSettings(
-            self.n_clusters,
-            least_steps=min(200, max(2, len(X) // 4)),  # a small table needs more passes than a large one
-            revive_until=self.max_iter // 2,
-            bfloat16=self.dtype == "bfloat16",
-            seed=int(random_state.randint(2**31 - 1)),
-        )
-        plan = RestartPlan(self.max_iter, self.n_init)
-        with watching(self, X, plan.n_runs, self.max_iter) as watch:
+        max_iter = self.max_iter
+        if max_iter is None:
+            max_iter = 300 if self._is_random() else 6
+        settings = self._settings(len(X), max_iter, random_state)
+        self.networks_per_cluster_ = settings.folds
+        config = replace(self._config(), dropout=0.2 if self._is_random() else 0.0)
+        plan = RestartPlan(max_iter, self.n_init)
+        with threads.torch_threads(self.n_jobs), watching(self, X, plan.n_runs, max_iter) as watch:
             found = fit(
                 torch.as_tensor(rows, device=device),
                 lambda number: torch.as_tensor(self._start(rows, random_state)),
@@ -207,18 +266,48 @@ class VAEMixture(
             )
             self._keep(found, rows)
             watch.close(vars(self))
+        if not found.converged:
+            warnings.warn(
+                f"EM stopped after {found.n_iter} iterations while {found.expectation.moved:.1%} of the rows still "
+                f"changed their cluster. Increase max_iter for stable labels.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
+    def _settings(self, n_rows: int, max_iter: int, random_state) -> EMSettings:
+        kind, most = (EMSettings.from_random, 50) if self._is_random() else (EMSettings, 200)
+        return kind(
+            self.n_clusters,
+            start_evidence=not self._is_random() and np.ndim(self.init) < 2,  # responsibilities are a state of EM
+            least_steps=min(most, max(2, n_rows // 4)),  # a small table needs more epochs than a large one
+            revive_until=max_iter // 2,
+            bfloat16=self.dtype == "bfloat16",
+            seed=int(random_state.randint(2**31 - 1)),
+        )
+
+    def _is_random(self) -> bool:
+        return isinstance(self.init, str) and self.init == "random"
+
+    def _config(self) -> VAEConfig:
+        return VAEConfig(self.n_features_in_, self.hidden_size_, self.latent_size_, self.likelihood_, self.precision_)
+
     def _choose_sizes(self, X) -> None:
-        inside = X.min() >= 0 and X.max() <= 1
+        inside, informed = X.min() >= 0 and X.max() <= 1, not self._is_random()
         self.likelihood_ = self.likelihood
         if self.likelihood == "auto":
-            self.likelihood_ = "bernoulli" if inside else "gaussian"
+            self.likelihood_ = "bernoulli" if inside and informed else "gaussian"
         n_features = X.shape[1]
         self.hidden_size_ = min(128, max(64, 2 * n_features)) if self.hidden_size == "auto" else self.hidden_size
         self.latent_size_ = min(8, n_features) if self.latent_size == "auto" else self.latent_size
         self.offset_, self.scale_ = np.zeros(n_features), np.ones(n_features)
-        if self.likelihood_ == "gaussian":
+        self.precision_ = None if isinstance(self.precision, str) else float(self.precision)
+        if self.likelihood_ != "gaussian":
+            self.precision_ = None
+        elif self.precision == "auto" and not informed:
+            total = float(X.var(axis=0, dtype=np.float64).sum()) if inside else n_features
+            self.precision_ = _SIGNAL / total if total > 0 else _SIGNAL
+        if self.likelihood_ == "gaussian" and not (self.precision_ and inside):
             self.offset_, scale = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
             self.scale_ = np.where(scale > 1e-12 * np.abs(self.offset_), scale, 1.0)
 
@@ -235,15 +324,11 @@ class VAEMixture(
         """Responsibilities (n_samples, n_clusters)."""
         n, k = len(rows), self.n_clusters
         if not isinstance(self.init, str):
-            return _checked_responsibilities(self.init, n, k)
-        if self.init == "uniform":
-            return np.full((n, k), 1 / k, dtype=np.float32)
+            return _checked_start(self.init, n, k)
         if self.init == "random":
-            labels = random_state.permutation(n) % k
-        elif self.init == "k-means":
-            labels = KMeans(k, n_init=3, random_state=random_state).fit(rows).labels_
-        else:
-            labels = starts.by_neighbours(rows, k, random_state, threads.count())
+            drawn = random_state.uniform(size=(n, k)).astype(np.float32)
+            return drawn / drawn.sum(1, keepdims=True)
+        labels = starts.by_neighbours(rows, k, random_state, threads.count(self.n_jobs))
         return np.eye(k, dtype=np.float32)[labels]
 
     def _keep(self, found, rows) -> None:
@@ -251,10 +336,12 @@ class VAEMixture(
         self.network_weights_ = parameters_to_vector(found.state.networks.parameters()).detach().cpu().numpy()
         log_scale = np.log(self.scale_).sum()
         self.bound_, self.bounds_ = found.expectation.objective - log_scale, np.array(found.bounds) - log_scale
+        self.start_score_ = found.start_bound - log_scale
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         self.start_labels_ = found.start_labels.cpu().numpy().astype(np.int32)
         self._n_features_out = self.latent_size_
         self.labels_ = self._labels(rows)
+        self.n_clusters_ = len(np.unique(self.labels_))
         members = [rows[self.labels_ == cluster] for cluster in range(self.n_clusters)]
         means = np.array([(own if len(own) else rows).mean(axis=0, dtype=np.float64) for own in members])
         self.cluster_centers_ = means * self.scale_ + self.offset_
@@ -272,14 +359,14 @@ class VAEMixture(
     # --- predicting -----------------------------------------------------------------------------------------
 
     def _networks(self, dtype: torch.dtype = torch.float64) -> VAEs:
-        """Two a cluster, first those of one half of the rows, then those of the other."""
-        config = VAEConfig(self.n_features_in_, self.hidden_size_, self.latent_size_, self.likelihood_)
-        networks = VAEs(2 * len(self.weights_), config, torch.Generator().manual_seed(0)).to(dtype)
+        """In the order of the folds, within a fold in that of the clusters."""
+        n_networks = self.networks_per_cluster_ * len(self.weights_)
+        networks = VAEs(n_networks, self._config(), torch.Generator().manual_seed(0)).to(dtype)
         vector_to_parameters(torch.as_tensor(self.network_weights_, dtype=dtype), networks.parameters())
         return networks.requires_grad_(False).to(check_device(self.device))
 
     def _log_joint(self, rows, dtype: torch.dtype = torch.float64) -> np.ndarray:
-        """log share + bound, (n, n_clusters). The mean bound of a cluster's two VAEs bounds the log of their mean."""
+        """log share + bound, (n, n_clusters). The mean bound of a cluster's VAEs bounds the log of their mean."""
         networks, k = self._networks(dtype), len(self.weights_)
         device = networks.log_var_GD.device
         log_shares_K = torch.as_tensor(np.log(self.weights_), dtype=dtype, device=device)
@@ -288,11 +375,11 @@ class VAEMixture(
         for first in range(0, len(rows), _ROWS_PER_BLOCK):
             block = torch.as_tensor(rows[first : first + _ROWS_PER_BLOCK], dtype=dtype, device=device)
             noise_S1BL = noise.to(block).expand(-1, -1, len(block), -1)
-            first_KB, second_KB = (
-                screened_bounds(networks, block, noise_S1BL, log_shares_K, which, EMSettings.screen_gap)
-                for which in (range(k), range(k, 2 * k))
-            )
-            bound_BK = (first_KB + second_KB).T / 2
+            bounds = [
+                screened_bounds(networks, block, noise_S1BL, log_shares_K, range(f, f + k), EMSettings.screen_gap)
+                for f in range(0, self.networks_per_cluster_ * k, k)
+            ]
+            bound_BK = torch.stack(bounds).mean(0).T
             result[first : first + len(block)] = (bound_BK + log_shares_K).cpu().numpy()
         return result - np.log(self.scale_).sum()
 
@@ -370,7 +457,7 @@ class VAEMixture(
         random = check_random_state(self.random_state)
         shares = self.weights_ / self.weights_.sum()
         labels = random.choice(k, n_samples, p=shares) if cluster is None else np.full(n_samples, cluster)
-        chosen = labels + k * random.randint(2, size=n_samples)
+        chosen = labels + k * random.randint(self.networks_per_cluster_, size=n_samples)
         networks, rows = self._networks(), np.empty((n_samples, self.n_features_in_))
         generator = torch.Generator().manual_seed(int(random.randint(2**31 - 1)))
         for network in np.unique(chosen):
@@ -389,11 +476,17 @@ class VAEMixture(
         return tags
 
 
-def _checked_responsibilities(init, n: int, k: int) -> np.ndarray:
-    init = np.asarray(init, dtype=np.float32)
-    if init.shape != (n, k) or not np.isfinite(init).all() or (init < 0).any() or (init.sum(1) <= 0).any():
-        raise ValueError(
-            f"init must be one of the names, or responsibilities of shape (n_samples, n_clusters) = ({n}, {k}): not "
-            f"negative, with a positive sum in every row; got an array of shape {init.shape}."
-        )
-    return init / init.sum(1, keepdims=True)
+def _checked_start(init, n: int, k: int) -> np.ndarray:
+    """Responsibilities, from labels or as they were given."""
+    init = np.asarray(init)
+    if init.shape == (n,) and np.issubdtype(init.dtype, np.integer) and n and init.min() >= 0 and init.max() < k:
+        return np.eye(k, dtype=np.float32)[init]
+    if init.shape == (n, k) and np.issubdtype(init.dtype, np.number) and np.isfinite(init).all():
+        init = init.astype(np.float32)
+        if (init >= 0).all() and (init.sum(1) > 0).all():
+            return init / init.sum(1, keepdims=True)
+    raise ValueError(
+        f"init must be 'graph', 'random', integer labels of shape (n_samples,) = ({n},) from 0 to {k - 1}, or "
+        f"responsibilities of shape (n_samples, n_clusters) = ({n}, {k}) that are not negative and have a positive sum "
+        f"in every row; got an array of shape {init.shape} and type {init.dtype}."
+    )

@@ -1,1 +1,1 @@
-"""The mixture of VAEs (document 004), and of normalising flows: one generative model a cluster, trained by EM."""
+"""Mixtures of VAEs (Adipoetra and Martin, 2025) and of normalising flows: one generative model per cluster."""

@@ -1,7 +1,7 @@
-"""Several processes, started by torch's launcher, fit one mixture: each takes its part of every batch and block.
+"""One mixture fitted by several processes, started by torch's launcher: each computes a part of every batch and block.
 
-All hold the same rows and draw the same numbers, so the only things exchanged are gradients and bounds. Without a
-process group, everything here is the identity.
+All have the same rows and draw the same random numbers, so only gradients and bounds are exchanged. Without a process
+group, every function here is the identity.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 
 def _place() -> tuple[int, int]:
-    """This process's number and how many there are."""
+    """Rank of this process and number of processes."""
     if dist.is_available() and dist.is_initialized():
         return dist.get_rank(), dist.get_world_size()
     return 0, 1

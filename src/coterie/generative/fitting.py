@@ -42,12 +42,13 @@ class Fit:
     n_iter: int
     converged: bool
     bounds: tuple[float, ...]  # of the short runs, or of the only one
+    start_bound: float  # after the first M-step, when the networks know the start alone
     start_labels: Tensor
 
 
 @dataclass
 class _Contestant:
-    """One run: everything it draws depends on its own seed."""
+    """One run, whose random numbers depend on its own seed alone."""
 
     mixture: Mixture
     state: State
@@ -55,6 +56,7 @@ class _Contestant:
     fingerprint: str
     converged: bool = False
     bound: float = math.nan  # at the end of a short run
+    start_bound: float = math.nan
 
     def advance(self, max_iter: int, tol: float, on_iteration: OnIteration | None) -> None:
         def stop(old: State, new: State, expectation: Expectation) -> bool:
@@ -62,6 +64,8 @@ class _Contestant:
 
         def after(iteration: em.Iteration) -> bool:
             self.state = iteration.state
+            if iteration.number == 2:
+                self.start_bound = iteration.expectation.objective
             self.converged = stop(self.state, self.state, iteration.expectation)
             self.save()
             return bool(on_iteration is not None and on_iteration(iteration))
@@ -73,14 +77,14 @@ class _Contestant:
             self.state, self.converged = run.state, run.converged
 
     def compete(self, max_iter: int, tol: float, on_iteration: OnIteration | None) -> None:
-        """A short run and its bound, unless the checkpoint has it."""
+        """A short run and its bound, unless the checkpoint has them."""
         if math.isnan(self.bound):
             self.advance(max_iter, tol, on_iteration)
             self.bound = self.judged().objective
             self.save()
 
     def judged(self) -> Expectation:
-        """By a last E-step, without reviving anyone."""
+        """The result of a last E-step, in which no cluster is started again."""
         mixture, settings = self.mixture, self.mixture.settings
         mixture.settings = replace(settings, revive_until=0, temperature=1.0)
         expectation = mixture.e_step(self.state)
@@ -96,6 +100,7 @@ class _Contestant:
             "labels": self.mixture.labels,
             "converged": self.converged,
             "bound": self.bound,
+            "start_bound": self.start_bound,
         }
         with replacing(self.path) as temporary, open(temporary, "wb") as file:
             torch.save(saved, file)
@@ -111,7 +116,8 @@ class _Contestant:
                 f"{self.path} belongs to a fit of other rows or parameters: remove it, or give another checkpoint."
             )
         self.state.load(saved["state"])
-        self.mixture.labels, self.converged, self.bound = saved["labels"], saved["converged"], saved["bound"]
+        self.mixture.labels, self.converged = saved["labels"], saved["converged"]
+        self.bound, self.start_bound = saved["bound"], saved["start_bound"]
 
 
 def fit(
@@ -126,10 +132,10 @@ def fit(
 ) -> Fit:
     """Fit a mixture.
 
-    ``start(number)`` gives short run ``number`` its responsibilities (N, K) and ``networks`` its untrained models;
-    ``run(number)`` is entered with each of the plan's runs and gives its watcher. ``checkpoint`` is a folder: a fit
-    that finds the files of an interrupted one there goes on from them and ends in the same weights, bit for bit; at
-    the end they are removed.
+    ``start(number)`` returns the responsibilities (N, K) of short run ``number``, and ``networks`` its untrained
+    models. ``run(number)`` is a context of each of the plan's runs that returns its callback. ``checkpoint`` is a
+    folder: if it has the files of an interrupted fit, the fit continues from them and ends in the same weights, bit for
+    bit. The files are removed at the end.
     """
     if checkpoint is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
@@ -157,6 +163,7 @@ def fit(
         chosen.state.iteration,
         chosen.converged,
         tuple(one.bound for one in contestants) if plan.n_init > 1 else (expectation.objective,),
+        expectation.objective if chosen.state.iteration == 1 else chosen.start_bound,
         chosen.mixture.start_NK.argmax(1),
     )
 

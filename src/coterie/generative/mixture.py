@@ -1,9 +1,9 @@
 """EM for a mixture of densities that are networks: the two steps that ``em.run`` alternates.
 
-A flexible network learns its rows by heart, and then whatever it was given looks like its own: assignments lock in. So
-rows are dealt into two halves, every cluster has a network for each, and a row is judged by the networks that were
-trained on the *other* half (cross-fitting; ``folds=1`` is the plain algorithm). The mean bound of such a judgement is a
-held-out one, and the honest way to choose among runs.
+A flexible network memorises its rows, and then keeps whatever it was given. With ``folds=2`` the rows are therefore
+divided into two halves, every cluster has one network per half, and a row is judged by the networks that were trained
+on the *other* half (cross-fitting). The mean bound is then a held-out bound, by which runs can be compared.
+``folds=1`` is the plain algorithm, which needs no cross-fitting if all networks see all rows from the beginning.
 
 Shapes: N rows, D columns, K clusters, F folds, G = F * K networks with fold f's at f * K to (f + 1) * K, S samples.
 """
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from coterie.generative import data_parallel
+from coterie.generative.start_evidence import with_start
 from coterie.generative.vaes import Densities
 
 _ROWS_PER_BLOCK = 1024
@@ -27,29 +28,47 @@ _DEAD_SHARE = 0.05  # of an equal share: below it a cluster is started again
 
 @dataclass(frozen=True)
 class EMSettings:
-    """How the two steps work. Bounds are in nats."""
+    """Settings of the two steps. Bounds are in nats."""
 
     n_clusters: int
     folds: int = 2
     n_epochs: float = 2.0  # per M-step
     first_epochs: float = 20.0  # of the first M-step, when the networks know nothing yet
     least_steps: int = 1  # of an M-step, for small tables
+    shared_batches: bool = False  # all networks see every batch, weighted; otherwise each has batches of its own rows
     batch_size: int = 64
     learning_rate: float = 4e-3
+    rate_decay: float = 1.0  # factor of the learning rate after every decay_iter iterations
+    decay_iter: int = 20
     n_samples: int = 10
     temperature: float = 1.0  # of the first E-step after the start; falls to 1 within anneal_iter iterations
     anneal_iter: int = 0
     learned_shares: bool = True
-    threshold: float = 1e-3  # a row is not sent to a network whose responsibility for it is smaller
-    screen_gap: float = 20.0  # a cluster that is worse by more with one sample gets no further ones
-    revive_until: int = 0  # last iteration in which a dead cluster is started again
+    start_evidence: bool = False  # the start is evidence in every E-step; needs folds=2
+    threshold: float = 1e-3  # a row is not shown to a network whose responsibility for it is smaller
+    screen_gap: float = 20.0  # a cluster whose bound with one sample is lower by more gets no further samples
+    revive_until: int = 0  # last iteration in which an empty cluster is started again
     bfloat16: bool = False
     seed: int = 0
+
+    @classmethod
+    def from_random(cls, n_clusters: int, **changes: Any) -> "EMSettings":
+        """For responsibilities that know nothing yet: many short iterations, in which no network may get far ahead."""
+        settings: dict[str, Any] = {
+            "folds": 1,
+            "shared_batches": True,
+            "batch_size": 128,
+            "first_epochs": cls.n_epochs,
+            "learning_rate": 1e-3,
+            "rate_decay": 0.9,
+            "n_samples": 1,
+        }
+        return cls(n_clusters, **{**settings, **changes})
 
 
 @dataclass
 class State:
-    """What an iteration hands to the next. The M-step trains the networks where they are."""
+    """What one iteration passes to the next. The M-step trains the networks in place."""
 
     networks: Densities
     optimizer: torch.optim.Optimizer
@@ -72,13 +91,13 @@ class State:
 
 @dataclass(frozen=True)
 class Expectation:
-    """Responsibilities and what there is to watch: the mean bound, how undecided rows are, who moved, who died."""
+    """Responsibilities and quantities for monitoring."""
 
     responsibilities_NK: Tensor
     labels: np.ndarray
     objective: float  # mean bound of log p(x), held out if there are two folds; NaN for the start
-    entropy: float  # mean, in nats: log K where nothing is decided
-    moved: float  # share of the rows
+    entropy: float  # of the responsibilities, mean over rows, in nats
+    moved: float  # share of the rows whose most likely cluster has changed
     revived: tuple[int, ...] = ()
 
     @property
@@ -92,7 +111,7 @@ class Expectation:
 
 
 class Mixture:
-    """The rows, how they are dealt into folds, and the two steps."""
+    """The rows, their folds, and the two steps."""
 
     def __init__(self, x_ND: Tensor, start_NK: Tensor, settings: EMSettings):
         self.x_ND, self.settings = x_ND, settings
@@ -112,6 +131,8 @@ class Mixture:
             return self._expectation(self.start_NK, float("nan"))
         log_joint_NK = self.log_joint(state)
         responsibilities_NK = (log_joint_NK / self._temperature(state.iteration)).softmax(1)
+        if self.settings.start_evidence:
+            responsibilities_NK = with_start(log_joint_NK, self.start_NK)
         evidence_N = log_joint_NK.logsumexp(1)
         revived: tuple[int, ...] = ()
         if state.iteration < self.settings.revive_until:
@@ -152,13 +173,13 @@ class Mixture:
         return Expectation(responsibilities_NK, labels.cpu().numpy(), objective, entropy, moved, revived)
 
     def _revive(self, responsibilities_NK: Tensor, evidence_N: Tensor) -> tuple[int, ...]:
-        """Give clusters that have lost their rows the worst explained ones, half an equal share each."""
+        """Give empty clusters the rows with the lowest evidence, half an equal share each."""
         n_rows, n_clusters = responsibilities_NK.shape
         shares_K = responsibilities_NK.mean(0)
         dead = torch.nonzero(shares_K < _DEAD_SHARE / n_clusters).flatten().tolist()
         size = max(1, n_rows // (2 * n_clusters))
         worst = evidence_N.topk(min(n_rows, size * len(dead)), largest=False).indices if dead else evidence_N[:0]
-        for number, cluster in enumerate(dead):  # dealt in turn: each gets some of the very worst
+        for number, cluster in enumerate(dead):  # in turn, so that each gets some of the lowest
             rows = worst[number :: len(dead)]
             responsibilities_NK[rows] = 0
             responsibilities_NK[rows, cluster] = 1
@@ -167,17 +188,19 @@ class Mixture:
     # --- M-step ---------------------------------------------------------------------------------------------
 
     def m_step(self, state: State, expectation: Expectation) -> State:
-        """Adam on the weighted bound, every network on batches of its own rows."""
+        """Adam on the weighted bound, every network on batches of its own rows or all on the same ones."""
         for cluster in expectation.revived:
             self._restart(state, cluster)
         for group in state.optimizer.param_groups:
-            group["lr"] = self.settings.learning_rate
+            group["lr"] = self._learning_rate(state.iteration)
         generator = self._generator(state.iteration, "steps")
-        for rows_GB, weights_GB in self._batches(expectation.responsibilities_NK, state.iteration, generator):
-            noise = torch.randn(1, *rows_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
-            part = data_parallel.own_slice(rows_GB.shape[1])
+        dropout = self._generator(state.iteration, "dropout")  # its own: processes draw it for parts of unequal length
+        batches = self._shared_batches if self.settings.shared_batches else self._own_batches
+        for rows, weights_GB in batches(expectation.responsibilities_NK, state.iteration, generator):
+            noise = torch.randn(1, *weights_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
+            part = data_parallel.own_slice(weights_GB.shape[1])
             with self._precision():
-                bound_GB = state.networks.bound(self.x_ND[rows_GB[:, part]], noise[:, :, part])
+                bound_GB = state.networks.bound(self.x_ND[rows[..., part]], noise[:, :, part], dropout=dropout)
             total_G1 = weights_GB.sum(1, keepdim=True).clamp_min(1e-12)
             loss = -(bound_GB * weights_GB[:, part] / total_G1).sum()
             state.optimizer.zero_grad()
@@ -187,7 +210,26 @@ class Mixture:
         shares_K = self._log_shares(expectation.responsibilities_NK)
         return State(state.networks, state.optimizer, shares_K, state.iteration + 1)
 
-    def _batches(self, responsibilities_NK: Tensor, iteration: int, generator) -> Iterator[tuple[Tensor, Tensor]]:
+    def _shared_batches(
+        self, responsibilities_NK: Tensor, iteration: int, generator
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Rows (B,), or (G, B) with the networks of each fold on rows of that fold, and their weights (G, B)."""
+        s = self.settings
+        pools = [torch.nonzero(self.fold_N == fold).flatten() for fold in range(s.folds)]
+        size = min(s.batch_size, max(map(len, pools)))
+        n_steps = self._n_steps(iteration, sum(map(len, pools)) / (s.folds * size))
+        rows_FT = torch.stack([_cycle(pool, n_steps * size, generator) for pool in pools])
+        for rows_FB in rows_FT.split(size, 1):
+            weights_GB = responsibilities_NK[rows_FB].transpose(1, 2).flatten(0, 1)
+            yield rows_FB[0] if s.folds == 1 else rows_FB.repeat_interleave(s.n_clusters, 0), weights_GB
+
+    def _n_steps(self, iteration: int, steps_per_epoch: float) -> int:
+        s = self.settings
+        epochs = s.n_epochs if iteration else s.first_epochs
+        least = s.least_steps * (1 if iteration else round(s.first_epochs / s.n_epochs))
+        return max(least, math.ceil(epochs * steps_per_epoch))
+
+    def _own_batches(self, responsibilities_NK: Tensor, iteration: int, generator) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows (G, B) and their weights. All networks take equally many steps, whatever their number of rows."""
         s = self.settings
         pools = [
@@ -196,9 +238,7 @@ class Mixture:
             for cluster in range(s.n_clusters)
         ]
         size = min(s.batch_size, max(map(len, pools)))
-        epochs = s.n_epochs if iteration else s.first_epochs
-        least = s.least_steps * (1 if iteration else round(s.first_epochs / s.n_epochs))
-        n_steps = max(least, math.ceil(epochs * sum(map(len, pools)) / (len(pools) * size)))
+        n_steps = self._n_steps(iteration, sum(map(len, pools)) / (len(pools) * size))
         rows_GT = torch.stack([_cycle(pool, n_steps * size, generator) for pool in pools])
         cluster_G = torch.arange(s.n_clusters, device=rows_GT.device).repeat(s.folds)
         weights_GT = responsibilities_NK[rows_GT, cluster_G[:, None]]
@@ -220,6 +260,9 @@ class Mixture:
         if not self.settings.learned_shares:
             return self.x_ND.new_full((self.settings.n_clusters,), -math.log(self.settings.n_clusters))
         return responsibilities_NK.double().mean(0).clamp_min(1e-8).log().to(self.x_ND)
+
+    def _learning_rate(self, iteration: int) -> float:
+        return self.settings.learning_rate * self.settings.rate_decay ** (iteration // self.settings.decay_iter)
 
     # --- randomness and precision ---------------------------------------------------------------------------
 

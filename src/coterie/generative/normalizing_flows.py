@@ -1,10 +1,10 @@
-"""Many small normalising flows as one module: the exact likelihood in the place of the VAEs' bound.
+"""Many small normalising flows as one module, with an exact likelihood instead of the VAEs' bound.
 
-A flow is a scale and shift of every column and then affine couplings: one half of the columns, unchanged, says how the
-other half is scaled and shifted; the halves are dealt anew by a fixed permutation before every coupling. All of it can
-be inverted, and the logarithm of the Jacobian is the sum of the logarithms of the scales.
+A flow scales and shifts every column and then applies affine couplings: one half of the columns stays unchanged and
+determines how the other half is scaled and shifted; a fixed permutation before every coupling chooses the halves. The
+flow can be inverted, and the logarithm of its Jacobian is the sum of the logarithms of the scales.
 
-Shapes as in ``networks``: G flows, B rows each, D columns, H hidden units.
+Shapes as in ``vaes``: G flows, B rows each, D columns, H hidden units.
 """
 
 import math
@@ -55,8 +55,8 @@ class Flows(nn.Module):
     def fresh(self, n_networks: int, generator: torch.Generator) -> "Flows":
         return Flows(n_networks, self.config, generator)
 
-    def bound(self, x: Tensor, noise: Tensor, networks: slice = slice(None)) -> Tensor:
-        """log p(x), (G, B), exactly; ``noise`` is not used."""
+    def bound(self, x: Tensor, noise: Tensor, networks: slice = slice(None), *, dropout=None) -> Tensor:
+        """log p(x), (G, B), exactly; ``noise`` and ``dropout`` are not used."""
         z_GBD, log_det_GB = self.forward(x, networks)
         return log_det_GB - 0.5 * (z_GBD.square() + math.log(2 * math.pi)).sum(-1)
 

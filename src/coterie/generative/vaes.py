@@ -1,7 +1,7 @@
 """Many small VAEs as one module: every weight has the networks as its first axis, every layer is one batched product.
 
-Shapes: G networks, B rows each, D columns, H hidden units, L latent dimensions, S samples. Rows come as ``x_BD``, the
-same for all networks, or as ``x_GBD``, to each its own.
+Shapes: G networks, B rows each, D columns, H hidden units, L latent dimensions, S samples. Rows are given as ``x_BD``,
+shared by all networks, or as ``x_GBD``, different for each network.
 """
 
 import math
@@ -20,8 +20,10 @@ class Densities(Protocol):
 
     noise_size: int  # columns of the noise that one evaluation of a bound takes
 
-    def bound(self, x: Tensor, noise: Tensor, networks: slice = slice(None)) -> Tensor:
-        """(G, B) lower bounds of log p(x), differentiable."""
+    def bound(
+        self, x: Tensor, noise: Tensor, networks: slice = slice(None), *, dropout: torch.Generator | None = None
+    ) -> Tensor:
+        """(G, B) lower bounds of log p(x), differentiable. In training, dropout is drawn from the given generator."""
 
     def fresh(self, n_networks: int, generator: torch.Generator) -> "Densities":
         """Untrained ones of the same kind."""
@@ -37,6 +39,8 @@ class VAEConfig:
     hidden_size: int
     latent_size: int
     likelihood: str
+    precision: float | None = None  # of the Gaussian, for all columns; None learns one per network and column
+    dropout: float = 0.0  # share of the hidden units, in training
 
 
 class VAEs(nn.Module):
@@ -52,27 +56,35 @@ class VAEs(nn.Module):
             weight, bias = linear_weights(n_networks, n_in, n_out, generator)
             self.register_parameter(f"{name}_weight", weight)
             self.register_parameter(f"{name}_bias", bias)
-        self.log_var_GD = nn.Parameter(torch.zeros(n_networks, D), requires_grad=config.likelihood == "gaussian")
+        learned = config.likelihood == "gaussian" and config.precision is None
+        log_var = 0.0 if config.precision is None else -math.log(config.precision)
+        size = (n_networks, D if config.precision is None else 1)
+        self.log_var_GD = nn.Parameter(torch.full(size, log_var), requires_grad=learned)
 
     def fresh(self, n_networks: int, generator: torch.Generator) -> "VAEs":
         return VAEs(n_networks, self.config, generator)
 
-    def encode(self, x: Tensor, networks: slice = slice(None)) -> tuple[Tensor, Tensor]:
+    def encode(
+        self, x: Tensor, networks: slice = slice(None), *, dropout: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Mean and log-variance of q(z | x), (G, B, L) each."""
-        hidden_GBH = self._layer("enter", x, networks).relu()
+        hidden_GBH = self._dropped(self._layer("enter", x, networks).relu_(), dropout)
         code_GBC = self._layer("encode", hidden_GBH, networks).to(self.log_var_GD.dtype)  # sums need all their digits
         mean_GBL, log_var_GBL = code_GBC.chunk(2, -1)
         return mean_GBL, log_var_GBL.clamp(-12, 6)
 
-    def decode(self, z_GBL: Tensor, networks: slice = slice(None)) -> Tensor:
+    def decode(self, z_GBL: Tensor, networks: slice = slice(None), *, dropout: torch.Generator | None = None) -> Tensor:
         """The likelihood's parameters, (G, B, D)."""
-        hidden_GBH = self._layer("widen", z_GBL, networks).relu()
+        hidden_GBH = self._dropped(self._layer("widen", z_GBL, networks).relu_(), dropout)
         return self._layer("leave", hidden_GBH, networks).to(self.log_var_GD.dtype)
 
-    def bound(self, x: Tensor, noise: Tensor, networks: slice = slice(None)) -> Tensor:
+    def bound(
+        self, x: Tensor, noise: Tensor, networks: slice = slice(None), *, dropout: torch.Generator | None = None
+    ) -> Tensor:
         """The ELBO, (G, B). ``noise``: standard normal, (S, G, B, L) or of a shape that broadcasts to it."""
-        mean_GBL, log_var_GBL = self.encode(x, networks)
-        fit_GB = torch.stack([self._log_prob(x, mean_GBL, log_var_GBL, one, networks) for one in noise]).mean(0)
+        mean_GBL, log_var_GBL = self.encode(x, networks, dropout=dropout)
+        fits = [self._log_prob(x, mean_GBL, log_var_GBL, one, networks, dropout) for one in noise]
+        fit_GB = torch.stack(fits).mean(0)
         return fit_GB - kl_from_standard_normal(mean_GBL, log_var_GBL)
 
     def importance_bound(self, x: Tensor, noise: Tensor, networks: slice = slice(None)) -> Tensor:
@@ -85,17 +97,21 @@ class VAEs(nn.Module):
             log_weights.append(self._log_prob(x, mean_GBL, log_var_GBL, one, networks) + log_prior_ratio)
         return torch.stack(log_weights).logsumexp(0) - math.log(len(noise))
 
-    def _log_prob(self, x: Tensor, mean_GBL: Tensor, log_var_GBL: Tensor, noise: Tensor, networks: slice) -> Tensor:
-        output_GBD = self.decode(mean_GBL + noise * (log_var_GBL / 2).exp(), networks)
+    def _log_prob(self, x: Tensor, mean_GBL: Tensor, log_var_GBL: Tensor, noise: Tensor, networks, dropout=None):
+        output_GBD = self.decode(mean_GBL + noise * (log_var_GBL / 2).exp(), networks, dropout=dropout)
         return self.likelihood.log_prob(x, output_GBD, self.log_var_GD[networks, None])
 
     def _layer(self, name: str, x: Tensor, networks: slice) -> Tensor:
         weight_GIO, bias_GO = getattr(self, f"{name}_weight")[networks], getattr(self, f"{name}_bias")[networks]
-        if x.dim() == 2:  # one wide product instead of G narrow ones
-            n_networks, n_in, n_out = weight_GIO.shape
-            wide_BGO = (x @ weight_GIO.transpose(0, 1).reshape(n_in, -1)).view(len(x), n_networks, n_out)
-            return wide_BGO.transpose(0, 1) + bias_GO[:, None]
-        return torch.baddbmm(bias_GO[:, None], x, weight_GIO)
+        return torch.baddbmm(bias_GO[:, None], x.expand(len(weight_GIO), -1, -1), weight_GIO)
+
+    def _dropped(self, hidden_GBH: Tensor, generator: torch.Generator | None) -> Tensor:
+        """With one mask per row for all networks, so that chance favours none of them."""
+        rate = self.config.dropout
+        if generator is None or not rate:
+            return hidden_GBH
+        kept_1BH = torch.rand(1, *hidden_GBH.shape[1:], generator=generator) >= rate
+        return hidden_GBH * kept_1BH.to(hidden_GBH) / (1 - rate)
 
 
 def kl_from_standard_normal(mean_GBL: Tensor, log_var_GBL: Tensor) -> Tensor:

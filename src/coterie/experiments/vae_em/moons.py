@@ -1,4 +1,4 @@
-"""Figure 1 of the document: five half-moons, as clusters and as samples."""
+"""Figure 1 of the paper: five half-moons, as clusters and as samples."""
 
 import time
 from pathlib import Path

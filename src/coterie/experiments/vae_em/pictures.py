@@ -1,4 +1,4 @@
-"""The pictures, made from the records; sheets of samples from a fitted mixture."""
+"""Pictures of the records, and sheets of samples of a fitted mixture."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def save(figure, path: Path) -> None:
 
 
 def draw_sheet(mixture, path: Path, columns: int = 12) -> None:
-    """A row for each cluster, most frequent first: the decoder's means for draws of the latent variables."""
+    """One row per cluster, largest first: the decoder's means for samples of the latent variables."""
     side = int(np.sqrt(mixture.n_features_in_))
     order = np.argsort(-mixture.weights_)
     rows = [mixture.sample(columns, cluster=int(k), noise=False)[0].reshape(columns, side, side) for k in order]
@@ -30,7 +30,7 @@ def draw_sheet(mixture, path: Path, columns: int = 12) -> None:
     axes.set_xticks([])
     axes.set_yticks([(side + 2) * (i + 0.5) for i in range(len(rows))], [f"{mixture.weights_[k]:.0%}" for k in order])
     axes.tick_params(length=0)
-    axes.set_ylabel("share of the cluster")
+    axes.set_ylabel("share of the images")
     axes.set_title("Samples of every cluster")
     save(figure, path)
 
@@ -39,16 +39,16 @@ def draw_seeds(record: dict[str, Any], name: str, path: Path) -> None:
     """Accuracy of every seed, from its start to its end."""
     figure, axes = plt.subplots(figsize=(6.4, 3.6))
     ticks = []
+    colour = COLOURS[0]
     for x, run in enumerate(record["runs"]):
-        colour = COLOURS[0] if run["init"] == "neighbour graph" else COLOURS[1]
         start, end = run["start"]["accuracy"], run["end"]["accuracy"]
         axes.plot([x, x], [start, end], color=colour, linewidth=1)
         axes.plot(x, start, "o", color="white", markeredgecolor=colour)
         axes.plot(x, end, "o", color=colour)
-        ticks.append(f"{run['init'].split()[0]}\nseed {run['seed']}")
+        ticks.append(f"seed {run['seed']}")
     mean = record["document"]["mean"]
     axes.axhline(mean, color="0.5", linewidth=1, linestyle="--")
-    axes.annotate(f"document's mean {mean:.3f}", (len(ticks) - 0.6, mean), ha="right", va="bottom", color="0.4")
+    axes.annotate(f"the paper's mean {mean:.3f}", (len(ticks) - 0.6, mean), ha="right", va="bottom", color="0.4")
     axes.set_xticks(range(len(ticks)), ticks, fontsize=8)
     axes.set_xlim(-0.5, len(ticks) - 0.5)
     axes.set_ylabel("accuracy")
@@ -81,4 +81,26 @@ def draw_ablations(record: dict[str, Any], path: Path) -> None:
         axes.set_title(name, fontsize=10)
     panels[0].set_ylabel("accuracy (bar: start)")
     figure.suptitle(f"MNIST, {record['n_samples']:,} images", fontsize=11)
+    save(figure, path)
+
+
+def draw_curves(record: dict[str, Any], path: Path) -> None:
+    """Accuracy and bound of every seed against iterations and CPU hours."""
+    figure, panels = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
+    for run, colour in zip(record["runs"], COLOURS):
+        curve = run["curve"]
+        iterations = [row["iteration"] for row in curve]
+        hours = [row["cpu_seconds"] / 3600 for row in curve]
+        accuracy = [row["accuracy"] for row in curve]
+        panels[0].plot(iterations, accuracy, color=colour, label=f"seed {run['seed']}")
+        panels[1].plot(hours, accuracy, color=colour)
+        panels[2].plot(iterations[1:], [row["bound"] for row in curve[1:]], color=colour)
+        if "end" in run:
+            panels[1].plot(hours[-1], run["end"]["accuracy"], "o", color=colour)
+    names = (("iteration", "accuracy"), ("CPU hours (one thread)", "accuracy"), ("iteration", "bound"))
+    for axes, (x, y) in zip(panels, names):
+        axes.set_xlabel(x)
+        axes.set_ylabel(y)
+    panels[0].legend(frameon=False, fontsize=8)
+    figure.suptitle(f"MNIST from random responsibilities, {record['n_samples']:,} images", fontsize=11)
     save(figure, path)

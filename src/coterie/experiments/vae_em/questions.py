@@ -1,4 +1,4 @@
-"""What each part of the algorithm does: small runs on MNIST that differ from the defaults in one thing."""
+"""Ablations: small runs on MNIST, each of which differs from the defaults in one setting."""
 
 import time
 from pathlib import Path
@@ -32,7 +32,7 @@ QUESTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "epochs per M-step": [(str(n), {"settings": {"n_epochs": n}}) for n in (2, 6, 20)],
     "judges, from k-means": [
         ("other half", {"start": "k-means"}),
-        ("own (as in the document)", {"start": "k-means", "settings": {"folds": 1}}),
+        ("own (as in the paper)", {"start": "k-means", "settings": {"folds": 1}}),
     ],
     "model": [
         ("VAE", {}),

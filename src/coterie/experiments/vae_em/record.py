@@ -1,4 +1,4 @@
-"""What every JSON record of these experiments begins with, and how a clustering is scored."""
+"""The head of every JSON record of these experiments, and the scores of a clustering."""
 
 import json
 import platform
