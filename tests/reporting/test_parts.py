@@ -5,18 +5,18 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from coterie.reporting.cautions import cautions
+from coterie.reporting.differences import portraits
+from coterie.reporting.origin import Origin
+from coterie.reporting.subject import Subject, sample
 from sklearn.preprocessing import StandardScaler
 
 import coterie
 from coterie.data.tables import read_table
 from coterie.reporting import quality
-from coterie.reporting.cautions import cautions
-from coterie.reporting.differences import portraits
 from coterie.reporting.markup import data, escape, join, tag
-from coterie.reporting.origin import Origin
 from coterie.reporting.recipe import recipe
 from coterie.reporting.replay import replay
-from coterie.reporting.subject import Subject, sample
 from coterie.tabular import Columns
 from tests.reporting.test_report import blobs, kmeans
 

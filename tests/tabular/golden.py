@@ -4,9 +4,9 @@
 """
 
 import json
+import os
 import sys
 import tempfile
-from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -116,16 +116,21 @@ def by_studio(sample: str, given: dict[str, Any], folder: Path) -> dict[str, str
     return {"labels": written(np.load(folder / "labels.npy"))}
 
 
-def all_labels(folder: Path) -> dict[str, dict[str, str]]:
-    with chdir(folder):
+def name_of(sample: str, given: dict[str, Any]) -> str:
+    return f"studio {sample} {json.dumps(given)}"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        os.chdir(folder)
         write_tables()
         found = {words: by_command(words) for words in COMMANDS}
         for number, (sample, given) in enumerate(STUDIO):
-            found[f"studio {sample} {json.dumps(given)}"] = by_studio(sample, given, folder / f"studio{number}")
-    return found
+            found[name_of(sample, given)] = by_studio(sample, given, folder / f"studio{number}")
+        FILE.write_text(json.dumps(found, indent=1) + "\n")
+    print(f"wrote {FILE.name}", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as temporary:
-        FILE.write_text(json.dumps(all_labels(Path(temporary)), indent=1) + "\n")
-    print(f"wrote {FILE.name}", file=sys.stderr)
+    main()

@@ -7,7 +7,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from coterie.plot.marks import see_through, short
-from coterie.plot.themes import digits, figure, number, words
+from coterie.plot.themes import digits, figure, words
+from coterie.wording import number
 
 MAX_COLUMNS = 30
 LOW, HIGH = "#0072B2", "#D55E00"

@@ -63,11 +63,3 @@ def digits(values: Any, count: int = 4) -> np.ndarray:
 def words(text: Any) -> str:
     """A user's words in a figure: plotly reads a few HTML tags in any text, so the brackets are spelt out."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def number(value: float) -> str:
-    """Four digits, or all digits before the point."""
-    value = float(value)
-    if not np.isfinite(value):
-        return "–"
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:,.4g}"

@@ -20,7 +20,7 @@ from coterie.studio.limits import Limits
 from coterie.studio.samples import SAMPLES
 from coterie.studio.settings import CHOICES, CRITERIA, STARTS, RunSettings
 from coterie.studio.store import Run, Store, Table, Unknown, display_name, download_name
-from coterie.tabular import SettingError
+from coterie.tabular.algorithms import SettingError
 
 FILES = {  # what can be kept of a run: its ending for people, and its kind
     "labels.csv": ("labels.csv", "text/csv; charset=utf-8"),

@@ -1,0 +1,28 @@
+"""The same tables and options give the same labels as before; ``python -m tests.tabular.golden`` records them."""
+
+import json
+
+import pytest
+
+from tests.tabular import golden
+
+RECORDED = json.loads(golden.FILE.read_text())
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("golden")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        golden.write_tables()
+        yield folder
+
+
+@pytest.mark.parametrize("words", golden.COMMANDS)
+def test_a_command_gives_the_recorded_labels(tables, words):
+    assert golden.by_command(words) == RECORDED[words]
+
+
+@pytest.mark.parametrize("sample, given", golden.STUDIO, ids=lambda value: json.dumps(value))
+def test_a_run_of_the_studio_gives_the_recorded_labels(tmp_path, sample, given):
+    assert golden.by_studio(sample, given, tmp_path / "run") == RECORDED[golden.name_of(sample, given)]
