@@ -171,7 +171,7 @@ def _check(estimator: Any, X: np.ndarray, ks: list[int], criterion: str) -> None
 
 
 def inertia(estimator: Any, X: np.ndarray) -> float:
-    """The objective of an estimator fitted on X: ``inertia_``, or the sum of squared distances to the cluster centres."""
+    """The objective of an estimator fitted on X: ``inertia_``, or the sum of squared distances to the centres."""
     if hasattr(estimator, "inertia_"):
         return float(estimator.inertia_)
     return float(((X - estimator.cluster_centers_[estimator.labels_]) ** 2).sum())

@@ -158,20 +158,18 @@ def cluster(
     if resume and checkpoint is None:
         raise Refused("--resume continues from the centres in --checkpoint: add that option.")
     numbers = None if clusters is None else _numbers(clusters)
-    settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter}
+    settings: dict[str, Any] = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter}
     if out_of_core.wanted(file, scheduler, workers):
         if numbers is None or len(numbers) > 1 or plot is not None or report is not None or with_data or encode:
             raise Refused(
                 "Data in blocks need one number of clusters (for example -k 5), and do not support --encode, --plot, "
                 "--report and --with-data."
             )
-        out_of_core.run(
-            out_of_core.BlocksRequest(
-                str(file), numbers[0], algorithm or "kmeans", {**settings, "random_state": seed, "max_iter": max_iter or 300},
-                columns, exclude, scale, output, save, as_json,
-            ),
-            out_of_core.Execution(scheduler, workers, checkpoint, resume),
-        )  # fmt: skip
+        settings |= {"random_state": seed, "max_iter": max_iter or 300}
+        request = out_of_core.BlocksRequest(
+            str(file), numbers[0], algorithm or "kmeans", settings, columns, exclude, scale, output, save, as_json
+        )
+        out_of_core.run(request, out_of_core.Execution(scheduler, workers, checkpoint, resume))
         return
     if checkpoint is not None:
         raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or remove --checkpoint.")

@@ -99,7 +99,7 @@ def _outliers(console: Console, path: Path) -> Path:
             runs.append(Panel(f"{name}: error {missed:.2f}", labels, found))
     console.print(table)
     console.print(
-        "(The error is the mean distance between a true centre and the centre found; the clusters have standard\ndeviation 1.)\n"
+        "(The error is the mean distance between the true and the estimated centres; the standard deviation is 1.)\n"
     )
     return save_comparison(path, X, runs, true_centers=centers, window=(-9, 9))
 

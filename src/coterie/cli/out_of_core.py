@@ -147,8 +147,8 @@ def connected(scheduler: str | None, workers: int | None) -> Iterator[Any]:
     except (OSError, ValueError, TimeoutError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise Refused(
-            f"The scheduler {scheduler} did not answer within {CONNECT_SECONDS} s ({reason}): check that it is running, "
-            "that the address is correct, and whether it needs TLS (tls://...)."
+            f"The scheduler {scheduler} did not answer within {CONNECT_SECONDS} s ({reason}): check that it runs, that "
+            "the address is correct, and whether it needs TLS (tls://...)."
         ) from None
     with client:
         _check_workers(client, scheduler)

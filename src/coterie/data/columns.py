@@ -1,7 +1,7 @@
 """Columns of a table: what kind of values they hold, and those values as arrays.
 
-A column is read once, into floats (NaN where a value is missing) or texts (None where a value is missing). Its kind says
-what the values mean: a number, a date (read as days), a category, free text or nothing at all.
+A column is read once, into floats (NaN is missing) or texts (None is missing). Its kind says what the values mean:
+numbers, dates (read as days), a category, free text, or no values at all.
 """
 
 from collections.abc import Iterable, Sequence

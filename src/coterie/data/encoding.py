@@ -6,8 +6,8 @@ would form a cluster of their own.)
 
 One column per value of a category would split the rows into one group per combination of values and hide the clusters.
 Categories therefore contribute only the factors that they share with other columns: the principal axes of the whole
-table (numbers with standard deviation one, levels weighted by their rarity) whose variance exceeds what unrelated columns
-produce by chance. A category that is unrelated to every other column is ignored, unless there are no other columns.
+table (numbers with standard deviation one, levels weighted by their rarity) whose variance exceeds what unrelated
+columns produce by chance. A category that is unrelated to every other column is ignored, unless there are no others.
 """
 
 import json
@@ -49,10 +49,10 @@ class ColumnEncoding:
 class Encoding:
     """How columns become values in their own units, and values become points.
 
-    ``factors`` (D, F) maps all D scaled values to F coordinates; it is None if no column is a category. ``donors`` (R, D)
-    are the rows from which missing values are filled, NaN where they have missing values themselves; it is None if
-    nothing was missing, and later missing values then become the median. A ``complete`` encoding accepts numbers without
-    missing values only.
+    ``factors`` (D, F) maps all D scaled values to F coordinates; it is None if no column is a category. ``donors``
+    (R, D) are the rows from which missing values are filled, NaN where they have missing values themselves; it is None
+    if nothing was missing, and later missing values then become the median. A ``complete`` encoding accepts only
+    numbers without missing values.
     """
 
     columns: list[ColumnEncoding] = field(default_factory=list)
@@ -130,6 +130,11 @@ class Encoding:
     @property
     def has_categories(self) -> bool:
         return self.factors is not None
+
+    @property
+    def has_shared_factors(self) -> bool:
+        """Whether the categories share anything with other columns; otherwise they have no influence."""
+        return self.factors is not None and self.factors.shape[1] > 0
 
     @property
     def names(self) -> list[str]:

@@ -22,9 +22,10 @@ def read_text(path: Path, delimiter: str | None, header: bool | None) -> Any:
 
     first, delimiter = _first_line(path, delimiter)
     if header is None and _all_numbers(first):
+        shown = ", ".join(first[:3]) + (", ..." if len(first) > 3 else "")
         raise TableError(
-            f"The first line of {path} contains only numbers ({', '.join(first[:3])}{', ...' if len(first) > 3 else ''}): "
-            "specify whether it is data (--no-header) or column names (--header)."
+            f"The first line of {path} contains only numbers ({shown}): specify whether it is data (--no-header) or "
+            "column names (--header)."
         )
     require_unique_names([] if header is False else first, path)
     names = [f"x{i}" for i in range(len(first))] if header is False else None

@@ -117,7 +117,7 @@ def report_on(
     command: str | None = None,
     on_step: Callable[[str], Any] = lambda _: None,
 ) -> Report:
-    """The report on a clustered table. ``command`` is the command line that made it; see :func:`report` for the rest."""
+    """Report on a clustered table. ``command`` is the command line that made it; for the rest see :func:`report`."""
     if clustered.k == 0:
         raise ValueError("The estimator found no cluster, only outliers: there is nothing to report.")
     on_step("measuring")

@@ -47,20 +47,15 @@ def overview(
     names = clustered.value_names
     by = f"the column {names[0]}" if len(names) == 1 else f"{len(names):,} columns"
     told = f"{type(clustered.estimator).__name__} divided {rows} into {plural(clustered.k, 'cluster')}, using {by}"
-    told += (
-        ", which were scaled."
-        if clustered.scaled and len(names) > 1
-        else ", which was scaled."
-        if clustered.scaled
-        else "."
-    )
-    if len(clustered.outliers):
-        told += f" {plural(len(clustered.outliers), 'row')} {'is an outlier' if len(clustered.outliers) == 1 else 'are outliers'}."
+    told += f", which {'was' if len(names) == 1 else 'were'} scaled." if clustered.scaled else "."
+    outliers = len(clustered.outliers)
+    if outliers:
+        told += f" {plural(outliers, 'row')} {'is an outlier' if outliers == 1 else 'are outliers'}."
     counts = [
         (clustered.n, "row"),
         (len(names), "column"),
         (clustered.k, "cluster"),
-        (len(clustered.outliers), "outlier"),
+        (outliers, "outlier"),
     ]
     facts = [(word if count == 1 else f"{word}s", f"{count:,}") for count, word in counts if count]
     if separation is not None:
@@ -148,7 +143,7 @@ def where(clustered: ClusteredTable, view: Any, draw: Draw) -> Html:
             " may be separate in other directions."
         )
     discs = " Numbered circles are the centres." if seen.dims == 2 else " Dotted lines are the centres."
-    text = f"{note}{discs}{how} Click a name in the legend to hide its cluster, and double-click to show only that cluster."
+    text = f"{note}{discs}{how} Click a name in the legend to hide its cluster; double-click to show it alone."
     return join(draw(figure, "Map of the rows, coloured by cluster", 520), tag("p", text, class_="note"))
 
 
@@ -158,7 +153,7 @@ def differences(clustered: ClusteredTable, found: list[Portrait], draw: Draw) ->
     note = "The numbers are the means of the columns in each cluster. Orange is above the mean of all rows and blue is "
     note += f"below; the colour is strongest at {figure.data[0].zmax:g} standard deviations."
     if hidden > 0:
-        note += f" Only the {len(figure.data[0].y)} columns that differ most are shown, out of {len(clustered.value_names)}."
+        note += f" The {len(figure.data[0].y)} columns that differ most are shown; {hidden} are not."
     heat = draw(figure, "Heat map of the means of the columns in each cluster", int(figure.layout.height))
     cards = [_card(clustered, one, is_open=len(found) <= OPEN_CARDS) for one in found[:CARDS]]
     more = tag("p", f"{len(found) - CARDS} more clusters are not shown here.") if len(found) > CARDS else None
@@ -280,8 +275,8 @@ def outliers(clustered: ClusteredTable, found: list[Portrait]) -> Html:
     out = clustered.outliers
     if len(out):
         text = (
-            f"{plural(len(out), 'row')} ({len(out) / clustered.n:.1%}) {'belongs' if len(out) == 1 else 'belong'} to no "
-            "cluster. The table shows those that are farthest from the nearest centre."
+            f"{plural(len(out), 'row')} ({len(out) / clustered.n:.1%}) {'belongs' if len(out) == 1 else 'belong'} to "
+            "no cluster. The table shows those that are farthest from the nearest centre."
         )
         far = out[np.argsort(-distance[out])][:FAR_ROWS]
         marks = [f"{distance[i]:.3g}" for i in far]
@@ -291,8 +286,8 @@ def outliers(clustered: ClusteredTable, found: list[Portrait]) -> Html:
     times = distance / np.where(usual > 0, usual, np.inf)[clustered.labels] if clustered.k else distance
     far = np.argsort(-times)[:FAR_ROWS]
     text = (
-        f"{type(clustered.estimator).__name__} assigns every row to a cluster. The table shows the rows that are farthest "
-        "from their centre; distances are multiples of the median distance in the cluster."
+        f"{type(clustered.estimator).__name__} assigns every row to a cluster. The table shows the rows that are "
+        "farthest from their centre; distances are multiples of the median distance in the cluster."
     )
     marks = [f"{times[i]:.1f} × (cluster {clustered.labels[i]})" for i in far]
     return join(

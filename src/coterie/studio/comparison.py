@@ -1,4 +1,4 @@
-"""Two runs side by side: which clusters are the same, so that they can have the same colour."""
+"""Two runs of the same table: which clusters match, so that they can have the same colour."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ from scipy.optimize import linear_sum_assignment
 
 
 def compare(left: np.ndarray, right: np.ndarray) -> dict[str, Any]:
-    """Match the clusters of two labellings of the same rows (negative: in no cluster).
+    """Match the clusters of two labellings of the same rows (negative labels belong to no cluster).
 
-    ``colors`` gives every cluster of the right one the number of its partner on the left; clusters without a partner
-    get numbers beyond the left ones. The matching has the most rows in common that any matching has.
+    ``colors`` maps every cluster on the right to the number of its match on the left; clusters without a match get
+    further numbers. The matching maximises the number of rows in common.
     """
     both = (left >= 0) & (right >= 0)
     n_left, n_right = int(left.max(initial=-1)) + 1, int(right.max(initial=-1)) + 1

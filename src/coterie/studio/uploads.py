@@ -73,7 +73,7 @@ def _unpack(path: Path, most: int) -> tuple[Path, bytes]:
 
 
 def _check_parquet(path: Path, bounds: dict[str, int]) -> None:
-    """Check the metadata before anything is unpacked; the limits of the process stop a file whose metadata are false."""
+    """Check the metadata before anything is unpacked; the limits of the process stop a file with false metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -91,7 +91,9 @@ def _check_parquet(path: Path, bounds: dict[str, int]) -> None:
 def _check_size(path: Path, rows: int, columns: int, bounds: dict[str, int]) -> None:
     if rows > bounds["rows"]:
         most = bounds["rows"]
-        raise TableError(f"{path} has {rows:,} rows, but the limit of the studio is {most:,}: use coterie cluster, or a sample.")
+        raise TableError(
+            f"{path} has {rows:,} rows, but the limit of the studio is {most:,}: use coterie cluster, or a sample."
+        )
     if columns > bounds["columns"]:
         raise TableError(f"{path} has {columns:,} columns, but the limit of the studio is {bounds['columns']:,}.")
 
@@ -115,7 +117,9 @@ def _check_text(path: Path, header: bool | None, bounds: dict[str, int], notes: 
     try:
         cells = next(csv.reader(io.StringIO(line), delimiter=delimiter), [])
         if cells and np.isfinite([float(cell) for cell in cells]).all():
-            notes.append("The first line contains only numbers, so it was read as data; the columns are called x0, x1, …")
+            notes.append(
+                "The first line contains only numbers, so it was read as data; the columns are called x0, x1, …"
+            )
             return False
     except (ValueError, csv.Error):
         pass

@@ -42,7 +42,10 @@ def _about_columns(clustered: ClusteredTable) -> list[Caution]:
     varying = varying_columns(X)
     uneven = None if clustered.encoding is not None and clustered.scaled else uneven_columns(clustered.estimator, X)
     if uneven is not None and uneven.decides_alone:
-        what = f"Column {names[uneven.widest]!r} has {uneven.shown_share} of the total variance and determines the clusters almost alone."
+        what = (
+            f"Column {names[uneven.widest]!r} has {uneven.shown_share} of the total variance and determines the "
+            "clusters almost alone."
+        )
         found.append(Caution(what, "Scale the columns (--scale, or StandardScaler) unless they have the same unit."))
     elif uneven is not None:
         what = (

@@ -169,7 +169,7 @@ class ClusteredTable:
 
     @cached_property
     def value_centers(self) -> np.ndarray:
-        """(k, D) the centres in the units of the table, or the means of the clusters where centres have no such units."""
+        """(k, D) the centres in the units of the table, or the means of the clusters if centres have no such units."""
         own = self._in_own_units(self.centers)
         return self.value_means if own is None else own
 

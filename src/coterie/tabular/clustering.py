@@ -163,7 +163,9 @@ def _numbers_to_try(request: Request, estimator: Any, algorithm: str, rows: int)
     found = finds_count(estimator)
     ks = list(request.clusters or ())
     if found and (len(ks) > 1 or (ks and not has_parameter(estimator, "n_clusters"))):
-        raise SettingError(f"The algorithm {algorithm!r} determines the number of clusters itself: do not give one (-k).")
+        raise SettingError(
+            f"The algorithm {algorithm!r} determines the number of clusters itself: do not give one (-k)."
+        )
     if ks and ks[-1] > rows:
         raise SettingError(f"{ks[-1]} clusters were requested, but the table has {rows} rows: request {rows} or fewer.")
     if request.clusters is None and not found:

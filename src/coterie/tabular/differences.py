@@ -15,8 +15,9 @@ TYPICAL = 3  # rows per cluster
 class Trait:
     """One column of one cluster.
 
-    ``here`` and ``elsewhere`` are the means in the cluster and in all other rows, ``away`` is their difference in standard
-    deviations of the column, and ``above`` is the share of pairs in which a row of the cluster has the larger value.
+    ``here`` and ``elsewhere`` are the means in the cluster and in all other rows, ``away`` is their difference in
+    standard deviations of the column, and ``above`` is the share of pairs in which a row of the cluster has the larger
+    value.
     """
 
     column: str

@@ -136,19 +136,18 @@ def _complete_rows(table: Table, names: list[str]) -> np.ndarray | None:
 def _column_notes(read: list[ColumnValues], encoding: Encoding) -> list[str]:
     """What each kind of column was read as."""
     by_kind = {kind: [column.name for column in read if column.kind == kind] for kind in (EMPTY, TEXT, CATEGORY, DATE)}
+    empty, text, categories, dates = (_columns(by_kind[kind]) for kind in (EMPTY, TEXT, CATEGORY, DATE))
     notes = []
-    if by_kind[EMPTY]:
-        notes.append(f"{_columns(by_kind[EMPTY])} ignored: no values.")
-    if by_kind[TEXT]:
-        notes.append(f"{_columns(by_kind[TEXT])} ignored: nearly every value is different (an identifier?).")
-    if by_kind[CATEGORY] and encoding.factors is not None and encoding.factors.shape[1]:
-        notes.append(
-            f"{_columns(by_kind[CATEGORY])} read as categories, compared by what they share with other columns."
-        )
-    elif by_kind[CATEGORY]:
-        notes.append(f"{_columns(by_kind[CATEGORY])} ignored: categories that are unrelated to every other column.")
-    if by_kind[DATE]:
-        notes.append(f"{_columns(by_kind[DATE])} read as dates, in days.")
+    if empty:
+        notes.append(f"{empty} ignored: no values.")
+    if text:
+        notes.append(f"{text} ignored: nearly every value is different (an identifier?).")
+    if categories and encoding.has_shared_factors:
+        notes.append(f"{categories} read as text and compared by what is shared with other columns.")
+    elif categories:
+        notes.append(f"{categories} ignored: text that is unrelated to every other column.")
+    if dates:
+        notes.append(f"{dates} read as dates, in days.")
     return notes
 
 
@@ -162,9 +161,12 @@ def _value_notes(read: list[ColumnValues], encoding: Encoding) -> list[str]:
             count = sum(value is not None and value not in learned.levels for value in column.values)
             unseen += [f"{column.name!r} ({count:,})"] if count else []
     how = "with the median" if encoding.donors is None else "from the most similar row"
-    notes = [f"Missing values filled {how}: {joined(filled)}."] if filled else []
-    return notes + ([f"Values that did not occur during fit: {joined(unseen)}."] if unseen else [])
+    notes = [f"Missing values were filled {how}: {joined(filled)}."] if filled else []
+    return notes + ([f"Some values did not occur during fit: {joined(unseen)}."] if unseen else [])
 
 
 def _columns(names: list[str]) -> str:
-    return f"{'Column' if len(names) == 1 else 'Columns'} {quoted(names)}"
+    """The beginning of a sentence about columns; nothing without columns."""
+    if not names:
+        return ""
+    return f"Column {quoted(names)} was" if len(names) == 1 else f"Columns {quoted(names)} were"

@@ -1,4 +1,4 @@
-"""The facts of a clustering: sizes, centres, notes and cautions. The command line, the studio and the report show them."""
+"""The facts of a clustering, which every front shows: sizes, centres, notes and cautions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class ClusterSummary:
     """One cluster: its size, its centre in the units of the table, and how far that is from the mean of each column.
 
     ``center`` is the centre of the estimator or, where that has no such units (directions and categories), the mean of
-    the rows. ``deviation`` is measured in standard deviations of the column. Outliers are summarised under the label -1,
-    with their mean as the centre.
+    the rows. ``deviation`` is measured in standard deviations of the column. Outliers are summarised under the label
+    -1, with their mean as the centre.
     """
 
     label: int

@@ -63,7 +63,7 @@ class TableModel:
         names = getattr(estimator, "feature_names_in_", None)
         if names is None:
             raise TableError(
-                f"{path} does not contain column names: fit the estimator to a DataFrame, or use coterie cluster --save."
+                f"{path} does not contain column names: fit to a DataFrame, or use coterie cluster --save."
             )
         if hasattr(estimator, "encoding_"):
             return cls(estimator, Encoding.from_json(estimator.encoding_))

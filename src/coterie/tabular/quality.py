@@ -96,7 +96,7 @@ def memberships(clustered: ClusteredTable, count: int = 20_000) -> tuple[np.ndar
 
 
 def stability(clustered: ClusteredTable, refits: int = 5, seconds: float = 3.0, seed: int = 0) -> Stability | str:
-    """Further fits with other seeds on at most 10,000 rows, as many as time permits; or the reason why there are none."""
+    """Further fits with other seeds on at most 10,000 rows, as many as time permits; or why there are none."""
     if not has_parameter(clustered.estimator, "random_state"):
         return "The estimator uses no random seed: another fit gives the same clusters."
     if start_was_given(clustered.estimator):
