@@ -123,22 +123,22 @@ def cluster(
     [bold]Algorithms[/]
 
     \b
-    zeroshot   a pretrained network for clusters of any shape; the default without -k
+    zeroshot   a pretrained network for any shape; the default without -k
     kmeans     compact clusters; the default with -k
-    trimmed    ignores the most distant rows, which get the label -1 (outliers)
+    trimmed    ignores the most distant rows, which get the label -1
     robust     keeps all rows, but distant rows have little influence
     soft       overlapping clusters
     spherical  compares directions: for texts and embeddings
     medoids    every centre is a row of the table
-    incontext  a pretrained network that refines k-means: overlapping clusters, at most 10
+    incontext  a pretrained network that refines k-means; at most 10 clusters
     flow       a pretrained network that determines the number of clusters
-    vae        clusters of any shape, with one autoencoder per cluster; the model can generate rows
+    vae        one autoencoder per cluster, for any shape; can generate rows
 
     [bold]Criteria that choose from a range[/]
 
     \b
-    silhouette         rows are close to their own cluster and far from the next one
-    calinski-harabasz  variance between clusters divided by variance within clusters
+    silhouette         rows are close to their own cluster, far from the next
+    calinski-harabasz  variance between clusters over variance within them
     davies-bouldin     no two clusters are similar
     gap                inertia compared with data without clusters; can choose 1
 

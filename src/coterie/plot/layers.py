@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.marks import FEW, OUTLIER, PALETTE, SYMBOLS, color, see_through
+from coterie.plot.maps import numbered_centers
+from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS, see_through
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import View, bulk
 
@@ -91,8 +92,8 @@ def trajectory(
     depth, k, _ = layers.centers.shape
     paths = _two(view.place(layers.centers.reshape(depth * k, -1))).reshape(depth, k, 2)
     frames = [
-        go.Frame(name=name, data=[_colors(layers.assignments[i][rows]), _paths(paths[: i + 1]), _places(paths[i])])
-        for i, name in enumerate(layers.names)
+        go.Frame(name=name, data=[_colors(shares[rows]), _paths(paths[: i + 1]), numbered_centers(paths[i])])
+        for i, (name, shares) in enumerate(zip(layers.names, layers.assignments))
     ]
     ground = go.Scatter(
         x=digits(points[:, 0]), y=digits(points[:, 1]), mode="markers", hoverinfo="skip", showlegend=False,
@@ -215,19 +216,6 @@ def _paths(paths: np.ndarray) -> go.Scatter:
     return go.Scatter(
         x=digits(gaps[:, 0], 5), y=digits(gaps[:, 1], 5), mode="lines+markers", hoverinfo="skip",
         line={"color": OUTLIER, "width": 2}, marker={"size": 5, "color": OUTLIER},
-    )  # fmt: skip
-
-
-def _places(places: np.ndarray) -> go.Scatter:
-    numbers, few = range(len(places)), len(places) <= FEW
-    return go.Scatter(
-        x=digits(places[:, 0], 5), y=digits(places[:, 1], 5), mode="markers+text",
-        text=[f"<b>{j}</b>" for j in numbers], textfont={"color": "#1d2430", "size": 12 if few else 9},
-        hovertemplate="centre %{pointNumber}<extra></extra>",
-        marker={
-            "size": 21 if few else 15, "color": "#ffffff",
-            "line": {"width": 3 if few else 2, "color": [color(j) for j in numbers]},
-        },
     )  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def clusters(
         middle = None if centers is None else view.place(centers)
         layout = _frame(places if middle is None else np.vstack([places, middle]), view)
         if middle is not None:
-            traces.append(_centers(middle))
+            traces.append(numbered_centers(middle))
     return figure(traces, theme, title={"text": words(title)}, **_legend(len(np.unique(labels))), **layout)
 
 
@@ -181,7 +181,7 @@ def _center_lines(places: np.ndarray) -> dict[str, Any]:
     return {"shapes": lines, "annotations": notes}
 
 
-def _centers(places: np.ndarray) -> go.Scatter:
+def numbered_centers(places: np.ndarray) -> go.Scatter:
     """Numbered circles, white on any background."""
     numbers, few = np.arange(len(places)), len(places) <= FEW
     return go.Scatter(

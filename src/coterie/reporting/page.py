@@ -84,7 +84,7 @@ class Page:
                 "footer",
                 tag(
                     "p",
-                    f"Made by coterie {__version__}. It loads nothing from the network.",
+                    f"Made by coterie {__version__}. This file loads nothing from the network.",
                 ),
             ),
             themes,

@@ -160,6 +160,6 @@ def _title(clustered: ClusteredTable) -> str:
 
 
 def _subtitle(clustered: ClusteredTable) -> str:
-    names = clustered.value_names
+    names = clustered.columns
     by = f"column {names[0]}" if len(names) == 1 else f"{len(names):,} columns"
     return f"{type(clustered.estimator).__name__}, {by}. {date.today():%d %B %Y}."

@@ -34,7 +34,9 @@ def as_cautions(notes: Sequence[str]) -> list[Caution]:
 def cautions_box(found: list[Caution]) -> Html:
     if not found:
         return tag("p", "There are no warnings about the data or the fit.", class_="calm")
-    items = [tag("li", tag("strong", one.what), f" {one.advice}" if one.advice else None) for one in found]
+    items = [
+        tag("li", tag("strong", one.what), f" {one.advice}") if one.advice else tag("li", one.what) for one in found
+    ]
     return tag("ul", items, class_="cautions")
 
 
@@ -44,7 +46,7 @@ def overview(
     """What was done, the most important numbers, and one line per cluster."""
     source = clustered.run.source
     rows = f"the {clustered.n:,} rows" + (f" of {source}" if source is not None else "")
-    names = clustered.value_names
+    names = clustered.columns
     by = f"the column {names[0]}" if len(names) == 1 else f"{len(names):,} columns"
     told = f"{type(clustered.estimator).__name__} divided {rows} into {plural(clustered.k, 'cluster')}, using {by}"
     told += f", which {'was' if len(names) == 1 else 'were'} scaled." if clustered.scaled else "."
@@ -75,7 +77,7 @@ def method(clustered: ClusteredTable) -> Html:
     """The data, the algorithm and its settings."""
     source, seconds = clustered.run.source, clustered.run.seconds
     estimator = clustered.estimator
-    names = clustered.value_names
+    names = clustered.columns
     shown = ", ".join(short(name) for name in names[:40]) + (f" and {len(names) - 40} more" if len(names) > 40 else "")
     scaled = "unchanged"
     if clustered.scaled:

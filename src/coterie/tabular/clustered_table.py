@@ -256,9 +256,14 @@ class ClusteredTable:
         return own[np.argsort(distance if label >= 0 else -distance, kind="stable")]
 
     @property
+    def columns(self) -> list[str]:
+        """The columns of the table that were clustered."""
+        return self.value_names if self.encoding is None or not all(self.encoding.names) else self.encoding.names
+
+    @property
     def unused_columns(self) -> list[str]:
-        """Columns of the table that took no part."""
-        used = {*self.value_names, *(() if self.encoding is None else self.encoding.names)}
+        """The other columns of the table."""
+        used = {*self.value_names, *self.columns}
         return [name for name in self.table.names if name not in used]
 
     def row_name(self, row: int) -> str:

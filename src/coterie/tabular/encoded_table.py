@@ -143,9 +143,11 @@ def _column_notes(read: list[ColumnValues], encoding: Encoding) -> list[str]:
     if text:
         notes.append(f"{text} ignored: nearly every value is different (an identifier?).")
     if categories and encoding.has_shared_factors:
-        notes.append(f"{categories} read as text and compared by what is shared with other columns.")
+        one = len(by_kind[CATEGORY]) == 1
+        what = "a category, which is compared by what it shares" if one else "categories, compared by what they share"
+        notes.append(f"{categories} read as {what} with other columns.")
     elif categories:
-        notes.append(f"{categories} ignored: text that is unrelated to every other column.")
+        notes.append(f"{categories} ignored: unrelated to every other column.")
     if dates:
         notes.append(f"{dates} read as dates, in days.")
     return notes
