@@ -46,9 +46,7 @@ def takes_blocks(estimator: Any) -> bool:
 
 def encodes_tables(estimator: Any) -> bool:
     """Whether ``fit`` scales and encodes the columns of a table by itself, and accepts rows that are encoded."""
-    from coterie.estimators import ZeroShotClusterer
-
-    return isinstance(estimator, ZeroShotClusterer)
+    return bool(getattr(estimator, "_encodes_tables", False))
 
 
 def of_center_family(kind: type) -> bool:
@@ -70,10 +68,11 @@ def start_was_given(estimator: Any) -> bool:
 
 def iteration_limit_reached(estimator: Any) -> int | None:
     """The limit of iterations at which a fit stopped before it converged, if it did."""
-    from coterie.estimators import KMedoids
+    from coterie.estimators.base import algorithm_of
 
     ran, limit = getattr(estimator, "n_iter_", None), getattr(estimator, "max_iter", None)
     if not isinstance(ran, int | np.integer) or ran != limit or limit <= 1:
         return None
-    samples_until_limit = isinstance(estimator, KMedoids)
-    return None if getattr(estimator, "converged_", False) or samples_until_limit else int(limit)
+    algorithm = algorithm_of(estimator)
+    draws = algorithm is not None and algorithm.draws  # until the limit, whatever it finds
+    return None if draws or getattr(estimator, "converged_", False) else int(limit)

@@ -82,6 +82,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     3
     """
 
+    _encodes_tables: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [None, Interval(Integral, 1, None, closed="left")],
         "n_looks": [Interval(Integral, 1, None, closed="left")],

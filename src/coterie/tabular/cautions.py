@@ -139,6 +139,6 @@ def _about_trust(
 
 def _about_run(clustered: ClusteredTable) -> list[Caution]:
     limit = iteration_limit_reached(clustered.estimator)
-    if limit is None:
+    if limit is None or any("did not converge" in note for note in clustered.run.notes):  # the estimator warned itself
         return []
     return [Caution(f"The fit stopped at its limit of {limit} iterations before it converged.", "Increase max_iter.")]
