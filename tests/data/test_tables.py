@@ -10,7 +10,8 @@ import pytest
 
 from coterie.data import text_files
 from coterie.data.columns import TableError
-from coterie.data.tables import Table, read_table, sample, write_labels
+from coterie.data.label_files import write_labels
+from coterie.data.tables import Table, read_table, sample
 from coterie.files import OutputError, check_writable, replacing
 
 NOISE = np.random.default_rng(0).bytes(4000).hex().encode()
@@ -314,7 +315,8 @@ def test_an_array_needs_no_pandas(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(12.0).reshape(4, 3))
     code = (
         "import sys; sys.modules['pandas'] = None  # scikit-learn imports it if it can\n"
-        "from coterie.data.tables import Table, write_labels; from coterie.tabular import EncodedTable; "
+        "from coterie.data.label_files import write_labels; from coterie.data.tables import Table; "
+        "from coterie.tabular import EncodedTable; "
         f"table = Table.read({str(tmp_path / 'a.npy')!r}); EncodedTable.learn(table, scale=True); "
         "EncodedTable.learn(table, encode=True); "
         f"write_labels({str(tmp_path / 'labels.npy')!r}, [0, 1, 0, 1])"

@@ -25,7 +25,7 @@ def run(file: Path, header: bool | None, wanted: dict[str, Any], outputs: Output
 def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> dict[str, str]:
     """The files that were asked for, by what they hold."""
     from coterie.cli import console
-    from coterie.data.tables import write_labels
+    from coterie.data.label_files import write_labels
 
     files = {}
     if outputs.output is not None:
@@ -56,7 +56,8 @@ def _command() -> str | None:
 def predict(model: Path, file: Path, header: bool | None, outputs: Outputs, as_json: bool) -> None:
     """Assign the rows of another table to the clusters of a saved model."""
     from coterie.cli import console
-    from coterie.data.tables import Table, write_labels
+    from coterie.data.label_files import write_labels
+    from coterie.data.tables import Table
     from coterie.tabular import EncodedTable, TableModel
 
     if outputs.output is not None and outputs.output.resolve() == model.resolve():

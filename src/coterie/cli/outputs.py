@@ -20,7 +20,7 @@ class Outputs:
 
     def check(self, file: Path) -> None:
         """Raise an error now if a file could not be written later."""
-        from coterie.data.tables import check_labels_path
+        from coterie.data.label_files import check_labels_path
         from coterie.files import check_writable
 
         taken = {file.resolve(): "the input"}

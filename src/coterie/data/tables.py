@@ -1,4 +1,4 @@
-"""Tables: read from CSV, TSV, Parquet and NPY files, and labels written to such files.
+"""Tables, read from CSV, TSV, Parquet and NPY files.
 
 Everything that can be wrong with a file or a column raises a :class:`TableError` whose message says what to do.
 """
@@ -25,7 +25,6 @@ from coterie.data.columns import (
     split_names,
 )
 from coterie.data.text_files import read_text, require_unique_names
-from coterie.files import check_writable, replacing
 from coterie.wording import quoted
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Table:
     def read(cls, path: str | os.PathLike, *, header: bool | None = None) -> "Table":
         """The table in a file; see :func:`read_table`."""
         path = Path(path)
-        kind = _file_type(path)
+        kind = file_type(path)
         if path.is_dir():
             raise TableError(f"{path} is a folder: give one of the files in it.")
         if not path.exists():
@@ -200,52 +199,6 @@ def read_table(path: str | os.PathLike, *, header: bool | None = None) -> "pd.Da
     return Table.read(path, header=header).frame
 
 
-def write_labels(path: str | os.PathLike, labels: Any, table: Any = None) -> Path:
-    """Write one label per row, in the order of the rows, to a column ``cluster``.
-
-    Parameters
-    ----------
-    path : path
-        A .csv, .tsv, .parquet or .npy file. It is written completely or not at all.
-    labels : array of shape (n_rows,)
-    table : DataFrame, optional
-        Write its columns too, before the labels; not for .npy files.
-
-    Returns
-    -------
-    pathlib.Path
-    """
-    path = check_labels_path(path, with_data=table is not None)
-    kind = _file_type(path)
-    if kind == ".npy":
-        with replacing(path) as temporary, open(temporary, "wb") as file:
-            np.save(file, labels)
-        return path
-    import pandas as pd
-
-    column = pd.Series(labels, name="cluster")
-    if table is None:
-        written = column.to_frame()
-    else:
-        written = Table.of(table).frame.reset_index(drop=True)
-        written[_unused_name("cluster", list(written.columns))] = column
-    with replacing(path) as temporary:
-        if kind == ".parquet":
-            written.to_parquet(temporary, index=False)
-        else:
-            compression: Any = "gzip" if path.suffix.lower() == ".gz" else None
-            written.to_csv(temporary, index=False, sep="\t" if kind == ".tsv" else ",", compression=compression)
-    return path
-
-
-def check_labels_path(path: str | os.PathLike, *, with_data: bool = False) -> Path:
-    """Raise an error if labels could not be written there, before any work is done."""
-    path = Path(path)
-    if _file_type(path) == ".npy" and with_data:
-        raise TableError(f"{path} can hold labels only: to write them with the data, use .csv, .tsv or .parquet.")
-    return check_writable(path)
-
-
 def sample(name: str) -> "pd.DataFrame":
     """A real table that is part of the package: "wine" (178 Italian wines, 13 measurements, and their cultivar)."""
     known = sorted(path.stem for path in SAMPLES.glob("*.csv"))
@@ -254,7 +207,8 @@ def sample(name: str) -> "pd.DataFrame":
     return read_table(SAMPLES / f"{name}.csv")
 
 
-def _file_type(path: Path) -> str:
+def file_type(path: Path) -> str:
+    """The extension of a table file, without .gz."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     last = suffixes[-1] if suffixes else ""
     if last == ".gz" and suffixes[-2:-1] in ([".csv"], [".tsv"]):
@@ -348,11 +302,3 @@ def _about_text(frame: "pd.DataFrame", text: list[str]) -> str:
     some = shlex.quote(",".join(numbers[:8])) + (",..." if len(numbers) > 8 else "")
     excluded = f"exclude {it} with --exclude {shlex.quote(','.join(text))}"
     return f"{start}: {excluded}, encode {it} as numbers with --encode, or choose columns with --columns {some}"
-
-
-def _unused_name(wanted: str, taken: Sequence[str]) -> str:
-    name, number = wanted, 1
-    while name in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie.files import check_writable, replacing
-from coterie.reporting import sections
+from coterie.reporting import quality_sections, sections
 from coterie.reporting.page import Page
 from coterie.reporting.recipe import recipe
 from coterie.reporting.replay import Replay, replay
@@ -139,13 +139,13 @@ def report_on(
     page.section("Map of the rows", sections.where(clustered, view, draw))
     page.section("Sizes", sections.sizes(clustered))
     page.section("Differences between the clusters", sections.differences(clustered, found, draw))
-    page.section("Certainty", sections.certainty(clustered, separation, shares, draw))
+    page.section("Certainty", quality_sections.certainty(clustered, separation, shares, draw))
     page.section("Outliers", sections.outliers(clustered, found))
     page.section("Layer by layer", sections.layers(clustered, played, view, draw))
     if isinstance(played, Replay):
         page.values("layer-names", list(played.layers.names))
-    page.section("Stability", sections.steadiness(stable, draw))
-    page.section("Number of clusters", sections.how_many(counts, draw))
+    page.section("Stability", quality_sections.stability(stable, draw))
+    page.section("Number of clusters", quality_sections.number_of_clusters(counts, draw))
     page.section("Method", sections.method(clustered))
     page.section("Reproduce", sections.again(recipe(clustered), command))
     made = Report(page.html())

@@ -15,7 +15,7 @@ from coterie.reporting.replay import Replay
 from coterie.tabular.cautions import Caution
 from coterie.tabular.clustered_table import ClusteredTable
 from coterie.tabular.differences import Portrait
-from coterie.tabular.quality import OtherCounts, Silhouettes, Stability
+from coterie.tabular.quality import Silhouettes, Stability
 from coterie.wording import number, plural
 
 CARDS = 40
@@ -222,52 +222,6 @@ def _rows(clustered: ClusteredTable, rows: list[int], columns: list[str], captio
     return table(heads, body, caption=caption, text_columns=1 + bool(extra) + len(words))
 
 
-def certainty(clustered: ClusteredTable, separation: Silhouettes | None, shares: Any, draw: Draw) -> Html:
-    parts: list[Any] = []
-    if separation is None:
-        parts.append(
-            tag("p", "The silhouette compares the own cluster of a row with the next one, so it needs two clusters.")
-        )
-    else:
-        sampled = f", on {len(separation.rows):,} rows" if len(separation.rows) < clustered.n else ""
-        parts.append(
-            tag(
-                "p",
-                "The silhouette of a row is close to 1 if its own cluster is much nearer than the next one, close to 0 "
-                "on the border between two clusters, and negative if another cluster is nearer. The mean is "
-                f"{separation.mean:.2f}{sampled}: {separation.words} separation.",
-            )
-        )
-        parts.append(
-            draw(
-                plot.silhouette(separation.values, clustered.labels[separation.rows]),
-                "Silhouettes of the rows, per cluster",
-                0,
-            )
-        )
-        rows = [
-            [join(chip(j), f"cluster {j}"), f"{mean:.2f}", f"{negative:.0%}", f"cluster {near}"]
-            for j, (mean, negative, near) in separation.by_cluster.items()
-        ]
-        heads = ["", "mean silhouette", "rows nearer to another cluster", "nearest cluster"]
-        parts.append(table(heads, rows, caption="Silhouettes per cluster"))
-    if shares is not None:
-        _, values = shares
-        doubtful = float((values.max(axis=1) < 0.6).mean())
-        name = type(clustered.estimator).__name__
-        text = (
-            f"{name} gives every row a probability of belonging to each cluster. For {doubtful:.0%} of the rows, the "
-        )
-        text += "probability of their own cluster is below 0.6."
-        figure = plot.memberships(values, values.argmax(axis=1))
-        parts += [
-            tag("h3", "Membership"),
-            tag("p", text),
-            draw(figure, "Probability of the own cluster", 300),
-        ]
-    return join(*parts)
-
-
 def outliers(clustered: ClusteredTable, found: list[Portrait]) -> Html:
     distance = clustered.distances()
     usual = np.array(
@@ -348,35 +302,6 @@ def layers(clustered: ClusteredTable, played: Replay | str, view: Any, draw: Dra
     )
 
 
-def steadiness(stable: Stability | str, draw: Draw) -> Html:
-    if isinstance(stable, str):
-        return tag("p", stable)
-    names = ["this report", *(f"seed {seed}" for seed in stable.seeds)]
-    count = len(stable.seeds)
-    times = f"{count} more times with other random seeds" if count > 1 else "once more with another random seed"
-    text = (
-        f"The estimator was fitted {times}, on {stable.rows:,} rows. The mean agreement of the clusterings is "
-        f"{stable.mean:.2f} (adjusted Rand index; 1 is identical): {stable.words}."
-    )
-    rows = [
-        [join(chip(j), f"cluster {j}"), f"{share:.0%}", "yes" if share >= 0.85 else "partly" if share >= 0.6 else "no"]
-        for j, share in stable.recovery.items()
-    ]
-    found = table(["", "overlap with its best match", "found again"], rows, caption="How well each cluster recurs")
-    figure = plot.agreement(stable.matrix, names)
-    height = int(figure.layout.height)
-    return join(tag("p", text), tag("div", draw(figure, "Agreement of the fits", height), found, class_="beside even"))
-
-
-def how_many(counts: OtherCounts | None, draw: Draw) -> Html | None:
-    if counts is None:
-        return None
-    figure = plot.candidates(counts.ks, counts.scores, counts.chosen, counts.criterion)
-    better = "" if counts.best == counts.chosen else f" The best {counts.criterion} is reached with {counts.best}."
-    text = f"{counts.note} This report is about {plural(counts.chosen, 'cluster')}.{better}"
-    return join(tag("p", text), draw(figure, f"{counts.criterion} for each number of clusters", 280))
-
-
 def again(lines: str, command: str | None) -> Html:
     parts = [tag("p", "In Python:"), tag("pre", tag("code", lines), tabindex="0")]
     if command is not None:
@@ -396,7 +321,7 @@ def chip(label: int) -> Html:
 def _settings(estimator: Any) -> str:
     given = {name: value for name, value in parameters(estimator).items() if value is not None and name != "verbose"}
     told = [
-        f"{name} {short(value, 60)}" if not isinstance(value, np.ndarray) else f"{name} given"
+        f"{name} {short(value, 60)}" if not isinstance(value, np.ndarray) else f"{name} passed as an array"
         for name, value in given.items()
     ]
     return ", ".join(told) or "defaults"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pyarrow import feather
 
-from coterie.data.tables import write_labels
+from coterie.data.label_files import write_labels
 from coterie.studio import uploads
 from coterie.studio.samples import SAMPLES
 from coterie.studio.uploads import LEFT_OUT
