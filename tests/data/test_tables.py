@@ -1,8 +1,6 @@
 import gzip
 import os
 import stat
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -309,17 +307,3 @@ def test_bars_separate_cells_and_notes_for_spreadsheets_are_refused(tmp_path):
 def test_names_may_contain_commas(put):
     table = Table.read(put("a.csv", 'x,"a,b"\n1,2\n'))
     assert table.choose("a,b") == ["a,b"]
-
-
-def test_an_array_needs_no_pandas(tmp_path):
-    np.save(tmp_path / "a.npy", np.arange(12.0).reshape(4, 3))
-    code = (
-        "import sys; sys.modules['pandas'] = None  # scikit-learn imports it if it can\n"
-        "from coterie.data.label_files import write_labels; from coterie.data.tables import Table; "
-        "from coterie.tabular import EncodedTable; "
-        f"table = Table.read({str(tmp_path / 'a.npy')!r}); EncodedTable.learn(table, scale=True); "
-        "EncodedTable.learn(table, encode=True); "
-        f"write_labels({str(tmp_path / 'labels.npy')!r}, [0, 1, 0, 1])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

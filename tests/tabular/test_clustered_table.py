@@ -25,6 +25,7 @@ from coterie.tabular.pictures import save_picture
 from tests.tabular.golden import mixed
 
 WINE = SAMPLES / "wine.csv"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -190,12 +191,19 @@ def test_a_request_that_cannot_be_met_says_why():
 
 def test_k_means_on_an_array_needs_no_pandas(tmp_path):
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(60, 3)))
+    here, out = str(tmp_path / "rows.npy"), str(tmp_path / "labels.npy")
+    for words in (["-k", "3", "--scale", "-p", str(tmp_path / "rows.png")], ["-k", "2", "--encode"]):
+        command = [sys.executable, "-m", "tests.tabular.without_pandas", "cluster", here, "-o", out, *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+        assert len(np.load(out)) == 60
+
+
+def test_k_means_of_a_table_imports_neither_torch_nor_figures(tmp_path):
     code = (
-        "import sys; sys.modules['pandas'] = None  # scikit-learn imports it if it can\n"
-        "from coterie.cli import main; main()"
+        "import sys; from coterie.cli import app; from typer.testing import CliRunner; "
+        f"done = CliRunner().invoke(app, ['cluster', {str(WINE)!r}, '-x', 'cultivar', '-k', '3', '--scale']); "
+        "print(done.exit_code, [name for name in ('torch', 'plotly', 'matplotlib', 'dask') if name in sys.modules])"
     )
-    words = ["cluster", "rows.npy", "-k", "3", "--scale", "-o", "labels.npy", "-p", "rows.png"]
-    done = subprocess.run([sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "plotly" not in done.stderr
-    assert Path(tmp_path / "labels.npy").exists()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[0] == "0 []"
