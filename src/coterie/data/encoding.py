@@ -255,9 +255,6 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.points)
 
-    def take(self, rows: np.ndarray) -> "Encoded":
-        return Encoded(self.encoding, self.values[rows], self.points[rows])
-
     @property
     def numbers(self) -> np.ndarray:
         """(N, columns) the values of the columns, NaN for categories."""

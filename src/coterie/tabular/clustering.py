@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coterie.capabilities import finds_count, has_parameter
+from coterie.capabilities import encodes_tables, finds_count, has_parameter
 from coterie.data.columns import TableError
 from coterie.data.tables import Table
 from coterie.selection import Candidate, Choice, check_criterion, choose_k
@@ -121,17 +121,17 @@ def cluster_table(
     with watcher.reading("the table" if path is None else path.name):
         table = Table.of(source) if path is None else Table.read(path, header=header)
         algorithm = request.algorithm_for(len(table))
+        defaults = _defaults(request, len(table))
+        estimator = make_estimator(algorithm, defaults, random_state=request.seed, **request.settings)
         encoded = EncodedTable.learn(
             table,
             table.choose(request.columns, request.exclude),
             scale=request.scale,
-            encode=True if algorithm == "zeroshot" else request.encode,  # which needs encoded rows
+            encode=True if encodes_tables(estimator) else request.encode,
             drop_missing=request.drop_missing,
         )
-    n = len(encoded.table)
-    estimator = make_estimator(algorithm, _defaults(request, n), random_state=request.seed, **request.settings)
     watcher.on_encoded(encoded, estimator)
-    ks = _numbers_to_try(request, estimator, algorithm, n)
+    ks = _numbers_to_try(request, estimator, algorithm, len(encoded.table))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -143,7 +143,7 @@ function showColumns() {
 function aboutColumn(column) {
   if (column.kind === "number") return `${number(column.low)} to ${number(column.high)}`;
   if (column.kind === "category") return `category, ${plural(column.values, "value")}`;
-  return { date: "date", text: "free text: nearly every value is different", empty: "empty" }[column.kind];
+  return { date: "date", text: "free text", empty: "empty" }[column.kind];
 }
 
 function showChosen() {
