@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.cluster import DBSCAN, AgglomerativeClustering
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import coterie
@@ -20,7 +22,7 @@ from coterie.studio import clustering
 from coterie.studio.limits import Limits
 from coterie.studio.settings import RunSettings
 from coterie.studio.uploads import describe
-from coterie.tabular import ClusteredTable, Request, SettingError, TableModel, Watcher, cluster_table
+from coterie.tabular import ClusteredTable, Request, SettingError, TableModel, Watcher, cluster_table, quality
 from coterie.tabular.pictures import save_picture
 from tests.tabular.golden import mixed
 
@@ -207,3 +209,34 @@ def test_k_means_of_a_table_imports_neither_torch_nor_figures(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[0] == "0 []"
+
+
+def blobs_frame():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(rng.normal(size=(60, 3)) + 8 * np.eye(3)[np.arange(60) % 3], columns=list("abc"))
+
+
+@pytest.mark.parametrize(
+    "estimator, table, columns",
+    [
+        (coterie.ZeroShotClusterer(), None, None),
+        (make_pipeline(StandardScaler(), coterie.ZeroShotClusterer()), None, None),
+        (coterie.ZeroShotClusterer(), blobs_frame() * 100, None),
+        (coterie.KMeans(3, random_state=0), blobs_frame() * 100, ["a", "b", "c"]),
+        (coterie.KMeans(3, random_state=0), blobs_frame().to_numpy() * 100, ["a", "b", "c"]),
+        (make_pipeline(StandardScaler(), coterie.SoftKMeans(3, random_state=0)), None, None),
+    ],
+    ids=["encoded inside", "pipeline", "own units", "columns", "array", "soft"],
+)
+def test_values_are_in_the_units_of_the_table_however_the_rows_were_prepared(estimator, table, columns):
+    X = blobs_frame()
+    made = ClusteredTable.of(estimator.fit(X), X, table, columns)
+    values = (X if table is None else table).to_numpy() if not isinstance(table, np.ndarray) else table
+    assert made.value_names == ["a", "b", "c"]
+    np.testing.assert_allclose(made.values, values)
+    means = np.array([values[made.labels == j].mean(axis=0) for j in range(3)])
+    np.testing.assert_allclose(made.value_means, means)
+    np.testing.assert_allclose(made.value_centers, means, atol=0.02 * np.abs(values).max())
+    shares = quality.memberships(made)
+    if shares is not None:  # from the same rows that the estimator saw
+        np.testing.assert_array_equal(shares[1].argmax(axis=1), made.labels)

@@ -18,7 +18,14 @@ def tables(tmp_path_factory):
         yield folder
 
 
-@pytest.mark.parametrize("words", golden.COMMANDS)
+SLOW = ("flow", "rows.npy -k 4", "medoids")  # parts of commands that take seconds
+
+
+def marked(words):
+    return pytest.param(words, marks=pytest.mark.slow if any(part in words for part in SLOW) else ())
+
+
+@pytest.mark.parametrize("words", map(marked, golden.COMMANDS))
 def test_a_command_gives_the_recorded_labels(tables, words):
     assert golden.by_command(words) == RECORDED[words]
 

@@ -235,7 +235,7 @@ class Encoding:
     @classmethod
     def from_json(cls, text: str) -> "Encoding":
         stored = json.loads(text)
-        made = cls([ColumnEncoding(**values) for values in stored["columns"]], complete=stored["complete"])
+        made = cls([ColumnEncoding(**values) for values in stored["columns"]], complete=stored.get("complete", False))
         d = len(made.spread)
         if stored["factors"] is not None:
             made.factors = np.array(stored["factors"]).reshape(d, -1)
@@ -254,6 +254,9 @@ class Encoded:
 
     def __len__(self) -> int:
         return len(self.points)
+
+    def take(self, rows: np.ndarray) -> "Encoded":
+        return Encoded(self.encoding, self.values[rows], self.points[rows])
 
     @property
     def numbers(self) -> np.ndarray:

@@ -56,6 +56,7 @@ class ClusteredTable:
     encoding: Encoding | None = None
     pipeline: Any = None
     places: np.ndarray | None = None  # of the rows in the table that was read, if not all of them took part
+    encoded: Encoded | None = None  # the rows for an estimator that encodes tables itself
 
     @classmethod
     def fitted(cls, rows: EncodedTable, estimator: Any, run: Run) -> "ClusteredTable":
@@ -64,7 +65,7 @@ class ClusteredTable:
         labels = np.asarray(estimator.labels_).astype(np.int64)
         return cls(
             rows.table, rows.rows.values, encoding.value_names, rows.rows.points, encoding.point_names, estimator,
-            labels, run, encoding, places=rows.places,
+            labels, run, encoding, places=rows.places, encoded=rows.rows if encodes_tables(estimator) else None,
         )  # fmt: skip
 
     @classmethod
@@ -94,32 +95,33 @@ class ClusteredTable:
             )
         made = cls(
             Table([]), points, [], points, _point_names(X, estimator, encoded, points.shape[1]), estimator, labels,
-            details, None if encoded is None else encoded.encoding, pipeline,
+            details, pipeline=pipeline, encoded=encoded,
         )  # fmt: skip
-        return made._described(table if table is not None else given, encoded, columns)
+        source = table if table is not None else given
+        return made._described(source, columns, prepared=source is not X)
 
-    def _described(self, source: Any, encoded: Encoded | None, columns: Sequence[Any] | None) -> "ClusteredTable":
-        """With the table, and with values in its units where it has them."""
-        values, names = self.points, self.point_names
-        if encoded is not None:
-            values, names = encoded.values, _value_names(encoded.encoding)
+    def _described(self, source: Any, columns: Sequence[Any] | None, *, prepared: bool) -> "ClusteredTable":
+        """With the table, and with values in its units. ``prepared``: whether the points were made from ``source``."""
         frame = source if hasattr(source, "iloc") else None
         if frame is not None and len(frame) != len(self.points):
             raise ValueError(
                 f"table has {len(frame):,} rows and X has {len(self.points):,}: pass the same rows in the same order."
             )
-        if frame is not None and (encoded is None or columns is not None):
+        values, names, encoding = self.points, self.point_names, None
+        if self.encoded is not None and not prepared:
+            values, encoding = self.encoded.values, self.encoded.encoding
+            names = [name or f"x{i}" for i, name in enumerate(encoding.value_names)]
+        elif frame is not None:
             found = _own_columns(frame, self.point_names, columns, prepared=self.pipeline is not None)
             if found:
                 values, names = frame[found].to_numpy(dtype=np.float64), [str(name) for name in found]
-        elif frame is None and self.pipeline is not None:
+        elif prepared:
             values = _matrix(source)
             names = [str(name) for name in columns or range(values.shape[1])]
         table = Table(names, array=values) if frame is None else Table.of(frame)
-        same = values.shape[1] == self.points.shape[1] and self.pipeline is None
-        return replace(
-            self, table=table, values=values, value_names=names, point_names=names if same else self.point_names
-        )
+        same = values.shape[1] == self.points.shape[1] and self.pipeline is None and encoding is None
+        points = names if same else self.point_names
+        return replace(self, table=table, values=values, value_names=names, point_names=points, encoding=encoding)
 
     @property
     def n(self) -> int:
@@ -144,9 +146,7 @@ class ClusteredTable:
 
     def input(self, rows: np.ndarray) -> Any:
         """Some rows in the form in which the estimator takes them."""
-        if self.encoding is not None and encodes_tables(self.estimator):
-            return Encoded(self.encoding, self.values[rows], self.points[rows])
-        return self.points[rows]
+        return self.points[rows] if self.encoded is None else self.encoded.take(rows)
 
     @cached_property
     def spherical(self) -> bool:
@@ -161,7 +161,7 @@ class ClusteredTable:
     def centers(self) -> np.ndarray:
         """The centres of the estimator, or the means of its clusters, among the points."""
         centers = getattr(self.estimator, "cluster_centers_", None)
-        if centers is not None and not encodes_tables(self.estimator):
+        if centers is not None and self.encoded is None:
             return np.asarray(centers, dtype=np.float64)
         count = int(self.labels.max(initial=-1)) + 1
         means = [self.space[self.labels == j].mean(axis=0) for j in range(count) if (self.labels == j).any()]
@@ -315,10 +315,6 @@ def _point_names(X: Any, estimator: Any, encoded: Encoded | None, count: int) ->
         return [name or f"x{i}" for i, name in enumerate(encoded.encoding.point_names)]
     names = getattr(X, "columns", getattr(estimator, "feature_names_in_", None))
     return [f"x{i}" for i in range(count)] if names is None else [str(name) for name in names]
-
-
-def _value_names(encoding: Encoding) -> list[str]:
-    return [name or f"x{i}" for i, name in enumerate(encoding.value_names)]
 
 
 def _own_columns(frame: Any, names: list[str], columns: Sequence[Any] | None, *, prepared: bool) -> list[Any]:
