@@ -25,7 +25,7 @@ def marked(words):
     return pytest.param(words, marks=pytest.mark.slow if any(part in words for part in SLOW) else ())
 
 
-@pytest.mark.parametrize("words", map(marked, golden.COMMANDS))
+@pytest.mark.parametrize("words", [marked(words) for words in golden.COMMANDS])
 def test_a_command_gives_the_recorded_labels(tables, words):
     assert golden.by_command(words) == RECORDED[words]
 
