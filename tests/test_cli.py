@@ -15,7 +15,7 @@ import coterie
 from coterie import experiments
 from coterie.cli import app
 from coterie.data.tables import SAMPLES, read_table, sample
-from coterie.tabular import Columns, TableModel, make_estimator
+from coterie.tabular import EncodedTable, TableModel, make_estimator
 
 WINE = SAMPLES / "wine.csv"
 
@@ -98,19 +98,19 @@ def test_a_range_chooses_the_number_of_clusters():
     assert [one["n_clusters"] for one in document["choice"]["candidates"]] == [2, 3, 4, 5]
     told = succeed("cluster", WINE, "-x", "cultivar", "--scale", "-k", "2..3", "--criterion", "davies-bouldin")
     assert "← chosen" in told.stdout
-    assert "3 is the largest number that was tried" in told.stderr
+    assert "3 is the largest number of clusters that was tried" in told.stderr
 
 
 def test_one_column_that_outweighs_the_others_is_noted():
-    assert "'proline' holds" in succeed("cluster", WINE, "-x", "cultivar", "-k", "3").stderr
-    assert "'proline' holds" not in succeed("cluster", WINE, "-x", "cultivar", "-k", "3", "--scale").stderr
+    assert "'proline' has 99" in succeed("cluster", WINE, "-x", "cultivar", "-k", "3").stderr
+    assert "'proline' has 99" not in succeed("cluster", WINE, "-x", "cultivar", "-k", "3", "--scale").stderr
 
 
 def test_a_number_is_never_broken_over_two_lines_of_a_narrow_terminal():
     from rich.console import Console
 
     from coterie.cli.console import clusters_table
-    from coterie.tabular import ClusterSummary
+    from coterie.tabular.facts import ClusterSummary
 
     center = {f"column {i}": -123456.0 - i for i in range(6)}
     one = ClusterSummary(0, 10, 1.0, center, {name: 1.0 for name in center})
@@ -137,7 +137,7 @@ def test_an_estimator_saved_in_python_predicts_on_the_command_line(points):
     coterie.KMeans(3, random_state=0).fit(points[["left", "right"]]).save("python.model")
     assert "clusters of python.model" in succeed("predict", "python.model", "points.csv").stdout
     coterie.KMeans(3, random_state=0).fit(points[["left", "right"]].to_numpy()).save("nameless.model")
-    assert "does not name its columns" in refuse("predict", "nameless.model", "points.csv")
+    assert "does not contain column names" in refuse("predict", "nameless.model", "points.csv")
 
 
 def test_a_model_without_scaling_loads_in_python(points):
@@ -146,14 +146,13 @@ def test_a_model_without_scaling_loads_in_python(points):
 
 
 def test_scaling_and_column_names_travel_with_the_model(points):
-    columns = Columns.of(points, ["left", "right"], scale=True)
-    fitted = coterie.KMeans(3, random_state=0).fit(columns.matrix(points))
-    TableModel(fitted, columns).save("m")
+    rows = EncodedTable.learn(points, ["left", "right"], scale=True)
+    fitted = coterie.KMeans(3, random_state=0).fit(rows.points)
+    TableModel(fitted, rows.encoding).save("m")
     with pytest.raises(ValueError, match="encoding of its columns"):
         coterie.load("m")  # it would take raw columns for scaled ones
     back = TableModel.load("m")
-    np.testing.assert_array_equal(back.columns.mean, columns.mean)
-    np.testing.assert_array_equal(back.columns.scale, columns.scale)
+    assert back.encoding == rows.encoding
     np.testing.assert_array_equal(back.predict(points.iloc[:7]), fitted.labels_[:7])
 
 
@@ -177,7 +176,7 @@ def test_without_a_number_the_zero_shot_network_clusters_and_finds_it(points):
 
 @pytest.fixture
 def passengers(folder):
-    """Three clusters by age, fare and class; ports go with nothing, names tell rows apart, ages have gaps."""
+    """Three clusters by age, fare and class; ports are unrelated, names are different, some ages are missing."""
     rng = np.random.default_rng(0)
     cluster = rng.integers(3, size=240)
     frame = pd.DataFrame(
@@ -196,21 +195,26 @@ def passengers(folder):
 
 
 @pytest.mark.parametrize("words", ["", "-k 2..5 --encode", "-k 3 -a zeroshot"])
-def test_text_dates_and_gaps_are_encoded(passengers, words):
+def test_text_dates_and_missing_values_are_encoded(passengers, words):
     result = succeed("cluster passengers.csv -o l.npy -s m -p c.png -r r.html --json", *words.split())
     document = json.loads(result.stdout)
     assert document["n_clusters"] == 3
     assert adjusted_rand_score(passengers, np.load("l.npy")) > 0.95
     assert document["encoded"] == ["age", "fare", "class", "port", "boarded"]
     told = " ".join(document["notes"])
-    for part in ("most rows: 'name'", "columns: 'class' and 'port'", "days: 'boarded'", "like theirs: 'age' (6)"):
+    for part in (
+        "'name' was ignored",
+        "'class' and 'port' were read",
+        "'boarded' was read as dates",
+        "similar row: 'age' (6)",
+    ):
         assert part in told
     assert all(set(one["center"]) >= {"age", "class = first", "port = Cherbourg"} for one in document["clusters"])
     succeed("predict m passengers.csv -o again.npy")
     np.testing.assert_array_equal(np.load("again.npy"), np.load("l.npy"))
     page = Path("r.html").read_text()
-    assert "nearly always class = third" in page
-    assert "Columns.of(table" in page
+    assert "almost always class = third" in page
+    assert ("EncodedTable.learn(table" in page) == ("--encode" in words)
     with pytest.raises(ValueError, match="encoding of its columns"):
         coterie.load("m")
 
@@ -219,13 +223,13 @@ def test_an_encoded_model_refuses_columns_of_another_kind(passengers):
     succeed("cluster passengers.csv -k 3 --encode -s m -p c.png --view age,fare")
     frame = read_table("passengers.csv")
     frame.assign(**{"class": 1.0}).to_csv("changed.csv", index=False)
-    assert "'class' held text when it was fitted and holds numbers now" in refuse("predict m changed.csv")
+    assert "'class' held text during fit and now holds numbers" in refuse("predict m changed.csv")
     frame.drop(columns="fare").to_csv("less.csv", index=False)
     assert "There is no column 'fare'" in refuse("predict m less.csv")
     frame.assign(port="Queenstown", age=np.nan).to_csv("unseen.csv", index=False)
     result = succeed("predict m unseen.csv")
-    assert "values that the model has not seen: 'port' (240)" in result.stderr
-    assert "filled from the row most like theirs: 'age' (240)" in result.stderr
+    assert "did not occur during fit: 'port' (240)" in result.stderr
+    assert "filled from the most similar row: 'age' (240)" in result.stderr
 
 
 def test_pictures_and_reports_of_encoded_tables_with_few_axes(folder):
@@ -234,32 +238,31 @@ def test_pictures_and_reports_of_encoded_tables_with_few_axes(folder):
         pd.DataFrame({"x": number, "plan": plan, "plan = a": 0.0}).to_csv(f"{name}.csv", index=False)
         succeed(f"cluster {name}.csv -c x,plan -k 2 --encode -p {name}.png -r {name}.html")
         assert Path(f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "count nothing: 'plan'" in succeed("cluster none.csv -c x,plan -k 2 --encode").stderr
+    assert "'plan' was ignored" in succeed("cluster none.csv -c x,plan -k 2 --encode").stderr
 
 
 def test_columns_may_be_numbered():
     frame = pd.DataFrame({0: [1.0, np.nan, 3.0, 9.0], 1: ["a", "b", "a", "b"]})
-    for settings in ({"names": ["0"]}, {"encode": True}):
-        table = frame.fillna(0) if "names" in settings else frame
-        columns = Columns.of(table, **settings)
-        assert len(columns.matrix(table)) == len(columns.table(table)) == 4
-        assert isinstance(columns.notes(table), list)
+    for settings in ({"columns": ["0"]}, {"encode": True}):
+        rows = EncodedTable.learn(frame.fillna(0) if "columns" in settings else frame, **settings)
+        assert len(rows.points) == 4
+        assert rows.encoding.names == settings.get("columns", ["0", "1"])
 
 
-def test_a_model_of_a_complete_table_fills_later_gaps(folder):
+def test_a_model_of_a_complete_table_fills_later_missing_values(folder):
     frame = pd.DataFrame({"x": np.r_[np.zeros(20), np.ones(20)], "y": np.arange(40.0)})
     frame.to_csv("full.csv", index=False)
     succeed("cluster full.csv -k 2 --encode -s m")
     frame.loc[3, "y"] = np.nan
     frame.to_csv("hole.csv", index=False)
-    assert "filled by the median: 'y' (1)" in succeed("predict m hole.csv").stderr
+    assert "filled with the median: 'y' (1)" in succeed("predict m hole.csv").stderr
 
 
 def test_a_table_that_cannot_be_encoded_is_refused(passengers):
     assert "nothing to compare" in refuse("cluster passengers.csv --columns name")
     Path("same.csv").write_text("a,b\n" + "x,y\n" * 9)
-    assert "All rows are alike" in refuse("cluster same.csv")
-    assert "turn them into numbers with --encode" in refuse("cluster passengers.csv -k 3")
+    assert "All rows are equal" in refuse("cluster same.csv")
+    assert "encode them as numbers with --encode" in refuse("cluster passengers.csv -k 3")
     frame = read_table("passengers.csv")
     frame.loc[3, "fare"] = np.inf
     frame.to_parquet("infinite.parquet")
@@ -307,24 +310,24 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -k 3", "--exclude name"),
         ("points.csv -c left,rihgt", "Did you mean 'right'?"),
         ("points.csv -x nme", "Did you mean 'name'?"),
-        ("points.csv -c left -x name", "give one of them"),
-        ("points.csv -x name -k 94", "94 clusters, but the table has 93 rows"),
+        ("points.csv -c left -x name", "use one of them"),
+        ("points.csv -x name -k 94", "94 clusters were requested, but the table has 93 rows"),
         ("points.csv -x name -k 90..95", "95 clusters"),
         ("points.csv -x name -k 0", "at least 1"),
         ("points.csv -x name -k -3", "at least 1"),
-        ("points.csv -x name -k five", "as in 2..12; got 'five'"),
-        ("points.csv -x name -k 2..x", "as in 2..12"),
+        ("points.csv -x name -k five", "such as 2..12; got 'five'"),
+        ("points.csv -x name -k 2..x", "such as 2..12"),
         ("points.csv -x name -k 5..2", "-k 2..5"),
         ("points.csv -x name -k 1..4", "gap"),
         ("points.csv -x name -k 2..4 --criterion elbow", "silhouette, calinski-harabasz"),
         ("points.csv -x name -k 3 -a trimed", "Did you mean 'trimmed'?"),
         ("points.csv -x name -k 3 -a dbscan", "kmeans, soft, spherical, trimmed, robust, medoids, incontext, flow"),
-        ("points.csv -x name -k 3 -a flow", "leave -k out"),
-        ("points.csv -x name -k 2..4 -a zeroshot", "leave -k out"),
+        ("points.csv -x name -k 3 -a flow", "determines the number of clusters itself"),
+        ("points.csv -x name -k 2..4 -a zeroshot", "determines the number of clusters itself"),
         ("points.csv -x name -a flow --max-iter 5", "'flow' has no setting 'max-iter'"),
         ("points.csv -x name -k 11 -a incontext", "at most 10 clusters"),
         ("points.csv -x name -k 3 --view pca", "--report report.html"),
-        ("points.csv -x name -k 3 -p a.png --view left,name", "'name' is not among the clustered columns"),
+        ("points.csv -x name -k 3 -p a.png --view left,name", "'name' is not one of the clustered columns"),
         ("points.csv -x name -k 3 -p a.png --view left,right,left", "one or two columns"),
         ("points.csv -x name -k 3 --trim 0.1", "'kmeans' has no setting 'trim'"),
         ("points.csv -x name -k 3 -a trimmed --trim 1.5", "trim"),
@@ -334,10 +337,8 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 3 -p a.jpg", "PNG"),
         ("points.csv -x name -k 3 -p /proc/a.png", "cannot be written"),
         ("points.csv -x name -k 3 -s .", "is a folder"),
-        ("points.csv -x name -k 3 -o a.csv -s a.csv", "overwrite what --output writes"),
+        ("points.csv -x name -k 3 -o a.csv -s a.csv", "overwrite the file of --output"),
         ("points.csv -x name -k 3 --with-data", "--output"),
-        ("equal.csv -k 2", "1 distinct row"),
-        ("equal.csv -k 2..4", "1 distinct row"),
         ("holes.csv -k 2", "Row 3 has a missing value in the column 'b'"),
         ("huge.npy -k 2", "overflow"),
         ("half.npy -k 2", "float32"),
@@ -345,12 +346,19 @@ def test_a_tiny_table_needs_no_k():
     ],
 )
 def test_what_a_user_gets_wrong_is_one_line_and_exit_code_2(points, arguments, words):
-    pd.DataFrame(np.ones((5, 2)), columns=["a", "b"]).to_csv("equal.csv", index=False)
     pd.DataFrame({"a": [1, 2, 3], "b": [1, 2, None]}).to_csv("holes.csv", index=False)
     np.save("huge.npy", np.array([[1e30, 0], [0, 1], [3, 3]], dtype=np.float32))
     np.save("half.npy", np.eye(3, dtype=np.float16))
     np.save("flat.npy", np.arange(5.0))
     assert words in refuse("cluster", arguments)
+
+
+@pytest.mark.parametrize("numbers", ["2", "2..4"])
+def test_fewer_different_rows_than_clusters_are_noted(numbers):
+    pd.DataFrame(np.ones((5, 2)), columns=["a", "b"]).to_csv("equal.csv", index=False)
+    notes = succeed("cluster equal.csv -k", numbers).stderr
+    assert "Only 1 distinct clusters were found" in notes
+    assert "No row belongs to cluster 1" in notes
 
 
 def test_huge_values_are_fine_in_float64_and_when_scaled():
@@ -376,7 +384,7 @@ def test_the_demo_tells_its_stories_and_writes_pictures(folder):
     assert "172 of 178 wines" in result.stdout
     assert sorted(os.listdir(folder / "demo")) == ["layers.png", "outliers.png", "wine.png"]
     (folder / "file").write_text("")
-    assert "cannot be made" in refuse("demo", "-o", "file/demo")
+    assert "cannot be created" in refuse("demo", "-o", "file/demo")
 
 
 def test_experiments_are_found_by_name(folder, monkeypatch):
@@ -474,7 +482,7 @@ def test_help_loads_nothing_heavy():
 @pytest.mark.parametrize(
     "options, words",
     [
-        ("-k 2 --resume", "name that file too"),
+        ("-k 2 --resume", "add that option"),
         ("-k 2 --checkpoint c.st", "in blocks"),
         ("-k 2 --criterion gap", "chooses from a range"),
     ],

@@ -20,6 +20,7 @@ LEVEL = {
     "reporting": 9,
     "tabular": 9,
     "selection": 8,
+    "capabilities": 8,
     "plot": 8,
     "estimators": 7,
     "distributed": 6,
@@ -39,6 +40,7 @@ LEVEL = {
     "attention": 1,
     "threads": 0,
     "files": 0,
+    "wording": 0,
 }
 MODELS = {"kmeans", "incontext", "flow", "generative", "zeroshot"}
 

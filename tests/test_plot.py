@@ -67,7 +67,7 @@ def test_many_points_are_sampled_and_the_view_says_so():
     X = np.random.default_rng(0).normal(size=(50_000, 2))
     view = View(X, None)
     assert len(view.points) == MAX_POINTS
-    assert view.note == "20,000 of 50,000 points are drawn"
+    assert view.note == "20,000 of 50,000 points are shown"
 
 
 def test_principal_axes_report_their_variance():

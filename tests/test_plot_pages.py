@@ -163,7 +163,7 @@ def test_rows_on_a_bent_map_stand_amid_their_neighbours(monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=Doubling))
     X = np.random.default_rng(0).normal(size=(6_000, 3))
     view = View(X, kind="umap")
-    assert view.note == "5,000 of 6,000 points are drawn"
+    assert view.note == "5,000 of 6,000 points are shown"
     assert np.abs(view.place(np.zeros((1, 3)))).max() < 0.5
     assert plot.clusters(X, np.zeros(6_000, dtype=int), X[:1], view=view).data[0].type == "scattergl"
     monkeypatch.setitem(sys.modules, "umap", None)

@@ -1,4 +1,4 @@
-"""How many clusters: one fit for each K of a range, and a named criterion that chooses among them."""
+"""The number of clusters: one fit per number in a range, and a criterion that chooses among the fits."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,23 +10,26 @@ from sklearn.base import clone
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 from sklearn.preprocessing import normalize
 
-from coterie.estimators.base import algorithm_of
+from coterie.capabilities import on_sphere, scales_itself
 
 CRITERIA = {
-    "silhouette": "how much nearer a point is to its own cluster than to the next; highest wins",
-    "calinski-harabasz": "variance between clusters over variance within; highest wins",
-    "davies-bouldin": "how alike each cluster is to its nearest neighbour; lowest wins",
-    "gap": "inertia against that of structureless data; smallest K within one standard error; can answer 1",
+    "silhouette": "how much closer a row is to its own cluster than to the next one; the highest is chosen",
+    "calinski-harabasz": "variance between clusters divided by variance within clusters; the highest is chosen",
+    "davies-bouldin": "how similar each cluster is to the most similar other cluster; the lowest is chosen",
+    "gap": "inertia compared with data without clusters; the smallest number within one standard error; can be 1",
 }
 SAMPLE_ROWS = 5_000
 GAP_REFERENCES = 10
-VARIANCE_SHARE = 0.95  # a column that holds so much decides nearly alone
-SPREAD_RATIO = 30.0  # beside a column that is so much wider another hardly counts
+VARIANCE_SHARE = 0.95  # a column with this share determines the clusters almost alone
+SPREAD_RATIO = 30.0  # a column that is narrower by this factor has little influence
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One K of the range. ``score_error`` is the standard error of a gap, 0 for the other criteria."""
+    """One number of clusters that was tried, with its scores.
+
+    ``score_error`` is the standard error of the gap statistic, and 0 for the other criteria.
+    """
 
     k: int
     inertia: float
@@ -36,7 +39,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """The candidates in the order of K, the one that was chosen, and its fitted estimator."""
+    """The candidates in increasing order of ``k``, the chosen number of clusters, and its fitted estimator."""
 
     criterion: str
     candidates: tuple[Candidate, ...]
@@ -45,23 +48,18 @@ class Choice:
 
     @property
     def at_edge(self) -> bool:
-        """Whether the answer is the largest K that was tried, so that a larger one might be better still."""
+        """Whether the largest number that was tried was chosen, so that a larger one might be better."""
         return len(self.candidates) > 1 and self.k == self.candidates[-1].k
-
-
-def scales_itself(estimator: Any) -> bool:
-    """Whether the fitted estimator brings the columns to one scale inside."""
-    return hasattr(estimator, "encoding_") or getattr(estimator, "likelihood_", None) == "gaussian"
 
 
 @dataclass(frozen=True)
 class Uneven:
-    """Columns whose scales differ so much that it decides the clusters."""
+    """Columns whose scales differ so much that the scales determine the clusters."""
 
     widest: int
     narrowest: int
-    share: float  # of all variance that the widest holds
-    ratio: float  # of their spreads
+    share: float  # of the total variance that the widest column has
+    ratio: float  # of their standard deviations
 
     @property
     def decides_alone(self) -> bool:
@@ -73,12 +71,12 @@ class Uneven:
 
 
 def varying_columns(X: np.ndarray) -> np.ndarray:
-    """Indices of the columns that are not constant, up to rounding."""
+    """Indices of the columns that are not constant (up to rounding errors)."""
     return np.flatnonzero(X.std(axis=0, dtype=np.float64) > 1e-12 * np.maximum(np.abs(X).max(axis=0), 1e-300))
 
 
 def uneven_columns(estimator: Any, X: np.ndarray) -> Uneven | None:
-    """What to warn of, for an estimator fitted on X whose distances depend on the columns' scales."""
+    """The columns to warn about, if the clusters of an estimator that was fitted on X depend on their scales."""
     varying = varying_columns(X)
     if len(varying) < 2 or on_sphere(estimator) or scales_itself(estimator):
         return None
@@ -100,12 +98,28 @@ def choose_k(
     random_state: int | None = 0,
     on_candidate: Callable[[Candidate], Any] | None = None,
 ) -> Choice:
-    """Fit a copy of ``estimator`` for every K in ``ks`` and choose by ``criterion`` (one of ``CRITERIA``).
+    """Fit one copy of ``estimator`` per number of clusters and choose the best fit by a criterion.
 
-    X is an array or a DataFrame of numbers. Each fit sees all of it. Silhouette, Davies-Bouldin and the gap are
-    measured on at most 5,000 rows, drawn once with ``random_state``; points that the estimator calls outliers (-1) are
-    left out of the scores. The gap statistic (Tibshirani, Walther and Hastie 2001) compares with ten samples drawn
-    uniformly from the box of the principal axes.
+    Parameters
+    ----------
+    estimator : estimator with a parameter ``n_clusters``
+        It is cloned; the estimator itself is not changed.
+    X : array or DataFrame of numbers, shape (n_samples, n_features)
+        Every fit uses all rows. Silhouette, Davies-Bouldin and gap are computed on at most 5,000 of them.
+    ks : iterable of int
+        The numbers of clusters to try.
+    criterion : {"silhouette", "calinski-harabasz", "davies-bouldin", "gap"}
+        ``CRITERIA`` describes them. Rows that the estimator labels as outliers (-1) are excluded from the scores. The
+        gap statistic (Tibshirani, Walther and Hastie 2001) compares with ten samples that are drawn uniformly from the
+        bounding box along the principal axes.
+    random_state : int or None
+        Seed of the sample of rows and of the reference data of the gap statistic.
+    on_candidate : callable, optional
+        Called with every :class:`Candidate` as soon as it is fitted.
+
+    Returns
+    -------
+    Choice
     """
     ks = sorted(set(ks))
     values = np.asarray(X)
@@ -131,7 +145,7 @@ def choose_k(
 
 
 def check_criterion(criterion: str) -> None:
-    """Refuse a name that no criterion has."""
+    """Raise an error if there is no such criterion."""
     if criterion not in CRITERIA:
         raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}; got {criterion!r}.")
 
@@ -139,34 +153,32 @@ def check_criterion(criterion: str) -> None:
 def _check(estimator: Any, X: np.ndarray, ks: list[int], criterion: str) -> None:
     check_criterion(criterion)
     if not ks:
-        raise ValueError("No number of clusters to try: give at least one, as in range(2, 13).")
+        raise ValueError("ks contains no number of clusters: give at least one, for example range(2, 13).")
     if ks[0] < 1:
         raise ValueError(f"A number of clusters must be at least 1; got {ks[0]}.")
     if criterion == "gap" and not np.isfinite(X.astype(np.float64)).all():
-        raise ValueError("The gap criterion needs complete rows: X has missing or infinite values.")
+        raise ValueError("The gap criterion needs complete rows, but X has missing or infinite values.")
     if criterion == "gap" and on_sphere(estimator):
-        raise ValueError("The gap criterion needs Euclidean distances: choose another one for spherical clusters.")
+        raise ValueError(
+            "The gap criterion needs Euclidean distances: choose another criterion for spherical clusters."
+        )
     if criterion != "gap" and ks[0] < 2:
-        raise ValueError(f"{criterion!r} compares clusters: start at 2, or use 'gap', which can answer 1.")
+        raise ValueError(
+            f"{criterion!r} compares clusters with each other: start at 2, or use 'gap', which can choose 1."
+        )
     if criterion != "gap" and ks[-1] >= len(X):
         raise ValueError(f"{criterion!r} needs fewer clusters than the {len(X)} rows: stop at {len(X) - 1}.")
 
 
 def inertia(estimator: Any, X: np.ndarray) -> float:
-    """The objective of an estimator fitted on X: its own, or the squared distances to the clusters' centres."""
+    """The objective of an estimator fitted on X: ``inertia_``, or the sum of squared distances to the centres."""
     if hasattr(estimator, "inertia_"):
         return float(estimator.inertia_)
     return float(((X - estimator.cluster_centers_[estimator.labels_]) ** 2).sum())
 
 
-def on_sphere(estimator: Any) -> bool:
-    """Whether the estimator compares directions, not places."""
-    algorithm = algorithm_of(estimator)
-    return algorithm is not None and algorithm.spherical
-
-
 def _score(criterion: str, X: np.ndarray, labels: np.ndarray, rows: np.ndarray, sphere: bool) -> float:
-    """The score of the clusters that were found; the worst possible one if fewer than two of them were."""
+    """The score of the clusters; the worst possible score if there are fewer than two."""
     if criterion != "calinski-harabasz":
         X, labels = X[rows], labels[rows]
     kept = labels >= 0
@@ -184,7 +196,7 @@ def _score(criterion: str, X: np.ndarray, labels: np.ndarray, rows: np.ndarray, 
 
 
 def _references(X: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Structureless data with the extent of X: uniform in the box of its principal axes."""
+    """Data without clusters: uniform in the bounding box of X along its principal axes."""
     mean = X.mean(axis=0)
     _, _, axes = np.linalg.svd(X - mean, full_matrices=False)
     turned = (X - mean) @ axes.T
@@ -196,7 +208,7 @@ def _references(X: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def _gap(estimator: Any, X: np.ndarray, references: list[np.ndarray], k: int) -> tuple[float, float]:
-    """How far log inertia lies below that of the references, and the standard error of that."""
+    """The difference between the log inertia of the references and of X, and its standard error."""
 
     def log_inertia(data: np.ndarray) -> float:
         found = inertia(clone(estimator).set_params(n_clusters=k).fit(data), data)

@@ -3,7 +3,7 @@ import json
 import numpy as np
 
 from coterie.benchmarks import mixed
-from coterie.data.encoding import columns_of
+from coterie.data.columns import columns_of
 
 
 def test_a_drawn_table_has_text_and_numbers_and_is_the_same_again():

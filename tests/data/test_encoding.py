@@ -5,11 +5,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from coterie.data.encoding import LEVELS, Encoding, columns_of, holds_moments, tells_rows_apart, values_of
+from coterie.data.columns import LEVELS, ColumnValues, columns_of, holds_dates, is_free_text, values_of
+from coterie.data.encoding import Encoding
 
 
 def mixed(n=600):
-    """Two clusters that a number and a category know of, and a category that goes with nothing."""
+    """Two clusters that determine a number and a category, and a category that is unrelated to both."""
     rng = np.random.default_rng(0)
     cluster = rng.integers(2, size=n)
     number = rng.normal(6.0 * cluster, 1.0) * 40 + 7
@@ -20,17 +21,17 @@ def mixed(n=600):
 
 def test_categories_count_by_what_they_share():
     cluster, columns = mixed()
-    encoding = Encoding.of(columns)
+    encoding = Encoding.of(columns, ["age", "class", "port"])
     points = encoding.points(columns)
-    assert points.shape == (600, 2)  # the number, and one axis of what it shares with the telling category
+    assert points.shape == (600, 2)  # the number, and one factor that it shares with the related category
     axis = points[:, 1]
     gap = abs(axis[cluster == 0].mean() - axis[cluster == 1].mean())
     assert gap > 2 * axis[cluster == 0].std()
     for value in ("red", "green", "blue"):
         chosen = columns[2] == value
         assert abs(axis[chosen].mean() - axis[~chosen].mean()) < 0.15 * axis.std()
-    assert encoding.place_names(["age", "class", "port"]) == ["age", "categories, axis 1"]
-    assert set(encoding.names(["age", "class", "port"])) >= {"age", "class = 0", "class = 1", "port = red"}
+    assert encoding.point_names == ["age", "categories, axis 1"]
+    assert set(encoding.value_names) >= {"age", "class = 0", "class = 1", "port = red"}
 
 
 def test_categories_that_share_nothing_count_nothing_unless_they_are_alone():
@@ -57,13 +58,13 @@ def test_a_number_that_never_changes_does_not_take_the_place_of_others():
 
 
 def test_a_value_called_other_is_not_the_rest():
-    encoding = Encoding.of([np.array(["other", "a", None], dtype=object)])
-    assert encoding.names(["plan"]) == ["plan = a", "plan = other", "plan = (other)"]
+    encoding = Encoding.of([np.array(["other", "a", None], dtype=object)], ["plan"])
+    assert encoding.value_names == ["plan = a", "plan = other", "plan = (other)"]
 
 
 def test_categories_of_digits_may_come_as_numbers():
     encoding = Encoding.of([np.array(["38", "40", "XL"], dtype=object)])
-    np.testing.assert_array_equal(encoding.numbers([np.array([40.0, 38.0])]), [[0, 1, 0], [1, 0, 0]])
+    np.testing.assert_array_equal(encoding.values([np.array([40.0, 38.0])]), [[0, 1, 0], [1, 0, 0]])
 
 
 @pytest.mark.parametrize(
@@ -78,8 +79,8 @@ def test_categories_of_digits_may_come_as_numbers():
         pd.Series([datetime(9999, 12, 31), None, datetime(2024, 1, 2)], dtype=pd.ArrowDtype(pa.timestamp("us"))),
     ],
 )
-def test_moments_are_days_in_every_form(series):
-    assert holds_moments(series)
+def test_dates_are_days_in_every_form(series):
+    assert holds_dates(series)
     np.testing.assert_array_equal(values_of(series), [2_932_896, np.nan, 19_724])
 
 
@@ -94,31 +95,31 @@ def test_the_way_back_is_there_without_categories():
     columns = [np.array([1.0, 2.0, 9.0]), np.array([5.0, 5.0, 6.0])]
     encoding = Encoding.of(columns)
     np.testing.assert_allclose(encoding.original(encoding.points(columns)), np.column_stack(columns))
-    with pytest.raises(ValueError, match="Categories"):
+    with pytest.raises(ValueError, match="categories"):
         Encoding.of([np.array(["a", "b"], dtype=object)]).original(np.zeros((1, 1)))
 
 
 def test_the_coordinates_of_a_mean_are_the_mean_of_the_coordinates():
     _, columns = mixed()
     encoding = Encoding.of(columns)
-    numbers = encoding.numbers(columns)
-    np.testing.assert_allclose(encoding.placed(numbers.mean(axis=0)[None])[0], encoding.points(columns).mean(axis=0))
+    numbers = encoding.values(columns)
+    np.testing.assert_allclose(encoding.place(numbers.mean(axis=0)[None])[0], encoding.points(columns).mean(axis=0))
 
 
 def test_gaps_are_filled_from_the_row_that_is_most_alike():
     age, size = np.array([1.0, 2.0, 80.0, np.nan, np.nan]), np.array([0.0, 0.1, 9.0, 8.8, 0.0])
     kind = np.array(["x", "x", "y", "y", "x"], dtype=object)
     encoding = Encoding.of([age, size, kind])
-    np.testing.assert_array_equal(encoding.numbers([age, size, kind])[:, 0], [1, 2, 80, 80, 1])
+    np.testing.assert_array_equal(encoding.values([age, size, kind])[:, 0], [1, 2, 80, 80, 1])
     again = Encoding.from_json(encoding.to_json())
-    np.testing.assert_array_equal(again.numbers([age, size, kind]), encoding.numbers([age, size, kind]))
+    np.testing.assert_array_equal(again.values([age, size, kind]), encoding.values([age, size, kind]))
     alone = [np.array([np.nan]), np.array([np.nan]), np.array(["y"], dtype=object)]
-    np.testing.assert_array_equal(encoding.numbers(alone), [[80, 9, 0, 1]])
+    np.testing.assert_array_equal(encoding.values(alone), [[80, 9, 0, 1]])
 
 
 def test_gaps_in_every_row_are_filled():
     columns = [np.array([1.0, np.nan, 3.0]), np.array([np.nan, 5.0, 6.0]), np.array([7.0, 8.0, np.nan])]
-    assert np.isfinite(Encoding.of(columns).numbers(columns)).all()
+    assert np.isfinite(Encoding.of(columns).values(columns)).all()
 
 
 def test_rows_that_all_have_a_gap_are_filled_from_their_own_kind():
@@ -127,17 +128,17 @@ def test_rows_that_all_have_a_gap_are_filled_from_their_own_kind():
     age = np.where(kind == "x", 5.0, 50.0)
     age[[2, 3]] = np.nan
     encoding = Encoding.of([age, rare, kind])
-    np.testing.assert_array_equal(encoding.numbers([age, rare, kind])[2:4, 0], [5, 50])
+    np.testing.assert_array_equal(encoding.values([age, rare, kind])[2:4, 0], [5, 50])
 
 
 def test_later_gaps_stand_in_the_middle_and_unknown_levels_in_the_rest():
-    encoding = Encoding.of([np.array([1.0, 2.0, 2.0, 9.0]), np.array(["x", "x", "y", None], dtype=object)])
-    assert encoding.names(["a", "b"]) == ["a", "b = x", "b = y", "b = other"]
+    encoding = Encoding.of([np.array([1.0, 2.0, 2.0, 9.0]), np.array(["x", "x", "y", None], dtype=object)], "ab")
+    assert encoding.value_names == ["a", "b = x", "b = y", "b = other"]
     new = [np.array([np.nan]), np.array(["never seen"], dtype=object)]
-    np.testing.assert_array_equal(encoding.numbers(new), [[2.0, 0, 0, 1]])
+    np.testing.assert_array_equal(encoding.values(new), [[2.0, 0, 0, 1]])
     complete = Encoding.of([np.array(["x", "y"], dtype=object)])
-    np.testing.assert_array_equal(complete.numbers(new[1:]), [[0, 0]])
-    filled = encoding.filled([np.array([np.nan]), np.array(["x"], dtype=object)])
+    np.testing.assert_array_equal(complete.values(new[1:]), [[0, 0]])
+    filled = encoding.encode([np.array([np.nan]), np.array(["x"], dtype=object)]).numbers
     assert filled[0, 0] == 2.0
     assert np.isnan(filled[0, 1])
 
@@ -145,11 +146,11 @@ def test_later_gaps_stand_in_the_middle_and_unknown_levels_in_the_rest():
 def test_rare_levels_share_one():
     names = np.array([f"row {i}" for i in range(200)], dtype=object)
     encoding = Encoding.of([names])
-    assert encoding.numbers([names]).shape == (200, LEVELS + 1)
-    assert tells_rows_apart(names)
-    assert not tells_rows_apart(names[:LEVELS])
-    assert not tells_rows_apart(np.repeat(names, 2))
-    assert not tells_rows_apart(np.arange(200.0))
+    assert encoding.values([names]).shape == (200, LEVELS + 1)
+    assert is_free_text(names)
+    assert not is_free_text(names[:LEVELS])
+    assert not is_free_text(np.repeat(names, 2))
+    assert not is_free_text(np.arange(200.0))
 
 
 def test_an_encoding_survives_json():
@@ -188,3 +189,33 @@ def test_a_column_that_changes_its_kind_is_refused_unless_it_is_empty():
     np.testing.assert_array_equal(nothing, [[0.0], [0.0]])
     gaps = np.array([None, None], dtype=object)
     np.testing.assert_array_equal(Encoding.of([text]).points([np.full(2, np.nan)]), Encoding.of([text]).points([gaps]))
+
+
+@pytest.mark.parametrize(
+    "series, kind",
+    [
+        (pd.Series([1, 2, 2]), "number"),
+        (pd.Series([True, False, True]), "number"),
+        (pd.Series(["a", "b", None]), "category"),
+        (pd.Series([f"row {i}" for i in range(99)]), "text"),
+        (pd.Series(pd.to_datetime(["2024-01-01", None, None])), "date"),
+        (pd.Series([None, " ", ""]), "empty"),
+        (pd.Series([np.nan, np.nan]), "empty"),
+    ],
+)
+def test_columns_have_a_kind(series, kind):
+    assert ColumnValues.of("a", series).kind == kind
+
+
+def test_an_affine_encoding_keeps_the_type_and_can_be_undone():
+    rows = np.array([[1, 10], [3, 30]], dtype=np.float32)
+    plain = Encoding.affine(["a", "b"])
+    assert plain.is_identity
+    assert plain.encode(rows).points is rows
+    scaled = Encoding.from_json(Encoding.affine(["a", "b"], rows.mean(axis=0), rows.std(axis=0)).to_json())
+    points = scaled.encode(rows).points
+    assert points.dtype == np.float32
+    np.testing.assert_array_equal(points, [[-1, -1], [1, 1]])
+    np.testing.assert_array_equal(scaled.original(points), rows)
+    assert not scaled.is_identity
+    assert scaled.names == scaled.value_names == scaled.point_names == ["a", "b"]

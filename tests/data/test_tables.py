@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from coterie.data import tables
-from coterie.data.tables import TableError, all_but, numeric_matrix, read_table, sample, write_labels
+from coterie.data import text_files
+from coterie.data.columns import TableError
+from coterie.data.label_files import write_labels
+from coterie.data.tables import Table, read_table, sample
 from coterie.files import OutputError, check_writable, replacing
 
 NOISE = np.random.default_rng(0).bytes(4000).hex().encode()
@@ -41,9 +43,9 @@ def put(tmp_path):
     ],
 )
 def test_text_tables_read_alike(put, name, content):
-    matrix, names = numeric_matrix(read_table(put(name, content)))
-    assert names == ["a", "b"]
-    np.testing.assert_array_equal(matrix, [[1, 2.5], [3, 4]])
+    table = Table.read(put(name, content))
+    assert table.names == ["a", "b"]
+    np.testing.assert_array_equal(table.matrix(), [[1, 2.5], [3, 4]])
 
 
 def test_parquet_keeps_float32_and_drops_the_saved_index(tmp_path):
@@ -52,20 +54,21 @@ def test_parquet_keeps_float32_and_drops_the_saved_index(tmp_path):
     read = read_table(tmp_path / "a.parquet")
     assert list(read.columns) == ["a", "b"]
     assert list(read.index) == [0, 1]
-    assert numeric_matrix(read)[0].dtype == np.float32
+    assert Table.of(read).matrix().dtype == np.float32
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ">f8", np.int16, np.uint8, bool])
 def test_npy_of_every_plain_kind(tmp_path, dtype):
     np.save(tmp_path / "a.npy", np.eye(3, dtype=dtype))
-    matrix, names = numeric_matrix(read_table(tmp_path / "a.npy"))
-    assert names == ["x0", "x1", "x2"]
+    table = Table.read(tmp_path / "a.npy")
+    matrix = table.matrix()
+    assert table.names == list(read_table(tmp_path / "a.npy").columns) == ["x0", "x1", "x2"]
     assert matrix.dtype == (np.float32 if dtype == np.float32 else np.float64)
     np.testing.assert_array_equal(matrix, np.eye(3))
 
 
 def test_integers_that_turn_into_fractions_after_the_first_block(put, monkeypatch):
-    monkeypatch.setattr(tables, "_FIRST_BLOCK", 64)
+    monkeypatch.setattr(text_files, "FIRST_BLOCK", 64)
     rows = [str(i) for i in range(100)] + ["0.5"]
     read = read_table(put("a.csv", "a\n" + "\n".join(rows) + "\n"))
     assert read["a"].iloc[-1] == 0.5
@@ -78,9 +81,9 @@ def test_integers_that_turn_into_fractions_after_the_first_block(put, monkeypatc
         ("empty.csv", "", "empty"),
         ("blank.csv", "\n \n\n", "blank lines"),
         ("header.csv", "a,b\n", "no rows"),
-        ("short.csv", "a,b\n1,2\n3\n", "line 3 has 1 cells, the first line 2"),
-        ("long.csv", "a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, the first line 2"),
-        ("twice.csv", "a,b,a\n1,2,3\n", "two columns called 'a'"),
+        ("short.csv", "a,b\n1,2\n3\n", "line 3 has 1 cells, but the first line has 2"),
+        ("long.csv", "a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the first line has 2"),
+        ("twice.csv", "a,b,a\n1,2,3\n", "two columns named 'a'"),
         ("rubbish.csv", b"\x89PNG\x00\x01\x02\n\x00", "not text"),
         ("latin.csv", b"a,b\ncaf\xe9,1\n", "not UTF-8"),
         ("latin-header.csv", b"caf\xe9,b\n1,1\n", "not UTF-8"),
@@ -92,12 +95,12 @@ def test_integers_that_turn_into_fractions_after_the_first_block(put, monkeypatc
             gzip.compress(b"a,b\n" + np.random.default_rng(0).bytes(4000).hex().encode(), mtime=0)[:-900],
             "gzip",
         ),
-        ("rubbish.parquet", b"PAR1 and no more", "not a whole Parquet file"),
-        ("rubbish.npy", b"\x93NUMPY\x01", "not a whole NPY file"),
+        ("rubbish.parquet", b"PAR1 and no more", "not a complete Parquet file"),
+        ("rubbish.npy", b"\x93NUMPY\x01", "not a complete NPY file"),
         ("text.npy", b"hello", "not an NPY file"),
         ("a.xlsx", b"PK", "save the sheet as CSV"),
         ("a.npz", b"PK", "np.save"),
-        ("noending", "a,b\n1,2\n", "no ending"),
+        ("noending", "a,b\n1,2\n", "no extension"),
     ],
 )
 def test_files_that_are_refused(put, name, content, words):
@@ -110,7 +113,7 @@ def test_files_that_are_refused(put, name, content, words):
 def test_a_first_line_of_numbers_can_be_data_or_names(put):
     path = put("a.csv", "2019,2020\n3,4\n")
     assert list(read_table(path, header=True).columns) == ["2019", "2020"]
-    np.testing.assert_array_equal(numeric_matrix(read_table(path, header=False))[0], [[2019, 2020], [3, 4]])
+    np.testing.assert_array_equal(Table.read(path, header=False).matrix(), [[2019, 2020], [3, 4]])
 
 
 @pytest.mark.parametrize(
@@ -175,35 +178,38 @@ def test_columns_that_are_refused(columns, words):
         }
     )
     with pytest.raises(TableError) as caught:
-        numeric_matrix(frame, columns)
+        Table.of(frame).matrix(columns)
     assert words in str(caught.value)
 
 
 def test_text_dates_of_a_csv_are_text(put):
     with pytest.raises(TableError, match="'day' holds"):
-        numeric_matrix(read_table(put("a.csv", "day,x\n2020-01-01,1\n2020-01-02,2\n")))
+        Table.read(put("a.csv", "day,x\n2020-01-01,1\n2020-01-02,2\n")).matrix()
 
 
 @pytest.mark.parametrize(
     "content, words",
     [
         ("a,b\n1,2\n3,\n5,6\n", "Row 2 has a missing value in the column 'b'"),
-        ("a,b\n1,2\n3,NA\n,6\n", "Row 2 has a missing value in the column 'b' (1 more in 2 rows in all)"),
+        ("a,b\n1,2\n3,NA\n,6\n", "Row 2 has a missing value in the column 'b' (there are 1 more, in 2 rows in total)"),
         ("a,b\n1,2\n-inf,6\n", "Row 2 has an infinite value in the column 'a'"),
         ("a,b\n1,true\n2,\n", "Row 2 has a missing value in the column 'b'"),
         ("a,b\n1,\n2,\n", "Row 1 has a missing value in the column 'b'"),
     ],
 )
-def test_holes_are_refused_with_their_place(put, content, words):
+def test_missing_values_are_refused_with_their_place(put, content, words):
     with pytest.raises(TableError) as caught:
-        numeric_matrix(read_table(put("a.csv", content)))
+        Table.read(put("a.csv", content)).matrix()
     assert words in str(caught.value)
 
 
-def test_a_hole_in_a_column_that_is_not_used_does_not_matter(put):
-    frame = read_table(put("a.csv", "a,b,c\n1,,x\n2,3,y\n"))
-    np.testing.assert_array_equal(numeric_matrix(frame, ["a"])[0], [[1.0], [2.0]])
-    assert all_but(frame, ["c"]) == ["a", "b"]
+def test_a_missing_value_in_a_column_that_is_not_used_does_not_matter(put):
+    table = Table.read(put("a.csv", "a,b,c\n1,,x\n2,3,y\n"))
+    np.testing.assert_array_equal(table.matrix(["a"]), [[1.0], [2.0]])
+    assert table.choose(exclude=["c"]) == table.choose("a,b") == ["a", "b"]
+    assert table.is_complete(["a"])
+    assert not table.is_complete(["a", "b"])
+    assert not table.is_complete(["c"])
 
 
 def test_decimals_and_half_floats_of_parquet(tmp_path):
@@ -212,10 +218,10 @@ def test_decimals_and_half_floats_of_parquet(tmp_path):
 
     decimals = pa.array([1, 2], pa.decimal128(5, 2))
     pq.write_table(pa.table({"price": decimals, "small": pa.array(np.zeros(2, np.float16))}), tmp_path / "a.parquet")
-    frame = read_table(tmp_path / "a.parquet")
-    np.testing.assert_array_equal(numeric_matrix(frame, ["price"])[0], [[1.0], [2.0]])
+    table = Table.read(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(table.matrix(["price"]), [[1.0], [2.0]])
     with pytest.raises(TableError, match="float16"):
-        numeric_matrix(frame)
+        table.matrix()
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".csv.gz", ".parquet", ".npy"])
@@ -286,13 +292,18 @@ def test_the_value_that_makes_a_column_text_is_shown_with_its_row(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x,y\n1,2\n3,oops\n5,6\n")
     with pytest.raises(TableError, match=r"'y' holds text \(row 2: 'oops'\)"):
-        numeric_matrix(read_table(path))
+        Table.read(path).matrix()
 
 
 def test_bars_separate_cells_and_notes_for_spreadsheets_are_refused(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x|y\n1|2\n3|4\n")
-    assert numeric_matrix(read_table(path))[0].tolist() == [[1, 2], [3, 4]]
+    assert Table.read(path).matrix().tolist() == [[1, 2], [3, 4]]
     path.write_text("sep=;\nx;y\n1;2\n")
     with pytest.raises(TableError, match="delete that line"):
         read_table(path)
+
+
+def test_names_may_contain_commas(put):
+    table = Table.read(put("a.csv", 'x,"a,b"\n1,2\n'))
+    assert table.choose("a,b") == ["a,b"]

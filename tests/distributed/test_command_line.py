@@ -96,7 +96,7 @@ def test_what_is_wrong_is_one_line(data, here):
     assert "not numbers: 'name'" in refuse("cluster data/*.parquet -k 4")
     assert "one number of clusters" in refuse("cluster data/*.parquet")
     assert "No file matches" in refuse("cluster none/*.parquet -k 4")
-    assert "in blocks: take kmeans" in refuse("cluster data -k 4 -x name -a medoids")
+    assert "in blocks: use kmeans" in refuse("cluster data -k 4 -x name -a medoids")
     assert "no column 'z'" in refuse("cluster data -k 4 -c z")
     (data / "data-clusters").mkdir()
     assert "already exists" in refuse("cluster data -k 4 -x name")

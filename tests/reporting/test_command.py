@@ -19,8 +19,8 @@ def test_the_command_writes_a_report_with_its_choice_of_k(tmp_path):
     done = run(tmp_path / "points.csv", "-a", "soft", "-k", "2..4", "--exclude", "name", "--scale", "--report", path)
     assert done.exit_code == 0, done.output
     page = Reader(path.read_text(encoding="utf-8"))
-    assert "points.csv: 3 clusters of 120 rows" in page.text
-    assert "Every number from 2 to 4 was tried; silhouette chose 3." in page.text
+    assert "points.csv: 3 clusters in 120 rows" in page.text
+    assert "All numbers from 2 to 4 were tried; silhouette selected 3." in page.text
     assert "X = StandardScaler().fit_transform(X)" in page.text
     assert str(tmp_path) not in page.text
 

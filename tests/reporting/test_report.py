@@ -15,23 +15,24 @@ from sklearn.preprocessing import StandardScaler
 
 import coterie
 from coterie.files import OutputError
-from coterie.reporting import Origin, report
+from coterie.reporting import report, report_on
+from coterie.tabular import ClusteredTable
 from tests.reporting.pages import Reader
 
 ATTACK = '</script><img src=x onerror="alert(1)"><script>alert(2)</script>&amp;\u2028'
 SECTIONS = [
-    "In short",
+    "Summary",
     "Warnings",
-    "Where the rows lie",
+    "Map of the rows",
     "Sizes",
-    "What makes each cluster different",
-    "How sure",
+    "Differences between the clusters",
+    "Certainty",
     "Outliers",
     "Layer by layer",
     "Stability",
-    "How many clusters",
-    "What was done",
-    "Do it again",
+    "Number of clusters",
+    "Method",
+    "Reproduce",
 ]
 
 
@@ -66,7 +67,7 @@ def test_every_estimator_gets_a_whole_report(estimator):
     X = blobs()
     page = Reader(report(estimator.fit(X), X, refits=1).html)
     assert [title for title in SECTIONS if title in page.titles] == page.titles
-    assert set(SECTIONS) - set(page.titles) <= {"How many clusters"}
+    assert set(SECTIONS) - set(page.titles) <= {"Number of clusters"}
     assert type(estimator).__name__ in page.text
     assert "nan" not in page.text.lower().split()
     assert "Map of the rows, coloured by cluster" in page.figures
@@ -100,10 +101,8 @@ def test_names_and_cells_that_are_html_do_no_harm():
     frame = pd.DataFrame(X, columns=names, index=[ATTACK + str(i) for i in range(120)])
     frame["kind" + ATTACK] = np.where(np.arange(120) % 3 == 0, ATTACK, "plain")
     fitted = coterie.TrimmedKMeans(3, random_state=0).fit(X)
-    made = report(
-        fitted, X, table=frame, columns=names, title=ATTACK, refits=1, notes=[ATTACK],
-        origin=Origin(ATTACK, names, False, ATTACK),
-    )  # fmt: skip
+    told = ClusteredTable.of(fitted, X, frame, names, notes=(ATTACK,), source=ATTACK)
+    made = report_on(told, title=ATTACK, refits=1, command=ATTACK)
     clean = Reader(report(fitted, X, refits=1).html)
     page = Reader(made.html)
     known = {tag for tag, _ in clean.elements} | {"ul", "li"}
@@ -122,10 +121,10 @@ def test_a_table_in_its_own_units_is_shown_in_them():
     frame["town"] = np.array(["Ulm", "Bonn", "Kiel"])[np.arange(120) % 3]
     scaled = StandardScaler().fit_transform(frame[list("abcd")])
     page = Reader(report(kmeans().fit(scaled), scaled, table=frame, columns=list("abcd"), refits=1).html)
-    assert "brought to one scale" in page.text
-    assert re.search(r"town: (Ulm|Bonn|Kiel) in 100% of its rows \(33% of all\)", page.text)
+    assert "which were scaled" in page.text
+    assert re.search(r"town: (Ulm|Bonn|Kiel) in 100% of its rows \(33% of all rows\)", page.text)
     assert "person" in page.text
-    heat = page.figures["Heat map of the mean of every column in every cluster"]["data"][0]
+    heat = page.figures["Heat map of the means of the columns in each cluster"]["data"][0]
     assert all(float(cell.replace(",", "")) > 4_000 for row in heat["text"] for cell in row)
     two = Reader(report(kmeans().fit(scaled[:, :2]), scaled[:, :2], table=frame, columns=["a", "b"], refits=1).html)
     axis = two.figures["Map of the rows, coloured by cluster"]["layout"]["xaxis"]
@@ -163,12 +162,12 @@ def test_sparse_rows_constant_columns_and_equal_rows():
     X[30:] = X[:30]
     for rows in (X, sparse.csr_matrix(X)):
         page = Reader(report(kmeans().fit(rows), rows, refits=1).html)
-        assert "x3 has the same value in every row" in page.text
+        assert "'x3' with the same value in every row" in page.text
 
 
 def test_wrong_rows_unfitted_estimators_and_bad_places_are_refused(tmp_path):
     X = blobs()
-    with pytest.raises(ValueError, match="X has 60 rows, but the estimator was fitted on 120"):
+    with pytest.raises(ValueError, match="X has 60 rows, but the estimator was fitted to 120"):
         report(kmeans().fit(X), X[:60])
     with pytest.raises(NotFittedError):
         report(kmeans(), X)

@@ -155,8 +155,8 @@ NO_TABLES = {
     "sheet.xlsx": (b"PK\x03\x04" + bytes(100), "save the sheet as CSV"),
     "program.csv": (b"MZ\x00\x00" + bytes(500), "not a table"),
     "page.csv": (b"<html><body>no</body></html>", "not a table"),
-    "half.parquet": (b"PAR1" + bytes(30), "not a whole Parquet file"),
-    "half.csv.gz": (gzip.compress(b"a,b\n1,2\n" * 999)[:-20], "not a whole gzip file"),
+    "half.parquet": (b"PAR1" + bytes(30), "not a complete Parquet file"),
+    "half.csv.gz": (gzip.compress(b"a,b\n1,2\n" * 999)[:-20], "not a complete gzip file"),
     "empty.csv": (b"", "empty"),
     "names.csv": (b"a,b\n", "no rows"),
     "ragged.csv": (b"a,b\n1,2\n1,2,3\n", "ragged.csv is ragged: line 3"),
@@ -249,7 +249,7 @@ def test_a_run_of_a_table_full_of_html_gives_labels_model_rows_layers_and_report
     assert labels.body.splitlines()[0] == f"x,{EVIL},name,cluster".encode()
     model = tmp_path / "model"
     model.write_bytes(served.ask("GET", f"{files}/model.safetensors").body)
-    assert TableModel.load(model).columns.names == ("x", EVIL)
+    assert TableModel.load(model).encoding.names == ["x", EVIL]
     report = served.ask("GET", f"{files}/report.html")
     assert report.status == 200
     assert report.headers["content-disposition"].startswith("attachment")
@@ -270,7 +270,7 @@ def test_networks_run_too(served, table, algorithm, wanted):
 
 
 @pytest.mark.parametrize("algorithm, wanted", [("kmeans", {"clusters": 2}), ("zeroshot", {})])
-def test_text_dates_and_gaps_are_encoded(served, tmp_path, algorithm, wanted):
+def test_text_dates_and_missing_values_are_encoded(served, tmp_path, algorithm, wanted):
     kinds, gap = ("left", "right"), ("", "2024-02-01")
     lines = [
         f"{'' if i % 9 == 4 else i % 2 * 40 + i % 5},{i % 2 * 9 + i % 3},{kinds[i % 2]},{gap[i % 2]},person {i},"
@@ -279,10 +279,10 @@ def test_text_dates_and_gaps_are_encoded(served, tmp_path, algorithm, wanted):
     table = served.upload("people.csv", "\n".join(["age,size,side,day,who,nothing", *lines]).encode()).json
     about = {column["name"]: column for column in table["columns"]}
     assert {name: one["kind"] for name, one in about.items()} == {
-        "age": "number", "size": "number", "side": "text", "day": "date", "who": "name", "nothing": "empty",
+        "age": "number", "size": "number", "side": "category", "day": "date", "who": "text", "nothing": "empty",
     }  # fmt: skip
     assert about["side"]["values"] == 2
-    for name, words in (("who", "other text in most rows"), ("nothing", "is empty")):
+    for name, words in (("who", "nearly every value is different"), ("nothing", "is empty")):
         answer = served.ask("POST", "/api/runs", {"table": table["id"], "columns": ["age", name]})
         assert answer.status == 422
         assert words in answer.json["error"]
@@ -292,13 +292,13 @@ def test_text_dates_and_gaps_are_encoded(served, tmp_path, algorithm, wanted):
     assert [one["size"] for one in run["result"]["clusters"]] == [40, 40]
     assert run["result"]["columns"] == ["age", "size", "side = left", "side = right", "day"]
     assert run["result"]["used"] == 4
-    assert any("most like theirs: 'age'" in note for note in run["result"]["notes"])
+    assert any("most similar row: 'age'" in note for note in run["result"]["notes"])
     rows = served.ask("GET", f"/api/runs/{run['id']}/clusters/1").json
     assert rows["columns"][:4] == ["age", "size", "side", "day"]
     files = f"/api/runs/{run['id']}/files"
     (tmp_path / "model").write_bytes(served.ask("GET", f"{files}/model.safetensors").body)
-    assert TableModel.load(tmp_path / "model").columns.source == ("age", "size", "side", "day")
-    assert "nearly always side = left" in served.ask("GET", f"{files}/report.html").body.decode()
+    assert TableModel.load(tmp_path / "model").encoding.names == ["age", "size", "side", "day"]
+    assert "almost always side = left" in served.ask("GET", f"{files}/report.html").body.decode()
     left_out = served.finish(served.start(table, **{**chosen, "columns": ["age", "side"]}, drop_missing=True))
     assert left_out["result"]["left_out"] == sum(i % 9 == 4 for i in range(80))
 
@@ -324,7 +324,7 @@ def test_a_run_stopped_in_the_middle_leaves_no_process_and_the_studio_lives_on(s
     assert served.ask("GET", f"/api/runs/{run['id']}").status == 404
 
 
-def in_a_workshop(folder, limits, story):
+def with_queue(folder, limits, story):
     async def live():
         queue = JobQueue(limits, folder)
         try:
@@ -343,8 +343,8 @@ def test_a_job_that_takes_too_long_is_ended(tmp_path):
     async def story(queue):
         return await queue.submit(sample_task(tmp_path), 0.05).finished()
 
-    job = in_a_workshop(tmp_path, Limits(), story)
-    assert (job.state, job.error) == ("failed", "This took longer than the 0.05 seconds that it may take.")
+    job = with_queue(tmp_path, Limits(), story)
+    assert (job.state, job.error) == ("failed", "This took longer than the limit of 0.05 seconds.")
 
 
 def test_only_so_many_jobs_are_taken(tmp_path):
@@ -356,7 +356,7 @@ def test_only_so_many_jobs_are_taken(tmp_path):
             job.stop()
         return [job.state for job in jobs]
 
-    assert in_a_workshop(tmp_path, Limits(running=1, waiting=1), story) == ["stopped", "stopped"]
+    assert with_queue(tmp_path, Limits(running=1, waiting=1), story) == ["stopped", "stopped"]
 
 
 def test_a_job_whose_process_dies_says_so(tmp_path):
@@ -367,6 +367,6 @@ def test_a_job_whose_process_dies_says_so(tmp_path):
         os.kill(job.process.pid, signal.SIGKILL)
         return await job.finished()
 
-    job = in_a_workshop(tmp_path, Limits(), story)
+    job = with_queue(tmp_path, Limits(), story)
     assert job.state == "failed"
-    assert "died" in job.error or "broke off" in job.error
+    assert "died" in job.error or "ended unexpectedly" in job.error

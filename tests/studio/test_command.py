@@ -49,7 +49,7 @@ def test_a_taken_port_is_told():
         port = taken.getsockname()[1]
         done = CliRunner().invoke(app, ["studio", "--no-browser", "--port", str(port)])
     assert done.exit_code == 2
-    assert "give another --port" in done.stderr
+    assert "choose another --port" in done.stderr
 
 
 @pytest.mark.parametrize("missing", ["starlette", "uvicorn"])

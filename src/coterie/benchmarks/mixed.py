@@ -14,7 +14,8 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import KMeans, ZeroShotClusterer
-from coterie.data.encoding import Encoding, columns_of
+from coterie.data.columns import columns_of
+from coterie.data.encoding import Encoding
 from coterie.files import replacing
 
 SEED = 1_000
@@ -79,7 +80,7 @@ def _ways(table: pd.DataFrame, rng: np.random.Generator) -> dict[str, np.ndarray
     """The points of one table for every encoding, without and with missing values."""
     columns = columns_of(table)
     encoding = Encoding.of(columns)
-    every_value = (encoding.numbers(columns) - encoding.middle) / encoding.spread
+    every_value = (encoding.values(columns) - encoding.middle) / encoding.spread
     holes = table.mask(rng.random(table.shape) < np.where(table.dtypes == np.float64, GAPS, 0.0))
     return {
         "one column per value": every_value,

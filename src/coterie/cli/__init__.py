@@ -1,6 +1,6 @@
-"""The command line: parse, call, print. Results go to standard output, everything else to standard error.
+"""The command line. Results go to standard output, everything else to standard error.
 
-Heavy imports happen inside the commands, so that ``coterie --help`` answers at once.
+Heavy imports happen inside the commands, so that ``coterie --help`` is fast.
 """
 
 import sys
@@ -14,18 +14,18 @@ __all__ = ["app", "cluster", "main", "research", "studio"]
 
 
 def main() -> None:
-    """Entry point. A wrong option is one line as well, instead of a box."""
+    """Entry point. A wrong option is reported as one line too, instead of a box."""
     try:
         code = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
-        complain("stopped")
+        complain("interrupted")
         code = 130
     except Exception as error:
         describe = getattr(error, "format_message", None)
         if describe is None:
             raise
         message = describe().rstrip(".")
-        if message:  # without one, it was `coterie` alone, and the help is on the screen
+        if message:  # otherwise `coterie` was called without arguments and has printed its help
             context = getattr(error, "ctx", None)
             where = context.command_path if context is not None else "coterie"
             complain(f"{message}. See {where} --help")

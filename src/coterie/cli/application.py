@@ -1,7 +1,7 @@
-"""The one application that all commands join, and how it treats what a user got wrong."""
+"""The application to which all commands belong, and how it reports errors of the user."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,11 +16,11 @@ ORDER = ["demo", "cluster", "predict", "studio", "reproduce", "bench", "train", 
 
 
 class Refused(Exception):
-    """Something that the user has to change. The message says what."""
+    """An error of the user. The message says what to change."""
 
 
 class Commands(TyperGroup):
-    """Turns what a user got wrong into one line on standard error and exit code 2."""
+    """Reports errors of the user as one line on standard error, with exit code 2."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return sorted(super().list_commands(ctx), key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
@@ -39,8 +39,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    help="Cluster tables by attention: k-means and its relatives, exact, from the command line.",
-    epilog="Start here: [bold]coterie demo[/], then [bold]coterie cluster YOUR.csv --scale --plot clusters.png[/]",
+    help="Cluster tables by attention: pretrained networks, and k-means and its variants.",
+    epilog="Start with [bold]coterie demo[/], then [bold]coterie cluster YOUR.csv --plot clusters.png[/]",
 )
 
 
@@ -50,10 +50,10 @@ def complain(message: object) -> None:
 
 @contextmanager
 def user_errors(*more: type[Exception]) -> Iterator[None]:
-    """Errors whose messages are written for users, whatever room they come from."""
-    from coterie.data.tables import TableError
+    """Errors whose messages are written for users."""
+    from coterie.data.columns import TableError
     from coterie.files import OutputError
-    from coterie.tabular import SettingError
+    from coterie.tabular.algorithms import SettingError
 
     kinds: tuple[type[Exception], ...] = (TableError, OutputError, SettingError, *more)
     try:
@@ -62,16 +62,13 @@ def user_errors(*more: type[Exception]) -> Iterator[None]:
         raise Refused(str(error)) from error
 
 
-def split_names(text: str, known: Sequence[str] = ()) -> list[str]:
-    """Names of columns: a comma stands between them, unless the whole text is a name that is known."""
-    return [text] if text in known else [name if name in known else name.strip() for name in text.split(",")]
-
-
 def make_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Refused(f"The folder {folder} cannot be made ({error.strerror}): choose another with --output") from error
+        raise Refused(
+            f"The folder {folder} cannot be created ({error.strerror}): choose another one with --output"
+        ) from error
     return folder
 
 
@@ -84,7 +81,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass

@@ -1,4 +1,4 @@
-"""Commands for people with a table: cluster, predict, demo."""
+"""The commands for clustering a table: cluster, predict, demo."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,67 +7,82 @@ import typer
 
 from coterie.cli import in_memory, out_of_core
 from coterie.cli.application import Refused, app, make_folder, user_errors
+from coterie.cli.outputs import Outputs
 
 
 def _option(panel: str | None, *names: str, **settings: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **settings)
 
 
-WRITTEN, TUNING, BLOCKS = "What to write", "Fine tuning", "Parquet files that do not fit in memory"
-Table = Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .npy table, one row a point.")]
+FILES, TUNING, BLOCKS = "Output files", "Fine tuning", "Parquet files that do not fit in memory"
+Table = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .npy table with one point per row.")
+]
 K = Annotated[
     str | None,
-    _option(None, "--clusters", "-k", metavar="K", help="A number, as in 5, or a range, as in 2..12."),
+    _option(
+        None, "--clusters", "-k", metavar="K", help="The number of clusters (5), or a range to choose from (2..12)."
+    ),
 ]
 Algorithm = Annotated[
-    str | None, _option(None, "--algorithm", "-a", metavar="NAME", help="One of the names above.", show_default=False)
+    str | None,
+    _option(None, "--algorithm", "-a", metavar="NAME", help="One of the algorithms above.", show_default=False),
 ]
 Columns = Annotated[str | None, _option(None, "--columns", "-c", metavar="A,B", help="Columns to use. Default: all.")]
-Exclude = Annotated[str | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns to leave out.")]
-Scale = Annotated[bool, _option(None, "--scale", help="Bring every column to mean 0 and deviation 1.")]
+Exclude = Annotated[str | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns not to use.")]
+Scale = Annotated[bool, _option(None, "--scale", help="Standardise every column to mean 0 and standard deviation 1.")]
 Encode = Annotated[
-    bool, _option(None, "--encode", help="Take text as categories and dates as days, fill missing values; also scales.")
+    bool,
+    _option(None, "--encode", help="Read text as categories and dates as days, fill missing values, and scale."),
 ]
 Criterion = Annotated[
     str | None,
-    _option(None, metavar="NAME", help="Chooses from a range, by one of the names above. Default: silhouette."),
+    _option(None, metavar="NAME", help="The criterion that chooses from a range, see above. Default: silhouette."),
 ]
 Header = Annotated[
-    bool | None, _option(None, "--header/--no-header", help="Whether line 1 names the columns.", show_default=False)
+    bool | None,
+    _option(None, "--header/--no-header", help="Whether line 1 contains column names.", show_default=False),
 ]
 Labels = Annotated[
     Path | None,
-    _option(WRITTEN, "--output", "-o", metavar="FILE", help="Each row's cluster: .csv, .tsv, .parquet or .npy."),
+    _option(FILES, "--output", "-o", metavar="FILE", help="The cluster of every row: .csv, .tsv, .parquet or .npy."),
 ]
-WithData = Annotated[bool, _option(WRITTEN, "--with-data", help="In --output, the table's own columns too.")]
-Plot = Annotated[Path | None, _option(WRITTEN, "--plot", "-p", metavar="FILE", help="A picture of the clusters: .png.")]
+WithData = Annotated[bool, _option(FILES, "--with-data", help="Write the columns of the table to --output too.")]
+Plot = Annotated[Path | None, _option(FILES, "--plot", "-p", metavar="FILE", help="A picture of the clusters: .png.")]
 Report = Annotated[
-    Path | None, _option(WRITTEN, "--report", "-r", metavar="FILE", help="A page that explains the clusters: .html.")
+    Path | None, _option(FILES, "--report", "-r", metavar="FILE", help="A web page that explains the clusters: .html.")
 ]
 MapView = Annotated[
     str | None,
-    _option(WRITTEN, "--view", metavar="VIEW", help="Axes of --plot and --report: A,B (columns), pca or umap."),
+    _option(FILES, "--view", metavar="VIEW", help="Axes of --plot and --report: A,B (columns), pca or umap."),
 ]
-Save = Annotated[Path | None, _option(WRITTEN, "--save", "-s", metavar="FILE", help="The model, for coterie predict.")]
-Json = Annotated[bool, _option(WRITTEN, "--json", help="Print one JSON document and nothing else.")]
-Trim = Annotated[float | None, _option(TUNING, metavar="SHARE", help="trimmed: rows to leave out. Default: 0.05.")]
+Save = Annotated[Path | None, _option(FILES, "--save", "-s", metavar="FILE", help="The model, for coterie predict.")]
+Json = Annotated[bool, _option(FILES, "--json", help="Print one JSON document and nothing else.")]
+Trim = Annotated[
+    float | None, _option(TUNING, metavar="SHARE", help="trimmed: the share of rows to leave out. Default: 0.05.")
+]
 Gamma = Annotated[
-    float | None, _option(TUNING, metavar="X", help="soft, robust: the larger, the harder. Default: by data.")
+    float | None,
+    _option(TUNING, metavar="X", help="soft, robust: larger values give harder clusters. Default: from the data."),
 ]
 Starts = Annotated[
     int | None,
-    _option(TUNING, metavar="N", min=1, help="Starts; the best is kept. Default: 10, or 1 for large tables."),
+    _option(TUNING, metavar="N", min=1, help="Number of starts; the best is kept. Default: 10, or 1 for large tables."),
 ]
-MaxIter = Annotated[int | None, _option(TUNING, metavar="N", min=1, help="Most iterations of a start. Default: 300.")]
+MaxIter = Annotated[
+    int | None, _option(TUNING, metavar="N", min=1, help="Maximum number of iterations per start. Default: 300.")
+]
 Scheduler = Annotated[
-    str | None, _option(BLOCKS, metavar="ADDRESS", help="Run on this Dask cluster, as in tcp://10.0.0.1:8786.")
+    str | None, _option(BLOCKS, metavar="ADDRESS", help="Run on this Dask cluster, for example tcp://10.0.0.1:8786.")
 ]
-Workers = Annotated[int | None, _option(BLOCKS, metavar="N", min=1, help="Processes of a cluster on this machine.")]
+Workers = Annotated[
+    int | None, _option(BLOCKS, metavar="N", min=1, help="Number of processes of a cluster on this machine.")
+]
 Checkpoint = Annotated[
-    Path | None, _option(BLOCKS, metavar="FILE", help="Keep the centres here after every iteration.")
+    Path | None, _option(BLOCKS, metavar="FILE", help="Save the centres to this file after every iteration.")
 ]
-Resume = Annotated[bool, _option(BLOCKS, "--resume", help="Go on from the centres in --checkpoint.")]
-Seed = Annotated[int, _option(TUNING, metavar="N", min=0, help="The same seed gives the same clusters.")]
+Resume = Annotated[bool, _option(BLOCKS, "--resume", help="Continue from the centres in --checkpoint.")]
+Seed = Annotated[int, _option(TUNING, metavar="N", min=0, help="Random seed. The same seed gives the same clusters.")]
 
 
 @app.command()
@@ -100,32 +115,32 @@ def cluster(
 ) -> None:
     """Find clusters in a table.
 
-    Without -k a pretrained network (zeroshot) finds clusters of any shape
-    and their number; it scales the columns and encodes text by itself.
-    With -k the algorithm is kmeans: scale the columns (--scale) when their
-    units differ, and let it take text as categories (--encode).
+    Without -k, a pretrained network (zeroshot) finds the clusters and their
+    number; it scales and encodes the columns itself. With -k, the algorithm
+    is kmeans: add --scale if the columns have different units, and --encode
+    if the table contains text, dates or missing values.
 
     [bold]Algorithms[/]
 
     \b
-    zeroshot   a pretrained network: clusters of any shape; the default without -k
+    zeroshot   a pretrained network for any shape; the default without -k
     kmeans     compact clusters; the default with -k
-    trimmed    leaves out the farthest rows; outliers get the label -1
-    robust     keeps all rows, but far ones count little
+    trimmed    ignores the most distant rows, which get the label -1
+    robust     keeps all rows, but distant rows have little influence
     soft       overlapping clusters
-    spherical  clusters of directions: texts, embeddings
-    medoids    centres are rows of the table
-    incontext  a pretrained network that refines k-means: overlapping clusters, up to 10
-    flow       a pretrained network that finds the number of clusters itself
-    vae        clusters of any shape, an autoencoder for each; new rows can be drawn from the saved model
+    spherical  compares directions: for texts and embeddings
+    medoids    every centre is a row of the table
+    incontext  a pretrained network that refines k-means; at most 10 clusters
+    flow       a pretrained network that determines the number of clusters
+    vae        one autoencoder per cluster, for any shape; can generate rows
 
     [bold]Criteria that choose from a range[/]
 
     \b
-    silhouette         a row is near its own cluster and far from the next
-    calinski-harabasz  variance between clusters over variance within
-    davies-bouldin     no two clusters are alike
-    gap                inertia against structureless data; can answer 1
+    silhouette         rows are close to their own cluster, far from the next
+    calinski-harabasz  variance between clusters over variance within them
+    davies-bouldin     no two clusters are similar
+    gap                inertia compared with data without clusters; can choose 1
 
     [bold]Examples[/]
 
@@ -139,44 +154,44 @@ def cluster(
     coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
     if columns is not None and exclude is not None:
-        raise Refused("--columns and --exclude say the same thing in two ways: give one of them.")
+        raise Refused("--columns and --exclude cannot be combined: use one of them.")
     if resume and checkpoint is None:
-        raise Refused("--resume goes on from the centres in --checkpoint: name that file too.")
+        raise Refused("--resume continues from the centres in --checkpoint: add that option.")
     numbers = None if clusters is None else _numbers(clusters)
-    settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "random_state": seed}
+    settings: dict[str, Any] = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter}
     if out_of_core.wanted(file, scheduler, workers):
         if numbers is None or len(numbers) > 1 or plot is not None or report is not None or with_data or encode:
             raise Refused(
-                "Data in blocks take one number of clusters (-k 5), no --encode, --plot, --report or --with-data."
+                "Data in blocks need one number of clusters (for example -k 5), and do not support --encode, --plot, "
+                "--report and --with-data."
             )
-        settings["max_iter"] = max_iter or 300
-        by_name = out_of_core.ColumnRequest.of(columns, exclude, scale)
-        request = out_of_core.Request(
-            str(file), numbers[0], algorithm or "kmeans", settings, by_name, output, save, as_json
+        settings |= {"random_state": seed, "max_iter": max_iter or 300}
+        request = out_of_core.BlocksRequest(
+            str(file), numbers[0], algorithm or "kmeans", settings, columns, exclude, scale, output, save, as_json
         )
         out_of_core.run(request, out_of_core.Execution(scheduler, workers, checkpoint, resume))
         return
     if checkpoint is not None:
-        raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or leave it out.")
-    in_memory.run(
-        in_memory.Request(file, header, columns, exclude, scale, encode, algorithm, numbers, criterion, settings),
-        in_memory.Outputs(output, with_data, plot, report, view, save),
-        as_json,
-    )
+        raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or remove --checkpoint.")
+    wanted = {
+        "columns": columns, "exclude": exclude, "scale": scale, "encode": encode, "algorithm": algorithm,
+        "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
+    }  # fmt: skip
+    in_memory.run(file, header, wanted, Outputs(output, with_data, plot, report, view, save), as_json)
 
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `coterie cluster --save MODEL` wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `coterie cluster --save MODEL` wrote.")],
     file: Table,
     output: Labels = None,
     with_data: WithData = False,
     header: Header = None,
     as_json: Json = False,
 ) -> None:
-    """Put the rows of another table into the clusters of a saved model.
+    """Assign the rows of another table to the clusters of a saved model.
 
-    Columns are found by name, and scaled and encoded as they were when the model was made.
+    Columns are found by name. They are scaled and encoded as they were when the model was fitted.
 
     [bold]Examples[/]
 
@@ -184,29 +199,14 @@ def predict(
     coterie cluster january.csv -k 5 --scale --save shop.model
     coterie predict shop.model february.csv --output february-labels.csv
     """
-    from coterie.cli import console
-    from coterie.data.tables import read_table, write_labels
-    from coterie.tabular import TableModel
-
-    if output is not None and output.resolve() == model.resolve():
-        raise Refused(f"--output {output} would overwrite the model: choose another name.")
-    with user_errors(ValueError):
-        in_memory.Outputs(output, with_data).check(file)
-        table_model = TableModel.load(model)
-        with console.working(f"Reading {file.name}"):
-            frame = read_table(file, header=header)
-        labels = table_model.predict(frame)
-        if output is not None:
-            write_labels(output, labels, frame if with_data else None)
-    notes = table_model.columns.gap_notes(frame)
-    console.tell_prediction(str(model), str(file), table_model, labels, output, notes, as_json)
+    in_memory.predict(model, file, header, Outputs(output, with_data), as_json)
 
 
 @app.command()
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures.")] = Path("demo"),
 ) -> None:
-    """See what it does: a real table, and points with outliers. Takes seconds and writes pictures."""
+    """Show what the library does on a real table and on points with outliers. Takes seconds and writes pictures."""
     from coterie.cli.demo import run
 
     make_folder(output)
@@ -221,7 +221,7 @@ def _numbers(text: str) -> list[int]:
         low = int(first)
         high = int(last) if dots else low
     except ValueError:
-        raise Refused(f"-k wants a number, as in 5, or a range, as in 2..12; got {text!r}") from None
+        raise Refused(f"-k must be a number, such as 5, or a range, such as 2..12; got {text!r}") from None
     if low < 1:
         raise Refused(f"-k must be at least 1; got {text}")
     if high < low:

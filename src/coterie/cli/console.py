@@ -1,11 +1,9 @@
-"""What the command line says: progress on standard error, results on standard output, for people or as JSON."""
+"""What the command line prints: progress on standard error, results on standard output, as text or as JSON."""
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
 
 import numpy as np
@@ -14,38 +12,55 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from coterie.selection import Choice, uneven_columns
-from coterie.tabular import ClusterSummary, TableModel
+from coterie.capabilities import has_parameter
+from coterie.cli.outputs import Outputs
+from coterie.selection import Candidate, Choice
+from coterie.tabular.clustering import Watcher
+from coterie.tabular.encoded_table import EncodedTable
+from coterie.tabular.facts import ClusterSummary, Facts
+from coterie.wording import number, plural
 
 SHOWN_COLUMNS = 6
 
 
-@dataclass
-class Clustering:
-    """Everything that there is to tell about one run."""
+class ProgressWatcher(Watcher):
+    """Shows progress on standard error, and checks ``--view`` as soon as the columns are known."""
 
-    file: str
-    algorithm: str
-    rows: int
-    model: TableModel
-    summaries: list[ClusterSummary]
-    choice: Choice | None
-    seed: int
-    seconds: float
-    notes: list[str]
-    files: dict[str, str] = field(default_factory=dict)
+    def __init__(self, outputs: Outputs | None = None):
+        self.outputs = outputs or Outputs()
+        self.axes: str | list[str] = "auto"
+
+    def reading(self, name: str) -> AbstractContextManager[Any]:
+        return working(f"Reading {name}")
+
+    def on_encoded(self, rows: EncodedTable, estimator: Any) -> None:
+        self.axes = self.outputs.axes(rows.encoding.value_names)
+
+    @contextmanager
+    def choosing(self, ks: Sequence[int]) -> Iterator[Callable[[Candidate], Any]]:
+        with counting("Trying numbers of clusters", len(ks)) as advance:
+            yield lambda candidate: advance()
+
+    @contextmanager
+    def fitting(self, estimator: Any) -> Iterator[None]:
+        speaks = has_parameter(estimator, "verbose")
+        if speaks:
+            estimator.set_params(verbose=int(sys.stderr.isatty()))
+        yield
+        if speaks:
+            estimator.set_params(verbose=0)
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A turning wheel while something without a known length goes on."""
+    """A spinner during work of unknown length."""
     with Console(stderr=True).status(escape(what)):
         yield
 
 
 @contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar; each call of what it yields is one step."""
+    """A progress bar; every call of what it yields is one step."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=total == 1 or not console.is_terminal) as progress:
@@ -53,69 +68,70 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: progress.advance(task)
 
 
-def spread_notes(frame: Any, model: TableModel) -> list[str]:
-    """A word of warning where one unscaled column outweighs others."""
-    if not model.columns.raw:
-        return []
-    names = list(model.columns.names)
-    uneven = uneven_columns(model.estimator, model.columns.numbers(frame))
-    if uneven is None:
-        return []
-    widest, advice = names[uneven.widest], "add --scale to let every column count alike"
-    if uneven.decides_alone:
-        what = f"holds {uneven.shown_share} of all variance and decides the clusters nearly alone"
-    else:
-        what = f"spreads {uneven.ratio:,.0f} times as wide as {names[uneven.narrowest]!r}, which hardly counts"
-    return [f"the column {widest!r} {what}: {advice}"]
-
-
-def choice_notes(choice: Choice | None) -> list[str]:
-    if choice is None or not choice.at_edge:
-        return []
-    return [f"{choice.k} is the largest number that was tried: a wider range may hold a better one"]
-
-
-def tell(done: Clustering, as_json: bool) -> None:
+def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: bool) -> None:
     """The result of ``coterie cluster``."""
-    done.notes.extend(choice_notes(done.choice))
     if as_json:
-        print(json.dumps(_document(done), allow_nan=False))
+        print(json.dumps(_document(file, facts, files), allow_nan=False))
         return
-    for note in done.notes:
+    _print_notes(facts.notes)
+    console = _console()
+    encoding = facts.encoding
+    names = encoding.names
+    columns = f"{len(names)} columns" if len(names) > 1 else f"column {escape(names[0])}"
+    scaled = "" if encoding.is_identity else ", encoded" if encoding.has_categories else ", scaled"
+    console.print(f"[bold]{escape(file)}[/]: {facts.rows:,} rows, {columns}{scaled}", highlight=False)
+    if facts.choice is not None:
+        console.print(f"Number of clusters, by {facts.choice.criterion}:", highlight=False)
+        console.print(candidates_table(facts.choice))
+    console.print(f"{plural(facts.n_clusters, 'cluster')} by {facts.run.algorithm}", highlight=False)
+    console.print(clusters_table(facts.summaries, console))
+    told = [f"seed {facts.run.seed}", f"{facts.run.seconds:.2f} s"]
+    if facts.iterations is not None:
+        told.insert(0, f"{facts.iterations} iterations")
+    if facts.inertia is not None:
+        told.insert(0, f"inertia {number(facts.inertia)}{'' if encoding.is_identity else ' (of scaled values)'}")
+    console.print(", ".join(told), highlight=False)
+    _print_files(console, files)
+
+
+def show_prediction(
+    model: str, file: str, n_clusters: int, labels: np.ndarray, files: dict[str, str], notes: list[str], as_json: bool
+) -> None:
+    """The result of ``coterie predict``."""
+    counts = {label: int((labels == label).sum()) for label in range(n_clusters)}
+    outliers = int((labels < 0).sum())
+    if as_json:
+        rows = [{"label": label, "rows": count, "share": count / len(labels)} for label, count in counts.items()]
+        document = {
+            "model": model, "file": file, "rows": len(labels), "clusters": rows, "outliers": outliers, "files": files,
+            "notes": notes,
+        }  # fmt: skip
+        print(json.dumps(document))
+        return
+    _print_notes(notes)
+    console = _console()
+    console.print(f"{escape(file)}: {len(labels):,} rows, assigned to the clusters of {escape(model)}", highlight=False)
+    sizes = [*counts.items(), *([(-1, outliers)] if outliers else [])]
+    console.print(_sizes_table([(label, size, size / len(labels)) for label, size in sizes]))
+    _print_files(console, files)
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 120)
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes:
         print(f"note: {note}", file=sys.stderr)
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    estimator = done.model.estimator
-    columns = done.model.columns
-    names = columns.source or columns.names
-    kind = f"{len(names)} columns" if len(names) > 1 else f"column {escape(names[0])}"
-    scaled = "" if columns.raw else ", encoded" if columns.has_categories else ", scaled"
-    console.print(f"[bold]{escape(done.file)}[/]: {done.rows:,} rows, {kind}{scaled}", highlight=False)
-    if done.choice is not None:
-        console.print(f"How many clusters, by {done.choice.criterion}:", highlight=False)
-        console.print(candidates_table(done.choice))
-    k = len(estimator.cluster_centers_)
-    console.print(f"{k} {'cluster' if k == 1 else 'clusters'} by {done.algorithm}", highlight=False)
-    console.print(clusters_table(done.summaries, console))
-    facts = [f"seed {done.seed}", f"{done.seconds:.2f} s"]
-    if hasattr(estimator, "n_iter_"):
-        facts.insert(0, f"{estimator.n_iter_} iterations")
-    if hasattr(estimator, "inertia_"):
-        facts.insert(0, f"inertia {number(estimator.inertia_)}{'' if columns.raw else ' (scaled)'}")
-    console.print(", ".join(facts), highlight=False)
-    tell_files(console, done.files)
 
 
-def tell_files(console: Console, files: dict[str, str]) -> None:
+def _print_files(console: Console, files: dict[str, str]) -> None:
     for what, path in files.items():
         console.print(f"{what:>7} → {escape(path)}", highlight=False, soft_wrap=True)
 
 
-def number(value: float) -> str:
-    """Four digits, or all digits before the point."""
-    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
-
-
 def candidates_table(choice: Choice) -> Table:
+    """One line per number of clusters that was tried."""
     table = Table(box=None, pad_edge=False)
     for title in ("clusters", "inertia", choice.criterion, ""):
         table.add_column(title, justify="left" if title == "" else "right")
@@ -126,54 +142,61 @@ def candidates_table(choice: Choice) -> Table:
     return table
 
 
-def clusters_table(summaries: list[ClusterSummary], console: Console) -> Table:
-    """Centres in the table's own units; where the columns are too many, those in which a cluster stands out."""
-    names = list(summaries[0].center)
+def clusters_table(summaries: Sequence[ClusterSummary], console: Console) -> Table:
+    """Centres in the units of the table or, if there are too many columns, those that distinguish each cluster."""
+    names, sizes = list(summaries[0].center), [(one.label, one.size, one.share) for one in summaries]
     if len(names) <= SHOWN_COLUMNS:
         rows = [[number(value) for value in one.center.values()] for one in summaries]
-        table = _sizes_table(summaries, [escape(name) for name in names], rows, "right")
+        table = _sizes_table(sizes, [escape(name) for name in names], rows, "right")
         if console.measure(table, options=console.options.update(width=10_000)).minimum <= console.width:
             return table
-    rows = [[_standing_out(one)] for one in summaries]
-    return _sizes_table(summaries, ["stands out by (value, standard deviations from the mean)"], rows, "left")
+    rows = [[_distinctive(one)] for one in summaries]
+    return _sizes_table(sizes, ["most distinctive (value, standard deviations from the mean)"], rows, "left")
 
 
 def _sizes_table(
-    summaries: list[ClusterSummary], titles: list[str], rows: list[list[str]], justify: Literal["left", "right"]
+    sizes: Sequence[tuple[int, int, float]],
+    titles: Sequence[str] = (),
+    rows: Sequence[Sequence[str]] | None = None,
+    justify: Literal["left", "right"] = "left",
 ) -> Table:
     table = Table()
     for title in ("cluster", "rows", "share"):
         table.add_column(title, justify="right", no_wrap=True)
     for title in titles:
         table.add_column(title, justify=justify)
-    for one, cells in zip(summaries, rows):
-        label = "outliers" if one.label < 0 else str(one.label)
-        table.add_row(label, f"{one.size:,}", f"{one.share:.1%}", *cells, style="dim" if one.label < 0 else "")
+    for (label, size, share), cells in zip(sizes, rows or [[]] * len(sizes)):
+        name = "outliers" if label < 0 else str(label)
+        table.add_row(name, f"{size:,}", f"{share:.1%}", *cells, style="dim" if label < 0 else "")
     return table
 
 
-def _standing_out(one: ClusterSummary) -> str:
+def _distinctive(one: ClusterSummary) -> str:
     return ", ".join(
         f"{escape(name)} {number(one.center[name])} ({one.deviation[name]:+.1f})" for name in one.distinctive()
     )
 
 
-def _document(done: Clustering) -> dict[str, Any]:
-    estimator, columns, choice = done.model.estimator, done.model.columns, done.choice
+def _document(file: str, facts: Facts, files: dict[str, str]) -> dict[str, Any]:
+    encoding, choice = facts.encoding, facts.choice
     return {
-        "file": done.file,
-        "rows": done.rows,
-        "columns": list(columns.names),
-        "scaled": not columns.raw,
-        "encoded": list(columns.source),
-        "algorithm": done.algorithm,
-        "n_clusters": len(estimator.cluster_centers_),
-        "seed": done.seed,
-        "inertia": float(estimator.inertia_) if hasattr(estimator, "inertia_") else None,
-        "iterations": int(estimator.n_iter_) if hasattr(estimator, "n_iter_") else None,
-        "seconds": round(done.seconds, 4),
-        "clusters": [_cluster_entry(one) for one in done.summaries if one.label >= 0],
-        "outliers": sum(one.size for one in done.summaries if one.label < 0),
+        "file": file,
+        "rows": facts.rows,
+        "columns": encoding.value_names,
+        "scaled": not encoding.is_identity,
+        "encoded": [] if encoding.complete else encoding.names,
+        "algorithm": facts.run.algorithm,
+        "n_clusters": facts.n_clusters,
+        "seed": facts.run.seed,
+        "inertia": facts.inertia,
+        "iterations": facts.iterations,
+        "seconds": round(facts.run.seconds or 0.0, 4),
+        "clusters": [
+            {"label": one.label, "rows": one.size, "share": one.share, "center": one.center}
+            for one in facts.summaries
+            if one.label >= 0
+        ],
+        "outliers": facts.outliers,
         "choice": None
         if choice is None
         else {
@@ -183,54 +206,14 @@ def _document(done: Clustering) -> dict[str, Any]:
                 for one in choice.candidates
             ],
         },
-        "files": done.files,
-        "notes": done.notes,
+        "files": files,
+        "notes": list(facts.notes),
     }
-
-
-def _cluster_entry(one: ClusterSummary) -> dict[str, Any]:
-    return {"label": one.label, "rows": one.size, "share": one.share, "center": one.center}
-
-
-def tell_prediction(
-    model: str,
-    file: str,
-    table_model: TableModel,
-    labels: np.ndarray,
-    output: Path | None,
-    notes: list[str],
-    as_json: bool,
-) -> None:
-    """The result of ``coterie predict``."""
-    counts = {label: int((labels == label).sum()) for label in range(len(table_model.estimator.cluster_centers_))}
-    outliers = int((labels < 0).sum())
-    files = {} if output is None else {"labels": str(output)}
-    if as_json:
-        rows = [{"label": label, "rows": count, "share": count / len(labels)} for label, count in counts.items()]
-        document = {
-            "model": model, "file": file, "rows": len(labels), "clusters": rows, "outliers": outliers, "files": files,
-            "notes": notes,
-        }  # fmt: skip
-        print(json.dumps(document))
-        return
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    console.print(f"{escape(file)}: {len(labels):,} rows in the clusters of {escape(model)}", highlight=False)
-    table = Table()
-    for title in ("cluster", "rows", "share"):
-        table.add_column(title, justify="right")
-    for label, count in counts.items():
-        table.add_row(str(label), f"{count:,}", f"{count / len(labels):.1%}")
-    if outliers:
-        table.add_row("outliers", f"{outliers:,}", f"{outliers / len(labels):.1%}", style="dim")
-    console.print(table)
-    tell_files(console, files)
 
 
 @contextmanager
 def training() -> Iterator[Callable[[int, int, float, float], None]]:
-    """A bar with the loss and the time left, on a terminal; elsewhere a line now and then."""
+    """A progress bar with the loss and the remaining time on a terminal; elsewhere one line now and then."""
     console = Console(stderr=True)
     columns = (TextColumn("step"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
@@ -256,4 +239,4 @@ def tell_models(shelves: dict[str, list[dict[str, Any]]]) -> None:
             minutes = f"{card['training']['cpu_seconds'] / 60:.0f} CPU min"
             cells = (card["name"], card["kind"], shelf, card["about"], size, minutes, card["licence"])
             table.add_row(*map(escape, cells))
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    _console().print(table)

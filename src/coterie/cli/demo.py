@@ -1,4 +1,4 @@
-"""``coterie demo``: a real table, points with outliers, and the layers of a transformer that is Lloyd's algorithm."""
+"""``coterie demo``: a real table, points with outliers, and Lloyd's algorithm as the layers of a transformer."""
 
 import shutil
 import sys
@@ -16,13 +16,14 @@ from coterie import KMeans, RobustKMeans, TrimmedKMeans
 from coterie.cli import console as say
 from coterie.data.tables import sample
 from coterie.plot import Panel, save_comparison, save_trajectory
-from coterie.tabular import Columns, TableModel, draw, fit_table, make_estimator, summarise
+from coterie.tabular import Request, cluster_table
+from coterie.tabular.pictures import save_picture
 
 SEED = 0
 
 
 def run(folder: Path) -> None:
-    """Print three short stories and write a picture of each to ``folder``."""
+    """Print three examples and write one picture per example to ``folder``."""
     console = Console(width=None if Console().is_terminal else 110, highlight=False)
     files = {
         "wine": _wine(console, folder / "wine.png"),
@@ -33,46 +34,43 @@ def run(folder: Path) -> None:
     console.print("Pictures:")
     for path in files.values():
         console.print(f"  {path}", soft_wrap=True)
-    console.print("\nNow your own table:")
-    command = (
-        "coterie" if shutil.which("coterie") else escape(sys.argv[0])
-    )  # as it was called: not all have it on the path
-    console.print(f"  [bold]{command} cluster YOUR.csv --scale --plot clusters.png[/]", soft_wrap=True)
+    console.print("\nTry it on your own table:")
+    command = "coterie" if shutil.which("coterie") else escape(sys.argv[0])  # it may not be on the path
+    console.print(f"  [bold]{command} cluster YOUR.csv --plot clusters.png[/]", soft_wrap=True)
 
 
 def _wine(console: Console, path: Path) -> Path:
     console.rule("[bold]1. A real table[/]", align="left")
     frame = sample("wine")
     console.print(
-        f"{len(frame)} Italian wines by 13 chemical measurements. KMeans is told neither the grape of a wine nor how\n"
-        "many grapes there are.\n"
+        f"{len(frame)} Italian wines with 13 chemical measurements. KMeans knows neither the grape variety of a wine\n"
+        "nor the number of varieties.\n"
     )
-    measured = Columns.of(frame, [name for name in frame.columns if name != "cultivar"], scale=True)
-    model = TableModel(make_estimator("kmeans", n_init=10, random_state=SEED), measured)
-    with say.counting("Trying numbers of clusters", 7) as advance:
-        fitted = fit_table(model, frame, range(2, 9), seed=SEED, on_candidate=advance)
-    assert fitted.choice is not None
-    console.print("How many clusters, by silhouette:")
-    console.print(say.candidates_table(fitted.choice))
+    request = Request(exclude="cultivar", scale=True, clusters=range(2, 9), seed=SEED)
+    clustered = cluster_table(frame, request, say.ProgressWatcher())
+    facts = clustered.facts
+    assert facts.choice is not None
+    console.print("Number of clusters, by silhouette:")
+    console.print(say.candidates_table(facts.choice))
     console.print()
-    console.print(say.clusters_table(summarise(fitted.model, frame, fitted.labels), console))
+    console.print(say.clusters_table(facts.summaries, console))
 
     grapes = sorted(frame["cultivar"].unique())
-    table = Table(title="\nThe clusters against the grapes", title_justify="left")
+    table = Table(title="\nClusters and grape varieties", title_justify="left")
     for title in ("cluster", *grapes):
         table.add_column(title, justify="right")
-    counts = [[int(((fitted.labels == j) & (frame["cultivar"] == grape)).sum()) for grape in grapes]
-              for j in range(fitted.choice.k)]  # fmt: skip
+    counts = [[int(((clustered.labels == j) & (frame["cultivar"] == grape)).sum()) for grape in grapes]
+              for j in range(clustered.k)]  # fmt: skip
     for j, row in enumerate(counts):
         table.add_row(str(j), *(str(count) if count else "·" for count in row))
     console.print(table)
     right = sum(max(row) for row in counts)
-    console.print(f"{right} of {len(frame)} wines are in the cluster that belongs to their grape.\n")
-    return draw(path, fitted.model, frame, fitted.labels, "178 wines by 13 measurements: KMeans, scaled")
+    console.print(f"{right} of {len(frame)} wines are in the cluster of their grape variety.\n")
+    return save_picture(clustered, path, "178 wines, 13 measurements: KMeans on scaled columns")
 
 
 def mixture_with_outliers(seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
-    """Five blobs of 200 points, 60 points thrown over a wide square, and the true centres."""
+    """Five clusters of 200 points, 60 outliers that are uniform in a wide square, and the true centres."""
     rng = np.random.default_rng(seed)
     angle = 2 * np.pi * np.arange(5) / 5
     centers = 5.0 * np.column_stack([np.cos(angle), np.sin(angle)])
@@ -82,7 +80,7 @@ def mixture_with_outliers(seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:
 
 def _outliers(console: Console, path: Path) -> Path:
     console.rule("[bold]2. Outliers[/]", align="left")
-    console.print("Five groups of 200 points, and 60 points thrown anywhere in a square three times as wide.\n")
+    console.print("Five clusters of 200 points, and 60 outliers that are spread over a square three times as wide.\n")
     X, centers = mixture_with_outliers()
     estimators = {
         "KMeans": KMeans(5, n_init=10, random_state=SEED),
@@ -90,7 +88,7 @@ def _outliers(console: Console, path: Path) -> Path:
         "RobustKMeans": RobustKMeans(5, n_init=10, random_state=SEED),
     }
     table = Table()
-    for title in ("", "a true centre is missed by", "points called outliers"):
+    for title in ("", "error of the centres", "points labelled as outliers"):
         table.add_column(title, justify="left" if title == "" else "right")
     runs = []
     with say.working("Clustering"):
@@ -98,9 +96,11 @@ def _outliers(console: Console, path: Path) -> Path:
             estimator.fit(X)
             found, labels, missed = _matched(centers, estimator)
             table.add_row(name, f"{missed:.2f}", str(int((labels < 0).sum())))
-            runs.append(Panel(f"{name}: missed by {missed:.2f}", labels, found))
+            runs.append(Panel(f"{name}: error {missed:.2f}", labels, found))
     console.print(table)
-    console.print("(mean distance between a true centre and the one found for it; the groups have deviation 1)\n")
+    console.print(
+        "(The error is the mean distance between the true and the estimated centres; the standard deviation is 1.)\n"
+    )
     return save_comparison(path, X, runs, true_centers=centers, window=(-9, 9))
 
 
@@ -113,7 +113,7 @@ def _matched(true: np.ndarray, estimator: Any) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _layers(console: Console, path: Path) -> Path:
-    console.rule("[bold]3. The same thing, as a transformer[/]", align="left")
+    console.rule("[bold]3. The same algorithm, as a transformer[/]", align="left")
     X = mixture_with_outliers()[0][:1000]
     start = X[np.random.default_rng(3).choice(len(X), 5, replace=False)]
     literal = KMeans(5, init=start, engine="literal").fit(X)
@@ -122,8 +122,8 @@ def _layers(console: Console, path: Path) -> Path:
     objective = [float(((X[:, None] - layer[None]) ** 2).sum(axis=-1).min(axis=1).sum()) for layer in centers]
     apart = float(np.abs(literal.cluster_centers_ - fused.cluster_centers_).max())
     console.print(
-        "A layer attends once from the points to the centres and once back. Its weights are not trained but written\n"
-        f"down: after {literal.n_iter_} layers of real query, key and value matrices the centres are those of Lloyd's\n"
-        f"algorithm, to {apart:.0e}.\n"
+        "In each layer, points attend to centres and centres attend to points. The weights are constructed, not\n"
+        f"trained: after {literal.n_iter_} layers of query, key and value matrices, the centres agree with those of\n"
+        f"Lloyd's algorithm up to {apart:.0e}.\n"
     )
-    return save_trajectory(path, X, centers, objective, literal.labels_, title="Centres moving through the layers")
+    return save_trajectory(path, X, centers, objective, literal.labels_, title="The centres in every layer")

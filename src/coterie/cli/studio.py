@@ -1,4 +1,4 @@
-"""``coterie studio``: the page for people who would rather see and click."""
+"""``coterie studio``: clustering in the browser."""
 
 from typing import Annotated
 
@@ -11,16 +11,23 @@ from coterie.cli.application import Refused, app, complain
 def studio(
     port: Annotated[
         int | None,
-        typer.Option("--port", metavar="N", min=1, max=65535, help="Default: 8642, or a free one.", show_default=False),
+        typer.Option(
+            "--port", metavar="N", min=1, max=65535, help="Default: 8642, or a free port.", show_default=False
+        ),
     ] = None,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open the page.")] = True,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")] = True,
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Another address lets others on the network in, by token.")
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Another address makes the studio available to others on the network, who need the token.",
+        ),
     ] = "127.0.0.1",
 ) -> None:
-    """Cluster a table in the browser: drop a file, choose, run, watch the layers play, compare, keep the results.
+    """Cluster tables in the browser: open a file, choose settings, run, compare, and save the results.
 
-    The page is served by this machine to this machine, and loads nothing from anywhere else. Ctrl+C ends it.
+    The studio runs on this machine and loads nothing from the internet. Press Ctrl+C to stop it.
 
     [bold]Examples[/]
 
@@ -34,12 +41,12 @@ def studio(
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("starlette", "uvicorn"):
             raise
-        raise Refused("The studio needs two more packages: pip install 'coterie[studio]'") from error
+        raise Refused("The studio needs two further packages: pip install 'coterie[studio]'") from error
 
     def announce(address: str) -> None:
-        print(f"The studio is open at\n\n    {address}\n\nCtrl+C ends it.", flush=True)
+        print(f"The studio is running at\n\n    {address}\n\nPress Ctrl+C to stop it.", flush=True)
         if not is_loopback(host):
-            complain("others on the network can come in with this token, and what they send is not encrypted")
+            complain("others on the network can use the studio with this token; the connection is not encrypted")
 
     try:
         serve(host, port, open_browser=browser, announce=announce)

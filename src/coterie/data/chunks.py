@@ -1,4 +1,4 @@
-"""Rows of files larger than memory, chunk by chunk, as often as wanted."""
+"""Rows of files that are larger than memory, read in chunks."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -11,17 +11,17 @@ CHUNK_BYTES = 32 * 2**20
 
 
 class Chunks:
-    """Blocks of rows (C-contiguous float32 or float64 arrays) that can be read again and again.
+    """Chunks of rows (C-contiguous float32 or float64 arrays) that can be read repeatedly.
 
     Parameters
     ----------
     source : path, array, sequence of arrays, or callable
-        A Parquet file (read by row groups) or an NPY file (memory-mapped); an array, which is cut into blocks; a
+        A Parquet file (read in batches) or an NPY file (memory-mapped); an array, which is divided into chunks; a
         sequence of arrays; or a function without arguments that returns an iterator of arrays.
     columns : list of str, optional
-        Columns of a Parquet file; all by default, and all must be numbers.
+        Columns of a Parquet file, which must be numeric; all by default.
     dtype : numpy dtype, optional
-        float32 or float64; by default float32 if everything is float32, else float64.
+        float32 or float64. By default it is float32 if all columns are float32, and float64 otherwise.
     """
 
     def __init__(self, source: Any, columns: list[str] | None = None, dtype: Any = None):
@@ -50,7 +50,7 @@ class Chunks:
             if not np.isfinite(block).all():
                 row, column = np.argwhere(~np.isfinite(block))[0]
                 raise ValueError(
-                    f"Row {first + row}, column {column} is {block[row, column]}: fill or drop missing values first."
+                    f"Row {first + row}, column {column} is {block[row, column]}: fill or remove such values first."
                 )
             first += len(block)
             if len(block):
@@ -76,13 +76,13 @@ class Chunks:
         names = self.columns or schema.names
         missing = [name for name in names if name not in schema.names]
         if missing:
-            raise ValueError(f"{path.name} has no column {missing[0]!r}; it has {', '.join(schema.names)}.")
+            raise ValueError(f"{path.name} has no column {missing[0]!r}. Its columns are {', '.join(schema.names)}.")
         kinds = [schema.field(name).type for name in names]
         wrong = [n for n, t in zip(names, kinds) if not (pa.types.is_floating(t) or pa.types.is_integer(t))]
         if wrong:
             raise ValueError(
                 f"{path.name} has columns that are not numbers: {', '.join(map(repr, wrong))}. "
-                "Name the columns to use with columns=[...]."
+                "Choose columns with columns=[...]."
             )
         if self.dtype is None:
             single = all(pa.types.is_float32(kind) for kind in kinds)
@@ -107,9 +107,9 @@ def is_chunked(X: Any) -> bool:
 
 
 def _cut(rows: np.ndarray) -> Iterator[np.ndarray]:
-    """An array in blocks of about CHUNK_BYTES."""
+    """An array in chunks of about CHUNK_BYTES."""
     if rows.ndim != 2:
-        raise ValueError(f"Rows and columns are needed; got an array of shape {rows.shape}.")
+        raise ValueError(f"The array must have rows and columns; got shape {rows.shape}.")
     size = max(1, CHUNK_BYTES // max(1, rows.shape[1] * rows.dtype.itemsize))
     for first in range(0, len(rows), size):
         yield rows[first : first + size]

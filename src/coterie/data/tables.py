@@ -1,162 +1,226 @@
-"""Tables from files: CSV, TSV, Parquet and NPY in; labels out.
+"""Tables, read from CSV, TSV, Parquet and NPY files.
 
-Everything that can be wrong with a file or a column is a :class:`TableError` whose one sentence says what to do.
+Everything that can be wrong with a file or a column raises a :class:`TableError` whose message says what to do.
 """
 
-import csv
 import difflib
-import gzip
-import io
 import os
-import re
 import shlex
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from coterie.files import check_writable, replacing
+from coterie.data.columns import (
+    EMPTY,
+    NUMBER,
+    ColumnValues,
+    TableError,
+    holds_numbers,
+    is_empty,
+    require_finite,
+    split_names,
+)
+from coterie.data.text_files import read_text, require_unique_names
+from coterie.wording import quoted
 
-READABLE = (".csv", ".tsv", ".parquet", ".npy")
-WRITABLE = (".csv", ".tsv", ".parquet", ".npy")
+if TYPE_CHECKING:
+    import pandas as pd
+
+FILE_TYPES = (".csv", ".tsv", ".parquet", ".npy")
 SAMPLES = Path(__file__).parent / "samples"
 _SPREADSHEETS = (".xls", ".xlsx", ".ods")
-_FIRST_BLOCK = 2**24
-_LARGEST_BLOCK = 2**31 - 2
 
 
-class TableError(ValueError):
-    """A table that cannot be used as it is. The message says what to do."""
+class Table:
+    """Rows with named columns. An array of numbers becomes a DataFrame only when :attr:`frame` is used."""
 
+    def __init__(self, names: Sequence[str], *, frame: "pd.DataFrame | None" = None, array: np.ndarray | None = None):
+        self.names = list(names)
+        self._frame, self._array = frame, array
 
-def read_table(path: str | os.PathLike, *, header: bool | None = None) -> pd.DataFrame:
-    """The table in a file, by the ending of its name: .csv, .tsv (both also with .gz), .parquet or .npy.
+    @classmethod
+    def of(cls, rows: Any) -> "Table":
+        """From a DataFrame, whose column names become texts, or from a two-dimensional array."""
+        if isinstance(rows, Table):
+            return rows
+        if not hasattr(rows, "columns"):
+            array = np.asarray(rows)
+            return cls([f"x{i}" for i in range(array.shape[1])], array=array)
+        frame = rows.to_pandas() if hasattr(rows, "to_pandas") else rows
+        if not all(isinstance(name, str) for name in frame.columns):
+            frame = frame.rename(columns=str)
+        return cls(list(frame.columns), frame=frame)
 
-    ``header`` says whether the first line of a text file holds the names of the columns. None, the default, believes so
-    unless that line holds nothing but numbers; then the question is put to the caller. Columns without names are called
-    x0, x1, ...
-    """
-    path = Path(path)
-    kind = _kind(path, READABLE)
-    if path.is_dir():
-        raise TableError(f"{path} is a folder: give one of the files in it.")
-    if not path.exists():
-        near = difflib.get_close_matches(path.name, _names_in(path.parent), n=1)
-        raise TableError(f"There is no file {path}." + (f" Did you mean {path.with_name(near[0])}?" if near else ""))
-    try:
-        if path.stat().st_size == 0:
-            raise TableError(f"{path} is empty: it needs a line of column names and at least one row.")
-        if kind == ".npy":
-            frame = _read_npy(path)
-        elif kind == ".parquet":
-            frame = _read_parquet(path)
+    @classmethod
+    def read(cls, path: str | os.PathLike, *, header: bool | None = None) -> "Table":
+        """The table in a file; see :func:`read_table`."""
+        path = Path(path)
+        kind = file_type(path)
+        if path.is_dir():
+            raise TableError(f"{path} is a folder: give one of the files in it.")
+        if not path.exists():
+            near = difflib.get_close_matches(path.name, _names_in(path.parent), n=1)
+            raise TableError(
+                f"There is no file {path}." + (f" Did you mean {path.with_name(near[0])}?" if near else "")
+            )
+        try:
+            if path.stat().st_size == 0:
+                raise TableError(f"{path} is empty: it needs a line of column names and at least one row.")
+            if kind == ".npy":
+                table = cls.of(_read_npy(path))
+            elif kind == ".parquet":
+                table = cls.of(_to_frame(_read_parquet(path)))
+            else:
+                table = cls.of(_to_frame(read_text(path, "\t" if kind == ".tsv" else None, header)))
+        except OSError as error:
+            raise TableError(f"{path} cannot be read: {error.strerror or error}.") from error
+        require_unique_names(table.names, path)
+        if not table.names:
+            raise TableError(f"{path} has no columns.")
+        if not len(table):
+            raise TableError(f"{path} has column names but no rows: there is nothing to cluster.")
+        return table
+
+    def __len__(self) -> int:
+        return len(self.frame) if self._array is None else len(self._array)
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether the table was made from a DataFrame, so that its columns have names of their own."""
+        return self._frame is not None
+
+    @cached_property
+    def frame(self) -> "pd.DataFrame":
+        if self._frame is not None:
+            return self._frame
+        import pandas as pd
+
+        return pd.DataFrame(self._array, columns=self.names, copy=False)
+
+    def take(self, rows: np.ndarray) -> "Table":
+        """Some of the rows, numbered from 0 again."""
+        if self._array is not None:
+            return Table(self.names, array=self._array[rows])
+        return Table(self.names, frame=self.frame.iloc[rows].reset_index(drop=True))
+
+    def choose(
+        self, columns: str | Sequence[str] | None = None, exclude: str | Sequence[str] | None = None
+    ) -> list[str]:
+        """The named columns, or all columns but the excluded ones. A text holds names separated by commas."""
+        if exclude is not None:
+            excluded = self._found(exclude)
+            return [name for name in self.names if name not in excluded]
+        return list(self.names) if columns is None else self._found(columns)
+
+    def column(self, name: str) -> ColumnValues:
+        """One column with its kind and its values."""
+        if self._array is None:
+            return ColumnValues.of(name, self.frame[name])
+        values = self._array[:, self.names.index(name)].astype(np.float64)
+        return ColumnValues(name, EMPTY if is_empty(values) else NUMBER, values)
+
+    def is_complete(self, names: Sequence[str]) -> bool:
+        """Whether the columns hold numbers and no missing values."""
+        if self._array is not None:
+            return bool(np.isfinite(self._array).all())
+        chosen = (self.frame[name] for name in names)
+        return all(holds_numbers(series) and not series.isna().any() for series in chosen)
+
+    def matrix(self, names: Sequence[str] | None = None) -> np.ndarray:
+        """The named columns (default: all) as one matrix of floats.
+
+        The matrix is float32 if every column is float32, and float64 otherwise; integers and booleans are numbers.
+        Text, dates, float16 and missing or infinite values raise an error that names their place.
+        """
+        names = self.choose(names)
+        if self._array is not None:
+            places = [self.names.index(name) for name in names]
+            array = self._array if names == self.names else self._array[:, places]
+            dtype = np.float32 if array.dtype == np.float32 else np.float64
+            matrix = np.ascontiguousarray(array, dtype=dtype)
         else:
-            frame = _read_text(path, "\t" if kind == ".tsv" else None, header)
-    except OSError as error:
-        raise TableError(f"{path} cannot be read: {error.strerror or error}.") from error
-    _refuse_doubled(frame, path)
-    if not frame.shape[1]:
-        raise TableError(f"{path} has no columns.")
-    if not len(frame):
-        raise TableError(f"{path} has column names but no rows: there is nothing to cluster.")
-    return frame
+            matrix = self._frame_matrix(names)
+        require_finite(matrix, names)
+        return matrix
+
+    def _frame_matrix(self, names: list[str]) -> np.ndarray:
+        chosen = self.frame[names]
+        text = [name for name in names if not holds_numbers(chosen[name])]
+        if text:
+            raise TableError(_about_text(self.frame, text))
+        half = [name for name in names if chosen[name].dtype == np.float16]
+        if half:
+            raise TableError(
+                f"{quoted(half)} {'holds' if len(half) == 1 else 'hold'} float16 numbers, which are too coarse for "
+                "sums of squares: convert to float32 first."
+            )
+        single = all(chosen[name].dtype == np.float32 for name in names)
+        return np.ascontiguousarray(chosen.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan))
+
+    def _found(self, columns: str | Sequence[str]) -> list[str]:
+        """The named columns, each of which must exist and be named once."""
+        names = split_names(columns, self.names) if isinstance(columns, str) else list(columns)
+        for name in names:
+            if name in self.names:
+                continue
+            by_folded = {other.strip().casefold(): other for other in self.names}
+            near = difflib.get_close_matches(name.strip().casefold(), by_folded, n=3)
+            if near:
+                meant = quoted([by_folded[n] for n in near], "or")
+                raise TableError(f"There is no column {name!r}. Did you mean {meant}?")
+            raise TableError(f"There is no column {name!r}. The columns are {quoted(self.names)}.")
+        if not names:
+            raise TableError("No column was chosen: name at least one.")
+        repeated = [name for i, name in enumerate(names) if name in names[:i]]
+        if repeated:
+            raise TableError(f"The column {repeated[0]!r} is named twice: name it once.")
+        return names
 
 
-def numeric_matrix(frame: pd.DataFrame, columns: Sequence[str] | None = None) -> tuple[np.ndarray, list[str]]:
-    """The named columns (default: all) as one float matrix, and their names.
+def read_table(path: str | os.PathLike, *, header: bool | None = None) -> "pd.DataFrame":
+    """Read a table from a file.
 
-    float32 where every column is float32, float64 otherwise; integers and truth values count as numbers. Text, dates,
-    float16 and missing or infinite values are refused, with their place.
+    Parameters
+    ----------
+    path : path
+        A .csv or .tsv file (also with .gz), a .parquet file or a .npy file. The extension decides how it is read.
+    header : bool, optional
+        Whether the first line of a text file contains the column names. By default it does, unless the line contains
+        only numbers: that raises an error that asks for this argument. Columns without names are called x0, x1, ...
+
+    Returns
+    -------
+    pandas.DataFrame
     """
-    names = column_names(frame, columns)
-    chosen = frame[names]
-    text = [name for name in names if not is_number(chosen[name])]
-    if text:
-        raise TableError(_about_text(frame, text))
-    half = [name for name in names if chosen[name].dtype == np.float16]
-    if half:
-        raise TableError(
-            f"{listed(half)} {'holds' if len(half) == 1 else 'hold'} float16 numbers, too coarse for "
-            "sums of squares: convert to float32 first."
-        )
-    single = all(chosen[name].dtype == np.float32 for name in names)
-    matrix = np.ascontiguousarray(chosen.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan))
-    refuse_holes(matrix, names)
-    return matrix, names
+    return Table.read(path, header=header).frame
 
 
-def column_names(frame: pd.DataFrame, columns: Sequence[str] | None = None) -> list[str]:
-    """The named columns, each of which must be there once, or all."""
-    return [str(name) for name in frame.columns] if columns is None else _resolve(columns, frame)
-
-
-def all_but(frame: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """The names of all other columns."""
-    excluded = _resolve(columns, frame)
-    return [name for name in frame.columns if name not in excluded]
-
-
-def write_labels(path: str | os.PathLike, labels: np.ndarray, frame: pd.DataFrame | None = None) -> Path:
-    """One label a row, in the order of the rows, in a column ``cluster``; with ``frame``, after its own columns.
-
-    The format follows the ending: .csv, .tsv, .parquet, .npy. The file is written whole or not at all.
-    """
-    path = check_labels_place(path, with_data=frame is not None)
-    kind = _kind(path, WRITABLE)
-    if kind == ".npy":
-        with replacing(path) as temporary, open(temporary, "wb") as file:
-            np.save(file, labels)
-        return path
-    column = pd.Series(labels, name="cluster")
-    if frame is None:
-        table = column.to_frame()
-    else:
-        table = frame.reset_index(drop=True)
-        table[_free_name("cluster", table.columns)] = column
-    with replacing(path) as temporary:
-        if kind == ".parquet":
-            table.to_parquet(temporary, index=False)
-        else:
-            table.to_csv(temporary, index=False, sep="\t" if kind == ".tsv" else ",", compression=_compression(path))
-    return path
-
-
-def check_labels_place(path: str | os.PathLike, *, with_data: bool = False) -> Path:
-    """Refuse a place or an ending for labels before any work is done."""
-    path = Path(path)
-    if _kind(path, WRITABLE) == ".npy" and with_data:
-        raise TableError(f"{path} can hold labels only: to write them with the data, use .csv, .tsv or .parquet.")
-    return check_writable(path)
-
-
-def sample(name: str) -> pd.DataFrame:
-    """A real table that comes with the package: "wine" (178 Italian wines, 13 measurements, and their cultivar)."""
+def sample(name: str) -> "pd.DataFrame":
+    """A real table that is part of the package: "wine" (178 Italian wines, 13 measurements, and their cultivar)."""
     known = sorted(path.stem for path in SAMPLES.glob("*.csv"))
     if name not in known:
-        raise TableError(f"There is no sample {name!r}: choose {listed(known, 'or')}.")
+        raise TableError(f"There is no sample {name!r}: choose {quoted(known, 'or')}.")
     return read_table(SAMPLES / f"{name}.csv")
 
 
-def _kind(path: Path, known: Sequence[str]) -> str:
+def file_type(path: Path) -> str:
+    """The extension of a table file, without .gz."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     last = suffixes[-1] if suffixes else ""
     if last == ".gz" and suffixes[-2:-1] in ([".csv"], [".tsv"]):
         return suffixes[-2]
-    if last in known:
+    if last in FILE_TYPES:
         return last
     if last == ".pq":
         return ".parquet"
     hint = {".npz": " (np.save writes one array as .npy)", ".txt": " (rename it to .csv or .tsv)"}.get(last, "")
     hint = " (save the sheet as CSV)" if last in _SPREADSHEETS else hint
-    what = f"the ending {last!r} is not known" if last else "the name has no ending that says what the file is"
-    raise TableError(f"{path}: {what}{hint}. Known are {', '.join(known)}.")
-
-
-def _compression(path: Path) -> Any:
-    return "gzip" if path.suffix.lower() == ".gz" else None
+    what = f"the extension {last!r} is not supported" if last else "the file name has no extension"
+    raise TableError(f"{path}: {what}{hint}. Supported are {', '.join(FILE_TYPES)}.")
 
 
 def _names_in(folder: Path) -> list[str]:
@@ -166,10 +230,10 @@ def _names_in(folder: Path) -> list[str]:
         return []
 
 
-def _read_npy(path: Path) -> pd.DataFrame:
+def _read_npy(path: Path) -> np.ndarray:
     with open(path, "rb") as file:
         if file.read(6) != b"\x93NUMPY":
-            raise TableError(f"{path} is not an NPY file: write it again with np.save, or check its ending.")
+            raise TableError(f"{path} is not an NPY file: write it with np.save, or check its extension.")
     try:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
@@ -177,21 +241,21 @@ def _read_npy(path: Path) -> pd.DataFrame:
             raise TableError(
                 f"{path} holds Python objects, which are never unpickled: save numbers, np.save(path, X.astype(float))."
             ) from error
-        raise TableError(f"{path} is not a whole NPY file: write it again with np.save.") from error
+        raise TableError(f"{path} is not a complete NPY file: write it again with np.save.") from error
     if array.dtype.names or array.dtype.kind not in "biuf":
         raise TableError(f"{path} holds values of type {array.dtype}: save numbers, np.save(path, X.astype(float)).")
     if array.dtype == np.float16:
         raise TableError(
-            f"{path} holds float16 numbers, too coarse for sums of squares: np.save(path, X.astype('float32'))."
+            f"{path} holds float16 numbers, which are too coarse for sums of squares: "
+            "np.save(path, X.astype('float32'))."
         )
     if array.ndim != 2:
         hint = "X.reshape(-1, 1) makes it one column" if array.ndim == 1 else "X.reshape(len(X), -1) makes it a table"
-        raise TableError(f"{path} has {array.ndim} dimensions, not rows and columns: {hint}.")
-    array = np.asarray(array, dtype=array.dtype.newbyteorder("="))
-    return pd.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])], copy=False)
+        raise TableError(f"{path} has {array.ndim} dimensions, but a table has rows and columns: {hint}.")
+    return np.asarray(array, dtype=array.dtype.newbyteorder("="))
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _read_parquet(path: Path) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -201,107 +265,18 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
-        raise TableError(f"{path} is not a whole Parquet file: write it again, or check its ending.") from error
-    _refuse_doubled_names(table.column_names, path)
-    return _to_frame(table)
+        raise TableError(f"{path} is not a complete Parquet file: write it again, or check its extension.") from error
+    require_unique_names(table.column_names, path)
+    return table
 
 
-def _read_text(path: Path, delimiter: str | None, header: bool | None) -> pd.DataFrame:
-    import pyarrow as pa
-    import pyarrow.csv
-
-    first, delimiter = _first_line(path, delimiter)
-    if header is None and _all_numbers(first):
-        raise TableError(
-            f"The first line of {path} holds only numbers ({', '.join(first[:3])}{', ...' if len(first) > 3 else ''}): "
-            "say whether it is data (--no-header) or the names of the columns (--header)."
-        )
-    _refuse_doubled_names([] if header is False else first, path)
-    names = [f"x{i}" for i in range(len(first))] if header is False else None
-
-    def read(block_size: int, use_threads: bool) -> Any:
-        return pyarrow.csv.read_csv(
-            path,
-            pyarrow.csv.ReadOptions(
-                use_threads=use_threads, block_size=block_size, column_names=names, autogenerate_column_names=False
-            ),
-            pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        )
-
-    try:
-        try:
-            table = read(_FIRST_BLOCK, True)
-        except pa.ArrowInvalid:
-            # A type guessed from the first block may not hold for the rest; and only one thread can number the lines.
-            table = read(_whole(path), False)
-    except (pa.ArrowInvalid, UnicodeDecodeError, OSError) as error:
-        if isinstance(error, OSError) and error.errno:
-            raise
-        raise TableError(_about_parsing(path, error)) from error
-    binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
-    if binary:
-        raise TableError(f"{path} is not UTF-8 (column {binary[0]!r}): save it again as UTF-8.")
-    return _to_frame(table)
-
-
-def _whole(path: Path) -> int:
-    """The size of a block that holds all of a text. Its memory is taken at once, so it is no larger than need be."""
-    return _LARGEST_BLOCK if _compression(path) else min(_LARGEST_BLOCK, path.stat().st_size + 1)
-
-
-def _first_line(path: Path, delimiter: str | None) -> tuple[list[str], str]:
-    """The cells of the first line that is not blank, and what separates them."""
-    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb") as file:
-        try:
-            start = file.read(2**16)
-        except (gzip.BadGzipFile, EOFError) as error:
-            raise TableError(f"{path} is not a whole gzip file: write it again, or check its ending.") from error
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise TableError(f"{path} is UTF-16: save it again as UTF-8.")
-    if b"\x00" in start:
-        raise TableError(f"{path} is not text: a .csv or .tsv file was expected. Check its ending.")
-    text = start.decode("utf-8-sig", errors="replace")
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines:
-        raise TableError(f"{path} holds only blank lines: it needs a line of column names and at least one row.")
-    if "\ufffd" in lines[0]:
-        raise TableError(f"The first line of {path} is not UTF-8: save it again as UTF-8, or check its ending.")
-    if lines[0].casefold().startswith("sep="):
-        raise TableError(
-            f"The first line of {path} is {lines[0].strip()!r}, a note for spreadsheets: delete that line."
-        )
-    if delimiter is None:
-        delimiter = max(",;\t|", key=re.sub(r'"[^"]*"', "", lines[0]).count)
-    return next(csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=delimiter)), delimiter
-
-
-def _all_numbers(cells: list[str]) -> bool:
-    try:
-        return all(np.isfinite(float(cell)) for cell in cells)
-    except ValueError:
-        return False
-
-
-def _about_parsing(path: Path, error: Exception) -> str:
-    message = str(error).split("\n")[0]
-    if "Expected" in message and "got" in message:
-        place, _, rest = message.partition("Expected ")
-        line = place.rpartition("#")[2].strip(" :") or "?"
-        expected, _, got = rest.partition(" columns, got ")
-        got = got.split(":")[0]
-        return f"{path} is ragged: line {line} has {got} cells, the first line {expected}. Mend that line."
-    if isinstance(error, UnicodeDecodeError):
-        return f"{path} is not UTF-8: save it again as UTF-8, or check its ending."
-    return f"{path} cannot be read as a table: {message[:200]}"
-
-
-def _to_frame(table: Any) -> pd.DataFrame:
-    """An Arrow table as pandas; what Arrow knows to be numbers, or to be missing, stays so."""
+def _to_frame(table: Any) -> "pd.DataFrame":
+    """An Arrow table as a DataFrame; columns that Arrow knows to be numbers or missing stay so."""
     import pyarrow as pa
 
     for i, field in enumerate(table.schema):
-        holes = table.column(i).null_count > 0
-        if pa.types.is_boolean(field.type) and holes:
+        has_missing = table.column(i).null_count > 0
+        if pa.types.is_boolean(field.type) and has_missing:
             table = table.set_column(i, field.name, table.column(i).cast(pa.uint8()).cast(pa.float64()))
         elif pa.types.is_decimal(field.type) or pa.types.is_null(field.type):
             table = table.set_column(i, field.name, table.column(i).cast(pa.float64()))
@@ -310,93 +285,20 @@ def _to_frame(table: Any) -> pd.DataFrame:
         return table.to_pandas().reset_index(drop=True)
 
 
-def is_number(column: pd.Series) -> bool:
-    """Whether a column holds numbers or truth values."""
-    return pd.api.types.is_bool_dtype(column) or (
-        pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column)
-    )
+def _about_text(frame: "pd.DataFrame", text: list[str]) -> str:
+    import pandas as pd
 
-
-def _resolve(columns: Sequence[str], frame: pd.DataFrame) -> list[str]:
-    known = [str(name) for name in frame.columns]
-    for name in columns:
-        if name in known:
-            continue
-        by_folded = {other.strip().casefold(): other for other in known}
-        near = difflib.get_close_matches(name.strip().casefold(), by_folded, n=3)
-        if near:
-            meant = listed([by_folded[n] for n in near], "or")
-            raise TableError(f"There is no column {name!r}. Did you mean {meant}?")
-        raise TableError(f"There is no column {name!r}. The columns are {listed(known)}.")
-    if not columns:
-        raise TableError("No column was chosen: name at least one.")
-    doubled = [name for i, name in enumerate(columns) if name in columns[:i]]
-    if doubled:
-        raise TableError(f"The column {doubled[0]!r} is named twice: name it once.")
-    return list(columns)
-
-
-def _about_text(frame: pd.DataFrame, text: list[str]) -> str:
     first = frame[text[0]].dropna()
     dates = pd.api.types.is_datetime64_any_dtype(first)
     strange = first.notna() if dates else pd.to_numeric(first, errors="coerce").isna()
     what = "dates" if dates else "text"
     example = f" (row {first.index[strange][0] + 1}: {str(first[strange].iloc[0])[:30]!r})" if strange.any() else ""
-    numbers = [str(name) for name in frame.columns if is_number(frame[name])]
+    numbers = [name for name in frame.columns if holds_numbers(frame[name])]
     verb = "holds" if len(text) == 1 else "hold"
-    start = f"{listed(text)} {verb} {what}{example}, not numbers"
+    start = f"{quoted(text)} {verb} {what}{example}, not numbers"
     if not numbers:
-        return f"{start}, and so do all columns of this table: turn them into numbers with --encode."
+        return f"{start}, and the table has no other columns: encode them as numbers with --encode."
     it = "it" if len(text) == 1 else "them"
-    left = f"leave {it} out with --exclude {shlex.quote(','.join(text))}"
-    return f"{start}: {left}, turn {it} into numbers with --encode, or name columns with --columns {_some(numbers)}"
-
-
-def refuse_holes(matrix: np.ndarray, names: Sequence[str]) -> None:
-    """Refuse missing and infinite values, with their place."""
-    finite = np.isfinite(matrix)
-    if finite.all():
-        return
-    holes = ~finite
-    row, column = (int(i) for i in np.argwhere(holes)[0])
-    value, advice = "a missing value", "fill them by --encode, remove"
-    if np.isinf(matrix[row, column]):
-        value, advice = "an infinite value", "remove"
-    others = int(holes.sum()) - 1
-    also = f" ({others:,} more in {int(holes.any(axis=1).sum()):,} rows in all)" if others else ""
-    raise TableError(
-        f"Row {row + 1} has {value} in the column {names[column]!r}{also}: {advice} such rows, or leave the column out."
-    )
-
-
-def _refuse_doubled(frame: pd.DataFrame, path: Path) -> None:
-    frame.columns = [str(name) for name in frame.columns]
-    _refuse_doubled_names(list(frame.columns), path)
-
-
-def _refuse_doubled_names(names: Sequence[str], path: Path) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise TableError(f"{path} has two columns called {name!r}: rename one of them.")
-        seen.add(name)
-
-
-def _free_name(wanted: str, taken: Sequence[str] | pd.Index) -> str:
-    name, number = wanted, 1
-    while name in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
-
-
-def _some(names: Sequence[str]) -> str:
-    return shlex.quote(",".join(names[:8])) + (",..." if len(names) > 8 else "")
-
-
-def listed(names: Sequence[str], word: str = "and") -> str:
-    """Names in a sentence, quoted; of many the first eight."""
-    shown = [repr(name) for name in names[:8]]
-    if len(names) > 8:
-        return f"{', '.join(shown)} {word} {len(names) - 8} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"
+    some = shlex.quote(",".join(numbers[:8])) + (",..." if len(numbers) > 8 else "")
+    excluded = f"exclude {it} with --exclude {shlex.quote(','.join(text))}"
+    return f"{start}: {excluded}, encode {it} as numbers with --encode, or choose columns with --columns {some}"

@@ -11,6 +11,8 @@ from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import checkpoints, starts, threads
+from coterie.data.columns import columns_of
+from coterie.data.encoding import Encoded, Encoding
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows
 
@@ -98,6 +100,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     3
     """
 
+    _encodes_tables: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [None, Interval(Integral, 1, None, closed="left")],
         "n_contexts": [Interval(Integral, 1, None, closed="left")],
@@ -137,23 +140,20 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
-            Missing values are allowed; columns of a DataFrame may hold text, categories or dates.
+            Missing values are allowed; columns of a DataFrame may hold text, categories or dates. Rows that
+            :class:`coterie.data.encoding.Encoding` encoded are taken as they are; ``scale`` then has no effect.
         y : ignored
 
         Returns
         -------
         self
         """
-        from coterie.data.encoding import Encoding
         from coterie.zeroshot.inference import read_contexts
         from coterie.zeroshot.labels import Hierarchical
 
-        columns = self._columns(X, reset=True)
-        n = len(columns[0])
+        encoded = self._encoded(X, reset=True)
+        n, points = len(encoded), encoded.points
         self._check_size(n)
-        encoding = Encoding.of(columns, scale=self.scale)
-        self.encoding_ = encoding.to_json()
-        points = encoding.points(columns)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         contexts = self._contexts(points, rng)
         self.context_indices_ = contexts[0]
@@ -176,7 +176,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.labels_ = beside[:, :-2].argmax(axis=1).astype(np.int32)
         self.noise_ = beside[:, -2] > NOISE_LIMIT
         self.certainty_ = beside[:, -1]
-        self.cluster_centers_ = self._centers(encoding.filled(columns))
+        self.cluster_centers_ = self._centers(encoded.numbers)
         return self
 
     def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
@@ -216,10 +216,25 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 "use coterie.KMeans, which has no such limit."
             )
 
+    def _encoded(self, X, *, reset: bool) -> Encoded:
+        """Rows that are encoded already, as those of a clustered table are, stay as they are."""
+        if isinstance(X, Encoded):
+            if reset:
+                self.n_features_in_ = len(X.encoding.columns)
+                self.feature_names_in_ = np.array(X.encoding.names, dtype=object)
+                self.encoding_ = X.encoding.to_json()
+            return X
+        columns = self._columns(X, reset=reset)
+        if reset:
+            self._check_size(len(columns[0]))
+            encoding = Encoding.of(columns, getattr(self, "feature_names_in_", None), scale=self.scale)
+            self.encoding_ = encoding.to_json()
+        else:
+            encoding = Encoding.from_json(self.encoding_)
+        return encoding.encode(columns)
+
     def _columns(self, X, *, reset: bool) -> list[np.ndarray]:
         """The columns of X, checked: numbers without infinities, or categories."""
-        from coterie.data.encoding import columns_of
-
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
             validate_data(self, X, reset=reset, skip_check_array=True)
             columns = columns_of(X)
@@ -245,11 +260,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self._beside(points, self.context_proba_)
 
     def _new_points(self, X) -> np.ndarray:
-        from coterie.data.encoding import Encoding
-
         check_is_fitted(self)
-        columns = self._columns(X, reset=False)
-        return Encoding.from_json(self.encoding_).points(columns)
+        return self._encoded(X, reset=False).points
 
     def predict(self, X):
         """Cluster of every row as int32, from the nearest rows that were read; each row on its own."""

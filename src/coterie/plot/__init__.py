@@ -1,7 +1,7 @@
-"""Pictures of clusterings: plotly figures for pages, PNG files for paper.
+"""Pictures of clusterings: plotly figures for web pages, PNG files for print.
 
 ``clusters``, ``trajectory``, ``attention`` and ``profile`` return plotly figures; ``save_clusters``,
-``save_comparison`` and ``save_trajectory`` write PNG files by matplotlib. Either library is loaded on first use.
+``save_comparison`` and ``save_trajectory`` write PNG files with matplotlib. Each library is imported on first use.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The layers of a fit, as plotly figures with a slider: centres move, points change colour, the objective falls."""
+"""The layers of a fit as plotly figures with a slider: centres, assignments and the objective."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.marks import FEW, OUTLIER, PALETTE, SYMBOLS, color, see_through
+from coterie.plot.maps import numbered_centers
+from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS, see_through
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import View, bulk
 
@@ -17,7 +18,7 @@ MAX_COLUMNS = 240  # of the attention map
 
 @dataclass(frozen=True)
 class Layers:
-    """What every layer did: centres (layers, k, d), shares of points in clusters (layers, n, k), the objective."""
+    """The centres (layers, k, d), assignments (layers, n, k) and objective (layers,) of every layer."""
 
     centers: np.ndarray
     assignments: np.ndarray
@@ -30,13 +31,13 @@ class Layers:
     ) -> "Layers":
         """From ``trajectory_``, a list of (centers, assignments).
 
-        ``start`` are the centres before the first layer, if they are known. Without ``objective`` it is the sum of
-        squared distances between points and centres, each counted by the point's share.
+        ``start`` are the centres before the first layer, if they are known. By default the objective is the sum of
+        squared distances between points and centres, weighted by the assignments.
         """
         if isinstance(steps, Layers):
             return steps
         if len(steps) == 0:
-            raise ValueError("There are no layers to draw: fit with engine='literal', which keeps trajectory_.")
+            raise ValueError("There are no layers to draw: fit with engine='literal', which stores trajectory_.")
         pairs = [(np.asarray(centers, dtype=np.float64), np.asarray(shares)) for centers, shares in steps]
         names = [str(i + 1) for i in range(len(pairs))]
         if start is not None:
@@ -60,13 +61,14 @@ def trajectory(
     title: str = "",
     theme: str = "light",
 ) -> go.Figure:
-    """The centres moving over the points, a frame a layer.
+    """The centres and the colours of the points, one frame per layer.
 
     Parameters
     ----------
     X : array of shape (n, d)
     steps : :class:`Layers`, or ``trajectory_`` of an estimator with ``engine="literal"``
-    names : the columns' names, optional
+    names : sequence of str, optional
+        Names of the columns.
     view : as for :func:`coterie.plot.clusters`
     start : array of shape (k, d), optional
         The centres before the first layer.
@@ -90,8 +92,8 @@ def trajectory(
     depth, k, _ = layers.centers.shape
     paths = _two(view.place(layers.centers.reshape(depth * k, -1))).reshape(depth, k, 2)
     frames = [
-        go.Frame(name=name, data=[_colors(layers.assignments[i][rows]), _paths(paths[: i + 1]), _places(paths[i])])
-        for i, name in enumerate(layers.names)
+        go.Frame(name=name, data=[_colors(shares[rows]), _paths(paths[: i + 1]), numbered_centers(paths[i])])
+        for i, (name, shares) in enumerate(zip(layers.names, layers.assignments))
     ]
     ground = go.Scatter(
         x=digits(points[:, 0]), y=digits(points[:, 1]), mode="markers", hoverinfo="skip", showlegend=False,
@@ -119,10 +121,10 @@ def attention(
     title: str = "",
     theme: str = "light",
 ) -> go.Figure:
-    """Who looks at whom: a row a centre, a column a point, a frame a layer; full colour is an attention of one.
+    """The attention weights between points and centres: one row per centre, one column per point, one frame per layer.
 
-    Points stand in the order of the clusters they end in, so that a finished clustering is a staircase. The
-    parameters are those of :func:`trajectory`.
+    Points are sorted by their final cluster, so that converged assignments look like a staircase. The parameters are
+    those of :func:`trajectory`.
     """
     layers = Layers.of(np.asarray(X), steps, start=start)
     order = _ordered(layers.assignments[-1])
@@ -136,7 +138,7 @@ def attention(
 
     heat = go.Heatmap(
         z=seen(0), x=marked, y=[f"centre {j}" for j in range(k)], zmin=0, zmax=100, colorscale=scale, showscale=False,
-        ygap=1, hovertemplate="%{y} and a point: %{z}% of its attention<extra></extra>",
+        ygap=1, hovertemplate="%{y}: %{z}% of the attention of a point<extra></extra>",
     )  # fmt: skip
     frames = [go.Frame(name=name, data=[go.Heatmap(z=seen(i))]) for i, name in enumerate(layers.names)]
     made = figure(
@@ -144,7 +146,7 @@ def attention(
         theme,
         title={"text": words(title)},
         xaxis={
-            "title": {"text": "points, in the order of their final clusters"},
+            "title": {"text": "points, sorted by their final cluster"},
             "showticklabels": False,
             "showgrid": False,
         },
@@ -162,7 +164,7 @@ def objective(
     title: str = "",
     theme: str = "light",
 ) -> go.Figure:
-    """The objective, layer by layer; a dot marks the layer that is shown. Parameters: those of ``trajectory``."""
+    """The objective in every layer; a dot marks the layer that is shown. Parameters as for :func:`trajectory`."""
     layers = Layers.of(np.asarray(X), steps, start=start)
     x, y = list(layers.names), digits(layers.objective, 6)
     line = go.Scatter(
@@ -194,7 +196,7 @@ def _inertia(X: np.ndarray, centers: np.ndarray, shares: np.ndarray) -> float:
 
 
 def _two(places: np.ndarray) -> np.ndarray:
-    """Places on a line get a height of zero."""
+    """Positions on a line get the height zero."""
     return places if places.shape[1] == 2 else np.column_stack([places, np.zeros(len(places))])
 
 
@@ -209,7 +211,7 @@ def _colors(shares: np.ndarray) -> go.Scatter:
 
 
 def _paths(paths: np.ndarray) -> go.Scatter:
-    """All centres' ways so far in one trace, with gaps between them."""
+    """The paths of all centres so far in one trace, separated by missing values."""
     gaps = np.concatenate([paths, np.full((1, *paths.shape[1:]), np.nan)]).transpose(1, 0, 2).reshape(-1, 2)
     return go.Scatter(
         x=digits(gaps[:, 0], 5), y=digits(gaps[:, 1], 5), mode="lines+markers", hoverinfo="skip",
@@ -217,21 +219,8 @@ def _paths(paths: np.ndarray) -> go.Scatter:
     )  # fmt: skip
 
 
-def _places(places: np.ndarray) -> go.Scatter:
-    numbers, few = range(len(places)), len(places) <= FEW
-    return go.Scatter(
-        x=digits(places[:, 0], 5), y=digits(places[:, 1], 5), mode="markers+text",
-        text=[f"<b>{j}</b>" for j in numbers], textfont={"color": "#1d2430", "size": 12 if few else 9},
-        hovertemplate="centre %{pointNumber}<extra></extra>",
-        marker={
-            "size": 21 if few else 15, "color": "#ffffff",
-            "line": {"width": 3 if few else 2, "color": [color(j) for j in numbers]},
-        },
-    )  # fmt: skip
-
-
 def _ordered(shares: np.ndarray) -> np.ndarray:
-    """At most 240 points in the order of their clusters, every cluster by its share of the points."""
+    """At most 240 points, sorted by cluster; clusters keep their shares of the points."""
     order = np.lexsort((-shares.max(1), shares.argmax(1)))
     if len(order) <= MAX_COLUMNS:
         return order

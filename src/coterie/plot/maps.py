@@ -1,4 +1,4 @@
-"""A map of the points in their clusters, as a plotly figure."""
+"""A map of clustered points as a plotly figure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from coterie.plot.marks import FEW, OUTLIER, color, see_through, short, symbol
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import MAX_POINTS, View, bulk
 
-SVG_POINTS = 3_000  # up to here points are drawn as shapes, which print sharply; beyond, by WebGL
+SVG_POINTS = 3_000  # up to here points are vector graphics; beyond, they are drawn with WebGL
 BINS = (150, 110)
 LEGEND_LIMIT = 30
 
@@ -27,20 +27,23 @@ def clusters(
     title: str = "",
     theme: str = "light",
 ) -> go.Figure:
-    """The points in their clusters, and the centres.
+    """A map of the points, coloured by cluster, and the centres.
 
     Parameters
     ----------
     X : array of shape (n, d)
-    labels : array of shape (n,), -1 for outliers, which become grey crosses
+    labels : array of shape (n,)
+        Outliers have the label -1 and are shown as grey crosses.
     centers : array of shape (k, d), optional
-    names : the columns' names, optional
+    names : sequence of str, optional
+        Names of the columns.
     view : "auto", "columns", "pca", "umap", a pair of columns, or a :class:`coterie.plot.view.View`
-        "auto" takes one or two columns as they are and more by their principal axes.
-    row_names : what to call the points when the pointer is over them; by default their numbers
+        "auto" shows one or two columns as they are, and more columns by their principal axes.
+    row_names : sequence, optional
+        Names of the points in tooltips; by default their numbers.
     max_points : int
-        Up to 3,000 points are shapes, up to ``max_points`` WebGL points; above, all points are counted in small
-        squares, the darker the more. (A UMAP map draws a sample instead.)
+        Up to 3,000 points are vector graphics, and up to ``max_points`` points are drawn with WebGL. Beyond that, the
+        points are counted in small squares. (A UMAP map shows a sample instead.)
     title : str
     theme : {"light", "dark"}
 
@@ -67,7 +70,7 @@ def clusters(
         middle = None if centers is None else view.place(centers)
         layout = _frame(places if middle is None else np.vstack([places, middle]), view)
         if middle is not None:
-            traces.append(_centers(middle))
+            traces.append(numbered_centers(middle))
     return figure(traces, theme, title={"text": words(title)}, **_legend(len(np.unique(labels))), **layout)
 
 
@@ -100,7 +103,7 @@ def _points(places: np.ndarray, labels: np.ndarray, rows: np.ndarray, row_names:
 
 
 def _bins(places: np.ndarray, labels: np.ndarray) -> list:
-    """A heat map a cluster, cut to where the cluster is, in the cluster's colour: the denser, the less see-through."""
+    """One heat map per cluster in the colour of the cluster, with an opacity that grows with the number of points."""
     least, most = bulk(places)
     edges = [np.linspace(least[i], most[i], BINS[i] + 1) for i in range(2)]
     cells = [np.clip(((places[:, i] - least[i]) / (most[i] - least[i]) * BINS[i]).astype(int), -1, BINS[i])
@@ -132,7 +135,7 @@ def _bins(places: np.ndarray, labels: np.ndarray) -> list:
                 hovertemplate=f"{'outliers' if label < 0 else f'cluster {label}'}<extra></extra>",
             )
         )
-        # A heat map has no mark in the legend: an empty trace lends it one.
+        # A heat map has no symbol in the legend: an empty trace provides it.
         traces.append(
             go.Scatter(
                 x=[None], y=[None], mode="markers", name=name, hoverinfo="skip",
@@ -178,8 +181,8 @@ def _center_lines(places: np.ndarray) -> dict[str, Any]:
     return {"shapes": lines, "annotations": notes}
 
 
-def _centers(places: np.ndarray) -> go.Scatter:
-    """Numbered discs, white on any page."""
+def numbered_centers(places: np.ndarray) -> go.Scatter:
+    """Numbered circles, white on any background."""
     numbers, few = np.arange(len(places)), len(places) <= FEW
     return go.Scatter(
         x=digits(places[:, 0], 5),
@@ -200,7 +203,7 @@ def _centers(places: np.ndarray) -> go.Scatter:
 
 
 def _frame(points: np.ndarray, view: View) -> dict[str, Any]:
-    """Axis names, and limits that a few far outliers cannot spoil."""
+    """Axis titles, and limits that do not depend on a few distant outliers."""
     least, most = bulk(points)
     return {
         f"{axis}axis": {
@@ -212,7 +215,7 @@ def _frame(points: np.ndarray, view: View) -> dict[str, Any]:
 
 
 def _named(labels: np.ndarray) -> list[tuple[int, str]]:
-    """Labels in order, outliers last, each with its name and size."""
+    """Labels in order, outliers last, with a name that contains the size."""
     found, counts = np.unique(labels, return_counts=True)
     pairs = [(int(label), f"cluster {label} ({count:,})") for label, count in zip(found, counts) if label >= 0]
     return pairs + [(-1, f"outliers ({int(counts[found < 0].sum()):,})")] * bool((found < 0).any())

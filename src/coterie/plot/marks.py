@@ -1,14 +1,14 @@
-"""How a cluster looks, on paper and on pages: its colour, its marker, its name."""
+"""The colours, markers and names of clusters, in all pictures."""
 
 from typing import Any
 
-# Okabe and Ito's colours, which people with any colour vision tell apart, without black and the pale yellow.
-# From the eighth cluster on the marker changes as well: colour and marker together name a cluster.
+# The colours of Okabe and Ito (2008) are distinguishable with any colour vision; black and yellow are left out.
+# From the eighth cluster on the marker changes too: colour and marker together identify a cluster.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7A5195")
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 SYMBOLS = ("circle", "triangle-up", "square", "diamond", "triangle-down", "cross", "x")  # the same ones in plotly
 OUTLIER = "#777777"
-FEW = 12  # clusters whose centres have room for large numbers
+FEW = 12  # clusters, for which large labels fit
 
 
 def color(label: int) -> str:
@@ -24,7 +24,7 @@ def symbol(label: int) -> str:
 
 
 def see_through(hex_color: str, alpha: float) -> str:
-    """A colour that lets the page shine through, so that one picture suits light and dark pages."""
+    """A transparent colour, so that one picture suits light and dark pages."""
     red, green, blue = (int(hex_color[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha:g})"
 

@@ -1,4 +1,4 @@
-"""Pictures of clusterings as PNG files. Nothing here opens a window or touches pyplot's global state."""
+"""Pictures of clusterings as PNG files, without windows and without the global state of pyplot."""
 
 import os
 import warnings
@@ -37,11 +37,11 @@ def save_clusters(
     title: str = "",
     kind: str | Sequence[Any] = "auto",
 ) -> Path:
-    """A picture of the points in their clusters, and the centres.
+    """Write a picture of clustered points and their centres.
 
-    One column is drawn as stacked histograms, two as they are, more by their two principal axes, or as ``kind`` says:
-    "columns" (the first two), "pca", "umap" or a pair of columns. Outliers (label -1) are grey crosses. Of more than
-    20,000 points a sample is drawn, and the title says so.
+    One column is shown as stacked histograms, two columns as they are, and more columns by two principal axes, unless
+    ``kind`` is "columns" (the first two), "pca", "umap" or a pair of columns. Outliers (label -1) are grey crosses. Of
+    more than 20,000 points a sample is shown, which the title says.
     """
     view = View(X, names, kind)
     figure = Figure(figsize=(8.0, 5.6), dpi=DPI, layout="constrained")
@@ -66,9 +66,9 @@ def save_comparison(
     true_centers: np.ndarray | None = None,
     window: tuple[float, float] | None = None,
 ) -> Path:
-    """Several clusterings of the same points (two or more columns) side by side, in one frame of axes.
+    """Write several clusterings of the same points (two or more columns) side by side, with the same axes.
 
-    ``window`` cuts both axes to an interval; the points outside are counted in the corner.
+    ``window`` limits both axes to an interval; the number of points outside is shown in the corner.
     """
     view = View(X, names)
     figure = Figure(figsize=(4.6 * len(runs), 5.4), dpi=DPI, layout="constrained")
@@ -104,7 +104,7 @@ def save_trajectory(
     names: Sequence[str] | None = None,
     title: str = "",
 ) -> Path:
-    """The paths of the centres (layers, k, d) over the points, and the objective beside them, layer by layer."""
+    """Write the paths of the centres (layers, k, d) among the points, and the objective in every layer."""
     centers = np.asarray(centers)
     view = View(X, names)
     figure = Figure(figsize=(11.0, 4.8), dpi=DPI, layout="constrained")
@@ -182,7 +182,7 @@ def _draw_histogram(axes: Any, view: View, labels: np.ndarray, centers: np.ndarr
 
 
 def _frame(axes: Any, view: View, centers: np.ndarray | None, window: tuple[float, float] | None = None) -> None:
-    """Axis names, and limits that a few far outliers cannot spoil; what lies outside is counted in the corner."""
+    """Axis titles, and limits that do not depend on a few distant outliers, which are counted in the corner."""
     _text(axes.set_xlabel(view.titles[0]))
     _text(axes.set_ylabel(view.titles[1]))
     _tidy(axes)
@@ -194,13 +194,13 @@ def _frame(axes: Any, view: View, centers: np.ndarray | None, window: tuple[floa
     axes.set_ylim(least[1], most[1])
     outside = int(((view.points < least) | (view.points > most)).any(axis=1).sum())
     if outside:
-        words = "1 point lies outside" if outside == 1 else f"{outside:,} points lie outside"
+        words = "1 point is outside" if outside == 1 else f"{outside:,} points are outside"
         box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.0}
         axes.text(0.99, 0.015, words, transform=axes.transAxes, ha="right", fontsize=8, color="#444444", bbox=box)
 
 
 def _legend(axes: Any, labels: np.ndarray) -> None:
-    """Every cluster with its colour, marker and size, outside the picture."""
+    """A legend beside the picture with the colour, marker and size of every cluster."""
     found, counts = np.unique(labels, return_counts=True)
     order = np.argsort(np.where(found < 0, np.iinfo(np.int64).max, found), kind="stable")
     found, counts = found[order], counts[order]
@@ -227,7 +227,7 @@ def _legend(axes: Any, labels: np.ndarray) -> None:
 
 
 def _unlike(panels: Sequence[Any]) -> tuple[list, list]:
-    """The named things of all panels, each once."""
+    """The legend entries of all panels, each once."""
     seen: dict[str, Any] = {}
     for axes in panels:
         for handle, name in zip(*axes.get_legend_handles_labels()):
@@ -240,7 +240,7 @@ def _size(n: int) -> float:
 
 
 def _text(text: Any) -> None:
-    """A user's words are words, not formulas between dollar signs."""
+    """Show texts of the user as they are, not as formulas between dollar signs."""
     text.set_parse_math(False)
 
 
@@ -250,6 +250,6 @@ def _tidy(axes: Any) -> None:
 
 def _save(figure: Figure, path: str | os.PathLike) -> Path:
     with replacing(path) as temporary, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box
+        warnings.filterwarnings("ignore", message="Glyph")  # a character that the font lacks is drawn as a box
         figure.savefig(temporary, format="png")
     return Path(path)

@@ -1,4 +1,4 @@
-"""What the columns say about each cluster, as a plotly figure."""
+"""The mean of every column in every cluster, as a plotly figure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,11 +7,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from coterie.plot.marks import see_through, short
-from coterie.plot.themes import digits, figure, number, words
+from coterie.plot.themes import digits, figure, words
+from coterie.wording import number
 
 MAX_COLUMNS = 30
 LOW, HIGH = "#0072B2", "#D55E00"
-# The middle lets the page shine through, and the ends leave the numbers in the cells readable, on light and on dark.
+# The colours are transparent, so that the numbers in the cells are readable on light and on dark pages.
 DIVERGING = [[0, see_through(LOW, 0.75)], [0.5, see_through("#888888", 0.04)], [1, see_through(HIGH, 0.75)]]
 
 
@@ -25,15 +26,20 @@ def profile(
     title: str = "",
     theme: str = "light",
 ) -> go.Figure:
-    """Every cluster's mean of every column: the number in the column's own units, the colour in standard deviations.
+    """The means of the columns in each cluster: numbers in the units of the column, colours in standard deviations.
 
     Parameters
     ----------
-    X : array of shape (n, d), in the units to be shown
-    labels : array of shape (n,); outliers (-1) get a column of their own
-    names : the columns' names, optional
-    max_columns : of more columns, those in which the clusters differ most are shown
-    scale_bar : whether the colours are explained at the side
+    X : array of shape (n, d)
+        The rows in the units to be shown.
+    labels : array of shape (n,)
+        Outliers (-1) have a column of their own.
+    names : sequence of str, optional
+        Names of the columns.
+    max_columns : int
+        Of more columns, those in which the clusters differ most are shown.
+    scale_bar : bool
+        Whether to show a colour scale.
     title : str
     theme : {"light", "dark"}
 
@@ -72,7 +78,7 @@ def profile(
         showscale=scale_bar,
         colorbar={
             "thickness": 10, "len": 0.9, "tickvals": [-limit, 0, limit],
-            "ticktext": [f"{limit:g} deviations below", "as all rows", f"{limit:g} above"],
+            "ticktext": [f"{limit:g} std. below", "mean of all rows", f"{limit:g} above"],
         },
     )  # fmt: skip
     return figure(
@@ -87,7 +93,7 @@ def profile(
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Names that were cut to the same letters get invisible ends: plotly would draw equal ones in one place."""
+    """Names that became equal when they were shortened get invisible endings, because plotly would merge them."""
     seen: dict[str, int] = {}
     result = []
     for name in names:

@@ -1,4 +1,4 @@
-"""How good a clustering is, as plotly figures: silhouettes, memberships, agreement of refits, numbers of clusters."""
+"""The quality of a clustering as plotly figures: silhouettes, memberships, agreement, numbers of clusters."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from coterie.plot.themes import digits, figure
 
 
 def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") -> go.Figure:
-    """A blade a cluster: its rows from the surest to the least sure, as wide as their silhouette is high."""
+    """One area per cluster: the silhouettes of its rows in decreasing order."""
     traces, ticks, base = [], [], 0.0
     gap = max(1.0, 0.02 * len(values))
     for label in np.unique(labels):
@@ -34,7 +34,7 @@ def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") 
         showlegend=False,
         height=int(np.clip(160 + 45 * len(ticks), 260, 900)),
         shapes=[line | {"line": {"color": OUTLIER, "dash": "dash", "width": 1.5}}],
-        xaxis={"title": {"text": "silhouette (dashed: the mean)"}, "range": [min(-0.2, float(values.min()) - 0.05), 1]},
+        xaxis={"title": {"text": "silhouette (dashed: mean)"}, "range": [min(-0.2, float(values.min()) - 0.05), 1]},
         yaxis={
             "tickvals": [t[0] for t in ticks], "ticktext": [t[1] for t in ticks], "autorange": "reversed",
             "showgrid": False,
@@ -43,7 +43,7 @@ def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") 
 
 
 def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light") -> go.Figure:
-    """How large the share of every row's own cluster is: counts of rows, a colour a cluster."""
+    """A histogram of the probability of the own cluster, with one colour per cluster."""
     largest = shares.max(axis=1)
     edges = np.linspace(0, 1, 21)
     mids = (edges[1:] + edges[:-1]) / 2
@@ -53,7 +53,7 @@ def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light")
         traces.append(
             go.Bar(
                 x=digits(mids, 4), y=counts, width=0.05, marker={"color": color(label), "line": {"width": 0}},
-                name=f"cluster {label}", hovertemplate=f"cluster {label}<br>share %{{x}}: %{{y}} rows<extra></extra>",
+                name=f"cluster {label}", hovertemplate=f"cluster {label}<br>%{{x}}: %{{y}} rows<extra></extra>",
             )
         )  # fmt: skip
     return figure(
@@ -62,13 +62,13 @@ def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light")
         barmode="stack",
         bargap=0.05,
         showlegend=False,
-        xaxis={"title": {"text": "share of the row's own cluster"}, "range": [0, 1]},
+        xaxis={"title": {"text": "probability of the own cluster"}, "range": [0, 1]},
         yaxis={"title": {"text": "rows"}},
     )
 
 
 def agreement(matrix: np.ndarray, names: Sequence[str], *, theme: str = "light") -> go.Figure:
-    """A square of adjusted Rand indices."""
+    """A matrix of adjusted Rand indices."""
     scale = [[0, see_through(PALETTE[0], 0.02)], [1, see_through(PALETTE[0], 0.75)]]
     heat = go.Heatmap(
         z=digits(matrix, 3), x=list(names), y=list(names), zmin=0, zmax=1, colorscale=scale, showscale=False, xgap=2,
@@ -82,7 +82,7 @@ def agreement(matrix: np.ndarray, names: Sequence[str], *, theme: str = "light")
 def candidates(
     ks: Sequence[int], scores: Sequence[float], chosen: int, criterion: str, *, theme: str = "light"
 ) -> go.Figure:
-    """The score of every number of clusters; a large dot on the one that was taken."""
+    """The score of each number of clusters; a large dot marks the chosen one."""
     ks, scores = list(ks), [float(score) for score in scores]
     line = go.Scatter(
         x=ks, y=digits(scores, 4), mode="lines+markers", line={"color": PALETTE[0], "width": 2}, marker={"size": 7},

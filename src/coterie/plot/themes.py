@@ -1,4 +1,4 @@
-"""What all plotly figures share: the light and the dark look, and small sizes on the wire."""
+"""What all plotly figures share: a light and a dark theme, and compact numbers."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def figure(traces: list, theme: str, **layout: Any) -> go.Figure:
 
 
 def digits(values: Any, count: int = 4) -> np.ndarray:
-    """float32, rounded to ``count`` digits of the largest value: what the eye sees, in few bytes."""
+    """float32 values, rounded to ``count`` digits of the largest value, so that the page is small."""
     values = np.asarray(values, dtype=np.float64)
     largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
     if largest == 0:
@@ -61,13 +61,5 @@ def digits(values: Any, count: int = 4) -> np.ndarray:
 
 
 def words(text: Any) -> str:
-    """A user's words in a figure: plotly reads a few HTML tags in any text, so the brackets are spelt out."""
+    """Texts of the user in a figure: plotly interprets some HTML tags, so special characters are escaped."""
     return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def number(value: float) -> str:
-    """Four digits, or all digits before the point."""
-    value = float(value)
-    if not np.isfinite(value):
-        return "–"
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:,.4g}"

@@ -1,4 +1,4 @@
-"""Where rows stand in a picture: at their own columns, on two principal axes, or on a UMAP map."""
+"""The positions of rows in a picture: columns, principal axes, or a UMAP embedding."""
 
 import warnings
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ UMAP_POINTS = 5_000
 
 
 class View:
-    """A map of X onto one or two axes.
+    """A projection of X to one or two axes.
 
     ``kind`` is "auto" (up to two columns as they are, more by principal axes), "columns" (the first two), "pca",
-    "umap" (needs umap-learn) or a pair of column names or numbers. The axes are found on ``rows``, at most
-    ``max_points`` of them, drawn once; ``points`` are their places.
+    "umap" (needs umap-learn) or a pair of column names or numbers. The axes are computed from ``rows``, a sample of at
+    most ``max_points`` rows; ``points`` are the positions of these rows.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class View:
         limit = min(max_points, UMAP_POINTS) if kind == "umap" else max_points
         if n > limit:
             self.rows = np.sort(np.random.default_rng(0).choice(n, limit, replace=False))
-            self.note = f"{limit:,} of {n:,} points are drawn"
+            self.note = f"{limit:,} of {n:,} points are shown"
         self.linear = True
         self.origin, self.axes = np.zeros(d), np.eye(d)
         self.titles = [short(name) for name in self.names]
@@ -44,8 +44,8 @@ class View:
         self.dims = len(self.titles)
 
     def place(self, rows: np.ndarray) -> np.ndarray:
-        """(n, dims): where these rows of the same space stand."""
-        if not self.linear:  # amid the nearest rows that have a place
+        """(n, dims) the positions of rows of the same space."""
+        if not self.linear:  # the mean position of the nearest embedded rows
             _, near = self._tree.query(np.asarray(rows, dtype=np.float64), k=min(5, len(self.points)))
             return self.points[near.reshape(len(rows), -1)].mean(axis=1)
         return (np.asarray(rows, dtype=np.float64) - self.origin) @ self.axes
@@ -55,7 +55,7 @@ class View:
         if not isinstance(kind, str):
             self._take([self._column(one) for one in kind])
         elif kind not in ("auto", "columns", "pca", "umap"):
-            raise ValueError(f"A view is 'auto', 'columns', 'pca', 'umap' or a pair of columns; got {kind!r}.")
+            raise ValueError(f"view must be 'auto', 'columns', 'pca', 'umap' or a pair of columns; got {kind!r}.")
         elif kind == "umap":
             self._bend(X)
             return
@@ -75,9 +75,7 @@ class View:
         if isinstance(wanted, int | np.integer) and 0 <= wanted < len(self.names):
             return int(wanted)
         if str(wanted) not in self.names:
-            raise ValueError(
-                f"There is no column {wanted!r} to draw. There are {', '.join(map(repr, self.names[:20]))}."
-            )
+            raise ValueError(f"There is no column {wanted!r}. Available are {', '.join(map(repr, self.names[:20]))}.")
         return self.names.index(str(wanted))
 
     def _turn(self, X: np.ndarray) -> None:
@@ -100,10 +98,10 @@ class View:
         try:
             from umap import UMAP
         except ImportError as error:
-            raise ImportError("This map needs UMAP: pip install umap-learn, or take view='pca'.") from error
+            raise ImportError("This map needs UMAP: pip install umap-learn, or use view='pca'.") from error
         self.linear = False
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its own notes about seeds and threads
+            warnings.simplefilter("ignore")  # about seeds and threads
             found = UMAP(n_neighbors=min(15, max(2, len(X) - 1)), random_state=0).fit_transform(X.astype(np.float64))
         self.points = np.asarray(found, dtype=np.float64)
         self._tree = cKDTree(X.astype(np.float64))
@@ -111,7 +109,7 @@ class View:
 
 
 def bulk(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Limits around all points but those that lie far beyond the middle 98 percent."""
+    """Limits of a map that contains all points except those far beyond the central 98 percent."""
     low, high = np.percentile(points, (1, 99), axis=0)
     reach = np.where(high > low, high - low, 1.0)
     near = ((points >= low - 1.5 * reach) & (points <= high + 1.5 * reach)).all(axis=1)

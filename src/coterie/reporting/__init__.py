@@ -1,6 +1,5 @@
-"""The report for people: one self-contained HTML file about a clustering."""
+"""The report: one self-contained HTML file about a clustering."""
 
-from coterie.reporting.origin import Origin
-from coterie.reporting.report import Report, report
+from coterie.reporting.report import Report, report, report_on
 
-__all__ = ["Origin", "Report", "report"]
+__all__ = ["Report", "report", "report_on"]

@@ -1,4 +1,4 @@
-"""HTML that cannot be broken by what is written into it: every text is escaped unless it is HTML already."""
+"""HTML in which every text is escaped, unless it is HTML already."""
 
 import html
 import json
@@ -16,7 +16,7 @@ def escape(value: Any) -> Html:
 
 
 def join(*parts: Any) -> Html:
-    """The parts one after the other; lists are opened, None is nothing."""
+    """The parts in order; lists are flattened and None is skipped."""
     flat: list[str] = []
     for part in parts:
         if isinstance(part, list | tuple):
@@ -27,7 +27,7 @@ def join(*parts: Any) -> Html:
 
 
 def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
-    """An element. ``class_`` is the attribute class, ``aria_label`` aria-label; None leaves an attribute out."""
+    """An element. ``class_`` is the attribute class, ``aria_label`` is aria-label; None omits an attribute."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value), quote=True)}"'
         for key, value in attributes.items()
@@ -39,7 +39,7 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
 
 
 def data(identity: str, document: str | Any) -> Html:
-    """JSON (a text, or what becomes one) for the page's script. No letter in it can end the element."""
+    """JSON (a text, or a value) for the script of the page. No character in it can end the element."""
     text = document if isinstance(document, str) else json.dumps(document, allow_nan=False)
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
@@ -47,7 +47,7 @@ def data(identity: str, document: str | Any) -> Html:
 
 
 def table(heads: list[Any], rows: list[list[Any]], *, caption: str = "", text_columns: int = 1) -> Html:
-    """A table whose first columns hold words and whose others hold numbers; it scrolls alone when it is too wide."""
+    """A table whose first columns contain texts and whose other columns contain numbers; a wide table scrolls."""
     kinds = ["word" if i < text_columns else "number" for i in range(len(heads))]
     top = tag("tr", [tag("th", head, scope="col", class_=kind) for head, kind in zip(heads, kinds)])
     body = [tag("tr", [tag("td", cell, class_=_kind(cell, kind)) for cell, kind in zip(row, kinds)]) for row in rows]
@@ -56,5 +56,5 @@ def table(heads: list[Any], rows: list[list[Any]], *, caption: str = "", text_co
 
 
 def _kind(cell: Any, kind: str) -> str:
-    """A short word stays on its line; what is HTML already is short."""
+    """A short text is not wrapped; text that is HTML already is short."""
     return "word brief" if kind == "word" and (isinstance(cell, Html) or len(str(cell)) <= 24) else kind

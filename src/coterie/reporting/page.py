@@ -1,4 +1,4 @@
-"""One HTML file that needs nothing else: the styles, the script, plotly.js and all figures are inside."""
+"""One self-contained HTML file: styles, scripts, plotly.js and all figures are inside."""
 
 import base64
 import hashlib
@@ -21,13 +21,13 @@ class Page:
         self._data: list[Html] = []
 
     def figure(self, made: go.Figure, label: str, height: int = 0, group: str | None = None) -> Html:
-        """A place for the figure; its data go to the end of the document."""
+        """A placeholder for the figure; its data are written at the end of the document."""
         identity = f"figure-{len(self._data)}"
         made.layout.template = None  # type: ignore[assignment]
         self._data.append(data(identity, str(made.to_json())))
         place = tag(
             "div",
-            tag("p", "The figure appears when the page has loaded its script.", class_="empty"),
+            tag("p", "This figure needs JavaScript.", class_="empty"),
             data_figure=identity,
             data_height=height or None,
             data_group=group,
@@ -40,7 +40,7 @@ class Page:
         return tag("figure", place, save, class_="figure")
 
     def values(self, identity: str, document: object) -> None:
-        """Numbers and words for the page's script."""
+        """Data for the script of the page."""
         self._data.append(data(identity, document))
 
     def section(self, title: str, body: Html | None) -> None:
@@ -78,11 +78,14 @@ class Page:
                 tag("p", self.subtitle),
                 tag("nav", tag("ul", links), aria_label="Contents"),
             ),
-            Html("<noscript><p>The figures need JavaScript; all texts and tables stand without it.</p></noscript>"),
+            Html("<noscript><p>The figures need JavaScript; texts and tables do not.</p></noscript>"),
             tag("main", sections, id="report"),
             tag(
                 "footer",
-                tag("p", f"Made by coterie {__version__}. This file is complete: it loads nothing from anywhere."),
+                tag(
+                    "p",
+                    f"Made by coterie {__version__}. This file loads nothing from the network.",
+                ),
             ),
             themes,
             self._data,
@@ -93,7 +96,7 @@ class Page:
 
 @cache
 def _plotly() -> str:
-    """plotly.js from the plotly package, in a form that may stand inside a script element."""
+    """plotly.js from the plotly package, in a form that is valid inside a script element."""
     from plotly.offline import get_plotlyjs
 
     return get_plotlyjs().replace("</script", "<\\/script").replace("<!--", "<\\!--")
@@ -106,5 +109,5 @@ def _own(name: str) -> str:
 
 @cache
 def _hash(script: str) -> str:
-    """What the page's content security policy lets run: this script and no other."""
+    """The hash by which the content security policy of the page allows this script, and no other."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

@@ -1,4 +1,4 @@
-"""The lines of Python that make the same clusters again."""
+"""Python code that makes the same clusters again."""
 
 import inspect
 from typing import Any
@@ -6,41 +6,44 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from coterie.reporting.origin import Origin
-from coterie.reporting.subject import Subject
+from coterie.capabilities import encodes_tables, has_parameter, parameter, parameters
+from coterie.tabular.clustered_table import ClusteredTable
 
 
-def recipe(subject: Subject, origin: Origin | None = None) -> str:
-    """Python text. ``origin`` is the file that was read, if one was."""
-    estimator = subject.pipeline if subject.pipeline is not None else subject.estimator
-    imports, lines = ["import coterie"], []
-    if origin is not None:
+def recipe(clustered: ClusteredTable) -> str:
+    """Python code that reads the file, if the rows come from one, and fits the estimator."""
+    estimator = clustered.pipeline if clustered.pipeline is not None else clustered.estimator
+    imports, lines, extra, fitted_to = ["import coterie"], [], "", "X"
+    if clustered.run.source is None or clustered.encoding is None:
+        lines.append("X = ...  # the same rows, as they were passed to this report")
+    else:
+        encoding = clustered.encoding
         imports.append("from coterie.data.tables import read_table")
-        lines.append(f"table = read_table({origin.source!r})")
-        wanted = _wrapped([repr(str(name)) for name in origin.made_from or origin.columns])
-        if origin.made_from:
-            imports.append("from coterie.tabular import Columns")
-            lines.append(f"columns = Columns.of(table, {wanted}, encode=True)")
-            lines.append("X = columns.matrix(table)")
-        else:
+        lines.append(f"table = read_table({clustered.run.source!r})")
+        wanted = _wrapped([repr(name) for name in encoding.names])
+        if encoding.complete or encodes_tables(estimator):
             lines.append(f"X = table[{wanted}]")
-        if origin.scaled and not origin.made_from:
+            extra = ", table=table"
+        else:
+            imports.append("from coterie.tabular import EncodedTable")
+            lines.append(f"X = EncodedTable.learn(table, {wanted}, encode=True)")
+            fitted_to = "X.points"
+        if encoding.complete and not encoding.is_identity:
             imports.append("from sklearn.preprocessing import StandardScaler")
             lines.append("X = StandardScaler().fit_transform(X)")
-    else:
-        lines.append("X = ...  # the same rows, as they were given to this report")
-    line, more = _made(estimator)
+    line, more = _constructor(estimator)
     imports += more
-    lines.append(f"estimator = {line}.fit(X)")
-    extra = "" if origin is None else ", table=columns.table(table)" if origin.made_from else ", table=table"
+    lines.append(f"estimator = {line}.fit({fitted_to})")
     lines.append(f'coterie.report(estimator, X, "report.html"{extra})')
-    seed = estimator.get_params().get("random_state", 0) if subject.pipeline is None else 0
-    note = "" if isinstance(seed, int | np.integer) else "\n# Give random_state=0 to get the same clusters every time."
+    seeded = not has_parameter(estimator, "random_state") or isinstance(
+        parameter(estimator, "random_state"), int | np.integer
+    )
+    note = "" if seeded else "\n# Pass random_state=0 to get the same clusters every time."
     return "\n".join([*sorted(set(imports), key=lambda text: (text.startswith("from"), text)), "", *lines]) + note
 
 
-def _made(estimator: Any) -> tuple[str, list[str]]:
-    """The call that makes an estimator with its settings, and the imports it needs."""
+def _constructor(estimator: Any) -> tuple[str, list[str]]:
+    """The call that creates an estimator with its parameters, and the imports that it needs."""
     kind = type(estimator)
     imports: list[str] = []
     if kind.__module__.startswith("coterie."):
@@ -52,23 +55,23 @@ def _made(estimator: Any) -> tuple[str, list[str]]:
     if hasattr(estimator, "steps"):
         inner = []
         for key, step in estimator.steps:
-            text, more = _made(step)
+            text, more = _constructor(step)
             imports += more
             inner.append(f"({key!r}, {text})")
         return f"{name}([{', '.join(inner)}])", imports
     known = inspect.signature(kind.__init__).parameters
     given = []
-    for key, value in clone(estimator).get_params(deep=False).items():
+    for key, value in parameters(clone(estimator)).items():
         if isinstance(value, np.ndarray | list):
             shape = " × ".join(map(str, np.shape(value)))
-            given.append(f"{key}=...  # the {shape} array that was given\n")
+            given.append(f"{key}=...  # the {shape} array that was passed\n")
         elif callable(value) or repr(value) != repr(known[key].default if key in known else None):
             given.append(f"{key}={value!r}, ")
     return f"{name}({_call(given)})", imports
 
 
 def _call(given: list[str]) -> str:
-    """Arguments on one line, or one a line where a comment has to end the line."""
+    """Arguments on one line, or one per line if a comment has to end the line."""
     if not any("#" in one for one in given):
         return "".join(given).removesuffix(", ")
     rows = []

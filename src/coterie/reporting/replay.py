@@ -17,7 +17,7 @@ from coterie.kmeans import engines
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.sphere import on_sphere
 from coterie.plot.layers import Layers
-from coterie.reporting.subject import Subject, sample
+from coterie.tabular.clustered_table import ClusteredTable, stratified_sample
 
 ROWS = 1_000
 WORK = 6e6
@@ -36,12 +36,12 @@ class Replay:
     note: str
 
 
-def replay(subject: Subject, seed: int = 0) -> Replay | str:
+def replay(subject: ClusteredTable, seed: int = 0) -> Replay | str:
     """The layers, or one sentence that says why there are none."""
     kept = getattr(subject.estimator, "trajectory_", None)
     # The literal engine compares all tokens with one another, column by column: n² min(n, d) numbers a layer.
-    most = ROWS if kept else int(np.clip(np.sqrt(WORK / subject.X.shape[1]), np.cbrt(WORK), ROWS))
-    rows = sample(subject.labels, most, least=5)
+    most = ROWS if kept else int(np.clip(np.sqrt(WORK / subject.points.shape[1]), np.cbrt(WORK), ROWS))
+    rows = stratified_sample(subject.labels, most, least=5)
     if kept:
         steps = [(centers, np.asarray(shares)[rows]) for centers, shares in kept]
         note = f"These are the {len(steps)} layers of the fit itself"
@@ -59,9 +59,9 @@ def replay(subject: Subject, seed: int = 0) -> Replay | str:
             return f"The layers of {name} could not be run again on a sample of these rows."
 
 
-def _run(subject: Subject, rows: np.ndarray, algorithm: Algorithm, seed: int) -> Replay:
+def _run(subject: ClusteredTable, rows: np.ndarray, algorithm: Algorithm, seed: int) -> Replay:
     """The best of several runs: the one that ends nearest to the clusters of the report."""
-    X = subject.X[rows].astype(np.float64)
+    X = subject.points[rows].astype(np.float64)
     end = time.perf_counter() + SECONDS
     best: tuple[float, np.ndarray, list] | None = None
     for begin in _starts(subject, X, algorithm, seed):
@@ -82,7 +82,7 @@ def _run(subject: Subject, rows: np.ndarray, algorithm: Algorithm, seed: int) ->
     return Replay(rows, _thinned(layers), note)
 
 
-def _starts(subject: Subject, X: np.ndarray, algorithm: Algorithm, seed: int) -> Iterator[np.ndarray]:
+def _starts(subject: ClusteredTable, X: np.ndarray, algorithm: Algorithm, seed: int) -> Iterator[np.ndarray]:
     """The start that was given, or starts of the estimator's kind, beginning with its own seed."""
     init, state = subject.estimator.init, subject.estimator.random_state
     if not isinstance(init, str) and not callable(init):
@@ -95,10 +95,10 @@ def _starts(subject: Subject, X: np.ndarray, algorithm: Algorithm, seed: int) ->
 
 
 def _once(
-    subject: Subject, rows: np.ndarray, begin: np.ndarray, algorithm: Algorithm
+    subject: ClusteredTable, rows: np.ndarray, begin: np.ndarray, algorithm: Algorithm
 ) -> tuple[float, np.ndarray, list]:
     """How well the end agrees with the report; start and layers, numbered as in the report."""
-    X = subject.X[rows].astype(np.float64)
+    X = subject.points[rows].astype(np.float64)
     if algorithm.spherical:
         X, begin = on_sphere(X), on_sphere(begin)
     # LayerNorm depends on the coordinates; all other forms on distances and angles alone
@@ -118,7 +118,7 @@ def _span(rows: np.ndarray) -> np.ndarray:
     return np.linalg.svd(rows, full_matrices=False)[2]
 
 
-def _objective(subject: Subject, rows: np.ndarray, steps: list) -> list[float] | None:
+def _objective(subject: ClusteredTable, rows: np.ndarray, steps: list) -> list[float] | None:
     """The objective of the algorithm on the rows shown, where it is not the plain sum of squared distances."""
     algorithm = algorithm_of(subject.estimator)
     softmax = algorithm is not None and algorithm.variant.points == "softmax"

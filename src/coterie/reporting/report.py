@@ -9,23 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from coterie.files import check_writable, replacing
-from coterie.reporting import quality, sections
-from coterie.reporting.cautions import cautions
-from coterie.reporting.differences import portraits
-from coterie.reporting.origin import Origin
+from coterie.reporting import quality_sections, sections
 from coterie.reporting.page import Page
 from coterie.reporting.recipe import recipe
 from coterie.reporting.replay import Replay, replay
-from coterie.reporting.subject import Subject
+from coterie.selection import Choice
+from coterie.tabular import quality
+from coterie.tabular.cautions import cautions
+from coterie.tabular.clustered_table import ClusteredTable
+from coterie.tabular.differences import portraits
+from coterie.wording import plural
 
 
 @dataclass(frozen=True)
 class Report:
-    """A finished report. A notebook shows it; ``save`` writes it to a file."""
+    """A finished report. Notebooks display it; :meth:`save` writes it to a file."""
 
     html: str
 
     def save(self, path: str | os.PathLike) -> Path:
+        """Write the document to a file."""
         with replacing(path) as temporary:
             temporary.write_text(self.html, encoding="utf-8")
         return Path(path)
@@ -50,40 +53,45 @@ def report(
     view: str | Sequence[Any] = "auto",
     refits: int = 5,
     seconds: float = 3.0,
-    choice: Any = None,
-    origin: Origin | None = None,
+    choice: Choice | None = None,
     notes: Sequence[str] = (),
     on_step: Callable[[str], Any] = lambda _: None,
 ) -> Report:
-    """Explain a clustering to people: one HTML file that opens anywhere, offline.
+    """Explain a clustering in one HTML file that opens in any browser without a network connection.
 
     Parameters
     ----------
-    estimator : a fitted estimator of coterie or scikit-learn with ``labels_``, or a Pipeline that ends in one
-    X : the rows that it was fitted on: array, DataFrame or CSR matrix
-    path : where to write the file; None writes nothing
+    estimator : fitted estimator
+        An estimator of coterie or scikit-learn with ``labels_``, or a Pipeline that ends in one.
+    X : array, DataFrame, CSR matrix or :class:`coterie.tabular.EncodedTable`
+        The rows to which the estimator was fitted.
+    path : path, optional
+        The file to write. By default no file is written.
     table : DataFrame, optional
-        The same rows in their own units, if X was scaled before. It may have more columns, which are shown as words
-        beside the rows and took no part.
-    columns : names of the table's columns that X was made from, optional
+        The same rows in their own units, if X was scaled. Further columns are shown as descriptions of the rows.
+    columns : sequence of str, optional
+        The names of those columns of ``table`` from which X was made.
     title : str, optional
+        The title of the page. By default it is made from the numbers of clusters and rows.
     view : "auto", "columns", "pca", "umap" or a pair of columns
-        The map of the rows. "auto" is the columns themselves if there are at most two, else principal axes; "umap"
-        needs umap-learn.
+        The axes of the map. "auto" shows one or two columns as they are, and more columns by their principal axes;
+        "umap" needs the package umap-learn.
     refits : int, default=5
-        Refits with other seeds; 0 leaves stability and other numbers of clusters out.
+        The number of further fits with other random seeds. With 0, the report has no sections about stability and
+        about other numbers of clusters.
     seconds : float, default=3.0
-        Time for the refits; with at least one the time may be longer.
-    choice : the :class:`coterie.selection.Choice` that found the number of clusters, optional
-    origin : :class:`Origin`, optional
-        For a report on a file.
-    notes : further warnings to show
-    on_step : called with a word before every part of the work
+        The time for the further fits. At least one is made, however long it takes.
+    choice : :class:`coterie.selection.Choice`, optional
+        The result of :func:`coterie.selection.choose_k`, if that determined the number of clusters.
+    notes : sequence of str
+        Further warnings to show.
+    on_step : callable
+        Called with a description before every part of the work.
 
     Returns
     -------
     Report
-        Its ``html`` is the whole document; a notebook shows it.
+        Its attribute ``html`` is the whole document.
 
     Examples
     --------
@@ -94,48 +102,64 @@ def report(
     """
     if path is not None:
         check_writable(path)
-    subject = Subject.of(estimator, X, table, columns if columns is not None or origin is None else origin.columns)
-    if subject.k == 0:
+    clustered = ClusteredTable.of(estimator, X, table, columns, choice=choice, notes=tuple(notes))
+    return report_on(clustered, path, title=title, view=view, refits=refits, seconds=seconds, on_step=on_step)
+
+
+def report_on(
+    clustered: ClusteredTable,
+    path: str | os.PathLike | None = None,
+    *,
+    title: str | None = None,
+    view: str | Sequence[Any] = "auto",
+    refits: int = 5,
+    seconds: float = 3.0,
+    command: str | None = None,
+    on_step: Callable[[str], Any] = lambda _: None,
+) -> Report:
+    """Report on a clustered table. ``command`` is the command line that made it; for the rest see :func:`report`."""
+    if clustered.k == 0:
         raise ValueError("The estimator found no cluster, only outliers: there is nothing to report.")
     on_step("measuring")
-    found = portraits(subject)
-    sure = quality.sureness(subject)
-    shares = quality.memberships(subject)
+    choice = clustered.run.choice
+    found = portraits(clustered)
+    separation = quality.silhouettes(clustered)
+    shares = quality.memberships(clustered)
     on_step("fitting again with other seeds")
-    stable = quality.stability(subject, refits, seconds) if refits else "Stability over seeds was not asked for."
-    counts = quality.other_counts(subject, choice) if refits or choice is not None else None
+    stable = quality.stability(clustered, refits, seconds) if refits else "Stability was not measured (refits=0)."
+    counts = quality.other_counts(clustered, choice) if refits or choice is not None else None
     on_step("replaying the layers")
-    played = replay(subject)
+    played = replay(clustered)
     on_step("drawing")
-    page = Page(title or _title(subject, origin), _subtitle(subject))
+    page = Page(title or _title(clustered), _subtitle(clustered))
     draw = page.figure
-    source = None if origin is None else origin.source
-    page.section("In short", sections.overview(subject, source, found, sure, stable))
-    page.section("Warnings", sections.cautions_box(cautions(subject, sure, stable, counts, choice, notes)))
-    page.section("Where the rows lie", sections.where(subject, view, draw))
-    page.section("Sizes", sections.sizes(subject))
-    page.section("What makes each cluster different", sections.differences(subject, found, draw))
-    page.section("How sure", sections.certainty(subject, sure, shares, draw))
-    page.section("Outliers", sections.outliers(subject, found))
-    page.section("Layer by layer", sections.layers(subject, played, view, draw))
+    warned = [*cautions(clustered, separation, stable, counts), *sections.as_cautions(clustered.run.notes)]
+    page.section("Summary", sections.overview(clustered, found, separation, stable))
+    page.section("Warnings", sections.cautions_box(warned))
+    page.section("Map of the rows", sections.where(clustered, view, draw))
+    page.section("Sizes", sections.sizes(clustered))
+    page.section("Differences between the clusters", sections.differences(clustered, found, draw))
+    page.section("Certainty", quality_sections.certainty(clustered, separation, shares, draw))
+    page.section("Outliers", sections.outliers(clustered, found))
+    page.section("Layer by layer", sections.layers(clustered, played, view, draw))
     if isinstance(played, Replay):
         page.values("layer-names", list(played.layers.names))
-    page.section("Stability", sections.steadiness(stable, draw))
-    page.section("How many clusters", sections.how_many(counts, draw))
-    page.section("What was done", sections.done(subject, source, None if origin is None else origin.seconds))
-    page.section("Do it again", sections.again(recipe(subject, origin), origin.command if origin else None))
+    page.section("Stability", quality_sections.stability(stable, draw))
+    page.section("Number of clusters", quality_sections.number_of_clusters(counts, draw))
+    page.section("Method", sections.method(clustered))
+    page.section("Reproduce", sections.again(recipe(clustered), command))
     made = Report(page.html())
     if path is not None:
         made.save(path)
     return made
 
 
-def _title(subject: Subject, origin: Origin | None) -> str:
-    what = f"{sections.plural(subject.k, 'cluster')} of {sections.plural(subject.n, 'row')}"
-    return what if origin is None else f"{origin.source}: {what}"
+def _title(clustered: ClusteredTable) -> str:
+    what = f"{plural(clustered.k, 'cluster')} in {plural(clustered.n, 'row')}"
+    return what if clustered.run.source is None else f"{clustered.run.source}: {what}"
 
 
-def _subtitle(subject: Subject) -> str:
-    names = subject.value_names
-    by = f"by the column {names[0]}" if len(names) == 1 else f"by {len(names):,} columns"
-    return f"{type(subject.estimator).__name__}, {by}. {date.today():%d %B %Y}."
+def _subtitle(clustered: ClusteredTable) -> str:
+    names = clustered.columns
+    by = f"column {names[0]}" if len(names) == 1 else f"{len(names):,} columns"
+    return f"{type(clustered.estimator).__name__}, {by}. {date.today():%d %B %Y}."

@@ -1,7 +1,7 @@
-"""The studio: a local web page for clustering a table by hand.
+"""The studio: a local web application for clustering tables.
 
-A server on the loopback address (``server``, behind ``guard``) gives out the page in ``static`` and answers it under
-``/api/`` (``api``). Whatever touches a user's data runs in a process of its own (``jobs`` starts it, ``worker`` is it,
-``tasks`` is what it does), bounded in time, memory and number (``limits``). ``store`` knows where results lie; no name
-that a client sends ever becomes a path.
+A server on the loopback address (``server``, behind ``guard``) serves the page in ``static`` and its API under
+``/api/`` (``api``). Everything that touches data runs in a process of its own (started by ``jobs``, implemented by
+``worker`` and ``tasks``), with limits on time, memory and number (``limits``). ``store`` knows where results are; no
+name that a client sends is ever used as a path.
 """

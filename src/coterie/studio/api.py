@@ -1,4 +1,4 @@
-"""What the page can ask, under ``/api/``. Everything is JSON but the files to keep; an error is one sentence."""
+"""The API under ``/api/``. Everything is JSON except for files; an error is one sentence."""
 
 import asyncio
 import json
@@ -20,9 +20,9 @@ from coterie.studio.limits import Limits
 from coterie.studio.samples import SAMPLES
 from coterie.studio.settings import CHOICES, CRITERIA, STARTS, RunSettings
 from coterie.studio.store import Run, Store, Table, Unknown, display_name, download_name
-from coterie.tabular import SettingError
+from coterie.tabular.algorithms import SettingError
 
-FILES = {  # what can be kept of a run: its ending for people, and its kind
+FILES = {  # of a run: the end of the file name, and the media type
     "labels.csv": ("labels.csv", "text/csv; charset=utf-8"),
     "model.safetensors": ("model.safetensors", "application/octet-stream"),
     "report.html": ("report.html", "text/html; charset=utf-8"),
@@ -64,7 +64,7 @@ class Api:
         return JSONResponse([{"name": name, "title": one.title, "about": one.about} for name, one in SAMPLES.items()])
 
     async def state(self, request: Request) -> Response:
-        """Everything that a page needs when it opens."""
+        """Everything that the page needs when it opens."""
         return JSONResponse(
             {
                 "samples": json.loads(bytes((await self.samples(request)).body)),
@@ -83,7 +83,7 @@ class Api:
     async def open_sample(self, request: Request) -> Response:
         name = request.path_params["name"]
         if name not in SAMPLES:
-            raise HTTPException(404, f"There is no such sample. There are {', '.join(SAMPLES)}.")
+            raise HTTPException(404, f"There is no such sample. Available are {', '.join(SAMPLES)}.")
         identity, folder = self.store.new_folder()
         return await self._read(identity, folder, SAMPLES[name].title, {"sample": name})
 
@@ -98,11 +98,11 @@ class Api:
         return await self._read(identity, folder, "Drawn points", {"points": given})
 
     async def upload(self, request: Request) -> Response:
-        """The body is the file itself. Its name is for people; what it is, its bytes say."""
+        """The body is the file itself. Its name is for display; its type is recognised by its first bytes."""
         header = {"yes": True, "no": False}.get(request.query_params.get("header", ""))
         name = display_name(request.query_params.get("name", ""))
         if self._uploads >= UPLOADS:
-            raise TooManyJobs("Several files are being taken in already: wait a moment.")
+            raise TooManyJobs("Several files are being uploaded already: wait a moment.")
         self._uploads += 1
         identity, folder = self.store.new_folder()
         try:
@@ -117,7 +117,7 @@ class Api:
 
     async def _receive(self, request: Request, path: Path) -> None:
         most = self.limits.upload_bytes
-        too_large = HTTPException(413, f"The file is larger than {most / 2**20:,.0f} MB, the most that is allowed.")
+        too_large = HTTPException(413, f"The file is larger than {most / 2**20:,.0f} MB, which is the limit.")
         if int(request.headers.get("content-length") or 0) > most:
             raise too_large
         size = 0
@@ -176,10 +176,10 @@ class Api:
         return JSONResponse(run.public())
 
     async def points(self, request: Request) -> Response:
-        """Where the rows stand; there as soon as the status says ``placed``."""
+        """The positions of the rows on the map; available when the status says ``placed``."""
         run = self._run(request)
         if not run.job.progress.get("placed"):
-            raise HTTPException(409, "This run has not placed its points yet.")
+            raise HTTPException(409, "The map of this run is not available yet.")
         return FileResponse(run.file("points.json"), media_type="application/json")
 
     async def map(self, request: Request) -> Response:
@@ -196,17 +196,17 @@ class Api:
     async def compare(self, request: Request) -> Response:
         left, right = (self.store.run(request.query_params.get(side, "")) for side in ("left", "right"))
         if left.table is not right.table:
-            raise HTTPException(409, "These runs are of different tables: compare two runs of the same one.")
+            raise HTTPException(409, "These runs belong to different tables: compare two runs of the same table.")
         if not left.job.state == right.job.state == "done":
-            raise HTTPException(409, "Both runs must have ended well to be compared.")
+            raise HTTPException(409, "Both runs must have finished successfully.")
         labels = [np.load(run.file("labels.npy"), allow_pickle=False) for run in (left, right)]
         return JSONResponse(await asyncio.to_thread(compare, *labels))
 
     async def file(self, request: Request) -> Response:
-        """A file to keep. Labels and reports are written when they are asked for the first time."""
+        """A file of a run. Labels and reports are written when they are requested for the first time."""
         run, name = self._done(request), request.path_params["name"]
         if name not in FILES:
-            raise HTTPException(404, f"There is no such file. There are {', '.join(FILES)}.")
+            raise HTTPException(404, f"There is no such file. Available are {', '.join(FILES)}.")
         kind = name.partition(".")[0]
         if kind != "model" and not run.file(name).exists():
             job = await self._make(run, kind)
@@ -217,7 +217,7 @@ class Api:
         return FileResponse(run.file(name), media_type=media_type, filename=shown)
 
     async def _make(self, run: Run, kind: str) -> Job:
-        """One job for all who ask at the same time."""
+        """One job for all requests at the same time."""
         if kind not in run.making or run.making[kind].ended:
             task = {"kind": kind, "folder": str(run.folder), "table": str(run.table.file), "name": run.table.name}
             run.making[kind] = self.queue.submit(task, self.limits.report_seconds)
@@ -232,7 +232,7 @@ class Api:
     def _done(self, request: Request) -> Run:
         run = self._run(request)
         if run.job.state != "done":
-            raise HTTPException(409, "This run has no result: it has not ended, or not well.")
+            raise HTTPException(409, "This run has no result: it has not finished, or it failed.")
         return run
 
     async def _json(self, request: Request) -> dict[str, Any]:

@@ -1,93 +1,132 @@
-"""One run: fit the chosen columns, and write everything that the page may ask for into the run's folder."""
+"""One run of the studio: cluster the table, and write everything that the page may ask for into the run's folder."""
 
 import base64
 import json
-import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from sklearn.base import clone
 from sklearn.preprocessing import normalize
 
-from coterie.data.encoding import values_of
-from coterie.data.tables import TableError, is_number
+from coterie.capabilities import on_sphere, parameter
+from coterie.data.columns import TableError
+from coterie.data.encoding import Encoded
+from coterie.data.tables import Table
 from coterie.plot.view import View, bulk
-from coterie.reporting.cautions import cautions
-from coterie.reporting.differences import portraits
-from coterie.reporting.quality import sureness
-from coterie.reporting.sections import words_for_silhouette
-from coterie.reporting.subject import Subject
-from coterie.selection import Choice, choose_k, on_sphere
+from coterie.selection import Candidate
 from coterie.studio import layers, uploads
 from coterie.studio.settings import CHOICES
 from coterie.studio.uploads import LEFT_OUT
-from coterie.tabular import Columns, TableModel, summarise
+from coterie.tabular import ClusteredTable, EncodedTable, Request, TableModel, Watcher, cluster_table
+from coterie.tabular.cautions import cautions
+from coterie.tabular.clustered_table import Run
+from coterie.tabular.differences import portraits
+from coterie.tabular.quality import silhouettes
 
 MAP_POINTS = 100_000
-ROWS_OF_A_CLUSTER = 200
+ROWS_PER_CLUSTER = 200
 SHOWN_COLUMNS = 60
-LARGE = 100_000  # rows: from here on one start instead of ten
-NOBODY = 255  # in the map: outliers
+OUTLIER = 255  # label of outliers in the map
+STORED_BYTES = 2**29  # of encoded rows; larger ones are encoded again for a report
 Tell = Callable[[dict[str, Any]], None]
 
 
-def run(frame: pd.DataFrame, wanted: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
+def run(frame: Any, wanted: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
     """Cluster a table as ``wanted`` (``RunSettings``) says. The files are those of ``write``."""
-    started = time.perf_counter()
-    rows = _kept_rows(frame, wanted)
-    used = frame if len(rows) == len(frame) else frame.iloc[rows].reset_index(drop=True)
-    complete = all(is_number(used[name]) and not used[name].isna().any() for name in wanted["columns"])
-    columns = Columns.of(used, wanted["columns"], scale=wanted["scale"], encode=not complete)
-    model = _model(columns, wanted, len(used))
-    ground = Ground(model, used)
-    _write_json(folder / "points.json", ground.document(rows))
-    tell({"stage": "fitting", "placed": True})
-    choice, told = None, []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if CHOICES[wanted["algorithm"]].counts:
-            choice = _choose(model, used, wanted, tell)
-        estimator, steps = _fit(model, used, ground, tell)
-    told = columns.notes(used, wanted["columns"])
-    told += sorted({" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)})
+    watcher = RunWatcher(folder, tell)
+    clustered = cluster_table(frame, request_of(wanted), watcher)
     tell({"stage": "describing"})
-    fitted = TableModel(estimator, columns)
-    seconds = time.perf_counter() - started
-    return write(fitted, used, rows, len(frame), ground, steps, folder, choice, told, seconds)
+    return write(clustered, watcher, len(frame), folder)
 
 
-class Ground:
-    """Where rows stand on the map: one or two columns in their own units, more by principal axes."""
+def request_of(wanted: dict[str, Any]) -> Request:
+    """The settings of the page as a request, with the defaults of the command line where the page has no choice."""
+    choice = CHOICES[wanted["algorithm"]]
+    clusters = wanted["clusters"]
+    return Request(
+        columns=wanted["columns"],
+        scale=wanted["scale"],
+        encode=None,
+        drop_missing=wanted["drop_missing"],
+        algorithm=wanted["algorithm"],
+        clusters=None if clusters is None or not choice.counts else [clusters],
+        most=wanted["most"],
+        criterion=wanted["criterion"] if choice.counts and clusters is None else None,
+        seed=wanted["seed"],
+        settings={"trim": wanted["trim"]} if choice.trims else {},
+        defaults={"n_init": wanted["starts"], "init": wanted["start"]},
+    )
 
-    def __init__(self, model: TableModel, frame: pd.DataFrame):
-        self.columns = model.columns
-        matrix = self.columns.matrix(frame)
-        self.spherical = on_sphere(model.estimator)
-        self.space = normalize(matrix) if self.spherical else matrix  # where the estimator measures distances
-        names = self.columns.place_names
-        self.own_units = len(names) <= 2 and not self.spherical and not self.columns.has_categories
-        self.view = View(self._seen(self.space), names, "auto", MAP_POINTS)
 
-    def _seen(self, space: np.ndarray) -> np.ndarray:
-        return self.columns.original(space) if self.own_units else space
+class RunWatcher(Watcher):
+    """Tells the page how far a run is, and keeps the layers of the final fit."""
+
+    refits = True
+
+    def __init__(self, folder: Path, tell: Tell):
+        self.folder, self.tell = folder, tell
+        self.map: RowMap | None = None
+        self.recorder: layers.Recorder | None = None
+
+    def on_encoded(self, rows: EncodedTable, estimator: Any) -> None:
+        self.map = RowMap(rows.rows, on_sphere(estimator))
+        shown = self.map.view.rows
+        places = shown if rows.places is None else rows.places[shown]
+        _write_json(self.folder / "points.json", self.map.document(places + 1))
+        self.tell({"stage": "fitting", "placed": True})
+
+    @contextmanager
+    def choosing(self, ks: Sequence[int]) -> Iterator[Callable[[Candidate], Any]]:
+        tried: list[list[float]] = []
+
+        def on_candidate(one: Candidate) -> None:
+            tried.append([one.k, one.score if np.isfinite(one.score) else 0.0])
+            self.tell({"tried": tried, "to_try": len(ks)})
+
+        self.tell({"stage": "choosing", "tried": [], "to_try": len(ks)})
+        yield on_candidate
+
+    @contextmanager
+    def fitting(self, estimator: Any) -> Iterator[None]:
+        self.tell({"stage": "fitting"})
+        assert self.map is not None
+        self.recorder = layers.Recorder(self.tell, self.map.place, int(parameter(estimator, "n_init", 1)))
+        layers.watch(estimator, self.recorder)
+        yield
+
+    def steps(self, final: np.ndarray) -> list[np.ndarray]:
+        """The centres in every layer of the start that was kept."""
+        return [] if self.recorder is None else self.recorder.best(final)
+
+
+class RowMap:
+    """The positions of rows on the map: one or two columns in their own units, more columns by principal axes."""
+
+    def __init__(self, rows: Encoded, spherical: bool):
+        self.encoding, self.spherical = rows.encoding, spherical
+        self.space = normalize(rows.points) if spherical else rows.points  # where distances are measured
+        names = self.encoding.point_names
+        self.own_units = len(names) <= 2 and not spherical and not self.encoding.has_categories
+        self.view = View(self._shown(self.space), names, "auto", MAP_POINTS)
+
+    def _shown(self, space: np.ndarray) -> np.ndarray:
+        return self.encoding.original(space) if self.own_units else space
 
     def place(self, centers: np.ndarray) -> np.ndarray:
-        placed = self.view.place(self._seen(np.asarray(centers, dtype=np.float64)))
+        placed = self.view.place(self._shown(np.asarray(centers, dtype=np.float64)))
         return placed if placed.shape[1] == 2 else np.column_stack([placed, np.full(len(placed), 0.5)])
 
-    def document(self, rows: np.ndarray) -> dict[str, Any]:
+    def document(self, numbers: np.ndarray) -> dict[str, Any]:
         points = self.view.points
-        if points.shape[1] == 1:  # on a line, points are spread upwards so that they can be told apart
+        if points.shape[1] == 1:  # points on a line are spread vertically, so that they can be told apart
             points = np.column_stack([points, np.random.default_rng(0).uniform(0.1, 0.9, len(points))])
         titles = [*self.view.titles, ""][:2]
         return {
             "x": packed(points[:, 0].astype("<f4")),
             "y": packed(points[:, 1].astype("<f4")),
-            "rows": packed((rows[self.view.rows] + 1).astype("<u4")),
+            "rows": packed(numbers.astype("<u4")),
             "titles": titles,
             "line": self.view.dims == 1,
             "frame": [side.tolist() for side in bulk(points)],
@@ -95,169 +134,112 @@ class Ground:
         }
 
 
-def _kept_rows(frame: pd.DataFrame, wanted: dict[str, Any]) -> np.ndarray:
-    if not wanted["drop_missing"]:
-        return np.arange(len(frame))
-    rows = np.flatnonzero(np.logical_and.reduce([_known(frame[name]) for name in wanted["columns"]]))
-    if not len(rows):
-        raise TableError("Every row has a missing value in one of the chosen columns: choose fewer columns.")
-    return rows
-
-
-def _known(column: pd.Series) -> np.ndarray:
-    values = values_of(column)
-    return values != None if values.dtype == object else np.isfinite(values)  # noqa: E711
-
-
-def _model(columns: Columns, wanted: dict[str, Any], n_rows: int) -> TableModel:
-    return TableModel.of(
-        columns,
-        wanted["algorithm"],
-        {"n_init": wanted["starts"] or (10 if n_rows <= LARGE else 1), "init": wanted["start"]},
-        random_state=wanted["seed"],
-        trim=wanted["trim"] if CHOICES[wanted["algorithm"]].trims else None,
-    )
-
-
-def _choose(model: TableModel, frame: pd.DataFrame, wanted: dict[str, Any], tell: Tell) -> Choice | None:
-    """Set the number of clusters: the one that was asked for, or the best of several."""
-    if wanted["clusters"] is not None:
-        if wanted["clusters"] > len(frame):
-            raise TableError(
-                f"{wanted['clusters']} clusters need as many rows, and there are {len(frame)}: take fewer."
-            )
-        model.estimator.set_params(n_clusters=wanted["clusters"])
-        return None
-    low = 1 if wanted["criterion"] == "gap" else 2
-    ks = [k for k in range(low, wanted["most"] + 1) if k < len(frame)]
-    if not ks:
-        raise TableError("There are too few rows to choose a number of clusters: give the number.")
-    tried: list[list[float]] = []
-
-    def on_candidate(one: Any) -> None:
-        tried.append([one.k, one.score if np.isfinite(one.score) else 0.0])
-        tell({"tried": tried, "to_try": len(ks)})
-
-    tell({"stage": "choosing", "tried": [], "to_try": len(ks)})
-    choice = choose_k(
-        model.estimator, model.input(frame), ks,
-        criterion=wanted["criterion"], random_state=wanted["seed"], on_candidate=on_candidate,
-    )  # fmt: skip
-    model.estimator.set_params(n_clusters=choice.k)
-    return choice
-
-
-def _fit(model: TableModel, frame: pd.DataFrame, ground: Ground, tell: Tell) -> tuple[Any, list[np.ndarray]]:
-    """Fit, and keep the layers. After a choice this is the chosen fit once more: the same seed gives the same fit."""
-    tell({"stage": "fitting"})
-    recorder = layers.Recorder(tell, ground.place, int(getattr(model.estimator, "n_init", 1)))
-    watched = clone(model.estimator)
-    layers.watch(watched, recorder)
-    watched.fit(model.input(frame))
-    return watched, recorder.best(np.asarray(watched.cluster_centers_, dtype=np.float64))
-
-
-def write(
-    fitted: TableModel, frame: pd.DataFrame, rows: np.ndarray, n_rows: int, ground: Ground, steps: list[np.ndarray],
-    folder: Path, choice: Choice | None, told: list[str], seconds: float,
-) -> dict[str, Any]:  # fmt: skip
-    """``labels.npy``, ``model.safetensors``, ``map.json``, ``rows.json`` and ``result.json``."""
-    labels = np.asarray(fitted.estimator.labels_)
+def write(clustered: ClusteredTable, watcher: RunWatcher, n_rows: int, folder: Path) -> dict[str, Any]:
+    """``labels.npy``, ``model.safetensors``, ``map.json``, ``rows.json``, ``result.json`` and the encoded rows."""
+    places = np.arange(n_rows) if clustered.places is None else clustered.places
     everywhere = np.full(n_rows, LEFT_OUT, dtype=np.int32)
-    everywhere[rows] = labels
+    everywhere[places] = clustered.labels
     np.save(folder / "labels.npy", everywhere)
-    fitted.save(folder / "model.safetensors")
-    summaries = summarise(fitted, frame, labels)
-    _write_json(folder / "map.json", _map(fitted, ground, labels, steps, summaries))
-    _write_json(folder / "rows.json", _rows(fitted, frame, rows, ground, labels))
-    result = _result(fitted, frame, labels, summaries, choice, told)
-    result |= {"seconds": seconds, "rows": len(frame), "left_out": n_rows - len(frame)}
+    clustered.model.save(folder / "model.safetensors")
+    if clustered.values.nbytes + clustered.points.nbytes <= STORED_BYTES:
+        np.save(folder / "values.npy", clustered.values)
+        np.save(folder / "points.npy", clustered.points)
+    _write_json(folder / "map.json", _map(clustered, watcher))
+    _write_json(folder / "rows.json", _rows(clustered, places))
+    result = _result(clustered)
+    result |= {"seconds": clustered.run.seconds, "rows": clustered.n, "left_out": n_rows - clustered.n}
     _write_json(folder / "result.json", result)
     return {"clusters": len(result["clusters"])}
 
 
-def _map(
-    fitted: TableModel, ground: Ground, labels: np.ndarray, steps: list[np.ndarray], summaries: list
-) -> dict[str, Any]:
-    """Colours of the points and places of the centres in every layer; the last one is the result."""
-    shown = labels[ground.view.rows]
-    played = layers.colours(ground.space[ground.view.rows].astype(np.float64), steps, shown)
+def read(frame: Any, folder: Path, name: str) -> ClusteredTable:
+    """The clustered table of a finished run, with its rows as they were encoded then."""
+    model = TableModel.load(folder / "model.safetensors")
+    result = json.loads((folder / "result.json").read_bytes())
+    used = np.load(folder / "labels.npy", allow_pickle=False) != LEFT_OUT
+    table = Table.of(frame).take(np.flatnonzero(used))
+    if (folder / "points.npy").exists():
+        values, points = (np.load(folder / f"{kind}.npy", allow_pickle=False) for kind in ("values", "points"))
+        rows = EncodedTable(table, Encoded(model.encoding, values, points))
+    else:
+        rows = EncodedTable.apply(model.encoding, table)
+    how = Run(result["algorithm"], result["seed"], None, tuple(result["told"]), result["seconds"], name)
+    return ClusteredTable.fitted(rows, model.estimator, how)
+
+
+def _map(clustered: ClusteredTable, watcher: RunWatcher) -> dict[str, Any]:
+    """Colours of the points and positions of the centres in every layer; the last one is the result."""
+    assert watcher.map is not None
+    row_map = watcher.map
+    shown = clustered.labels[row_map.view.rows]
+    steps = watcher.steps(clustered.centers)
+    played = layers.colours(row_map.space[row_map.view.rows].astype(np.float64), steps, shown)
     if not played:
-        ends = np.asarray(fitted.estimator.cluster_centers_, dtype=np.float64)
-        played = [{"layer": 1, "labels": shown, "cost": 0.0, "centers": ends}]
+        played = [{"layer": 1, "labels": shown, "cost": 0.0, "centers": clustered.centers}]
     return {
         "layers": [
             {
                 "layer": one["layer"],
                 "cost": one["cost"],
-                "labels": packed(np.where(one["labels"] < 0, NOBODY, one["labels"]).astype(np.uint8)),
-                "centers": layers.rounded(ground.place(one["centers"])),
+                "labels": packed(np.where(one["labels"] < 0, OUTLIER, one["labels"]).astype(np.uint8)),
+                "centers": layers.rounded(row_map.place(one["centers"])),
             }
             for one in played
         ]
     }
 
 
-def _rows(
-    fitted: TableModel, frame: pd.DataFrame, rows: np.ndarray, ground: Ground, labels: np.ndarray
-) -> dict[str, Any]:
-    """Of every cluster the rows nearest to its centre first; of the outliers the farthest first."""
-    centers = np.asarray(fitted.estimator.cluster_centers_, dtype=np.float64)
-    chosen = list(fitted.columns.source or fitted.columns.names)
-    names = (chosen + [name for name in frame.columns if name not in chosen])[:SHOWN_COLUMNS]
+def _rows(clustered: ClusteredTable, places: np.ndarray) -> dict[str, Any]:
+    """Some rows of every cluster, those nearest to its centre first; of the outliers the farthest first."""
+    table, chosen = clustered.table, clustered.model.encoding.names
+    names = (chosen + [name for name in table.names if name not in chosen])[:SHOWN_COLUMNS]
     document: dict[str, Any] = {"columns": names, "chosen": min(len(chosen), SHOWN_COLUMNS), "clusters": {}}
-    for label in np.unique(labels).tolist():
-        own = np.flatnonzero(labels == label)
-        space = ground.space[own]
-        if label >= 0:
-            order = np.argsort(((space - centers[label]) ** 2).sum(axis=1), kind="stable")
-        else:
-            order = np.argsort(-np.min([((space - center) ** 2).sum(axis=1) for center in centers], axis=0))
-        own = own[order[:ROWS_OF_A_CLUSTER]]
+    for label in np.unique(clustered.labels).tolist():
+        own = clustered.nearest_rows(label)
+        shown = own[:ROWS_PER_CLUSTER]
         document["clusters"][str(label)] = {
-            "total": int((labels == label).sum()),
-            "numbers": (rows[own] + 1).tolist(),
-            "cells": uploads.cells(frame.iloc[own][names]),
+            "total": len(own),
+            "numbers": (places[shown] + 1).tolist(),
+            "cells": uploads.cells(table.frame.iloc[shown][names]),
         }
     return document
 
 
-def _result(
-    fitted: TableModel, frame: pd.DataFrame, labels: np.ndarray, summaries: list, choice: Choice | None, told: list[str]
-) -> dict[str, Any]:
-    """What the page says about the run in words and numbers."""
-    estimator = fitted.estimator
-    columns = fitted.columns
-    subject = Subject.of(estimator, fitted.input(frame), columns.table(frame), list(columns.names))
-    sure = sureness(subject)
-    words = {one.label: one.in_words() for one in portraits(subject)} | {-1: "far from every centre"}
-    notes = [one.what for one in cautions(subject, sure, "", None, choice, told)]
+def _result(clustered: ClusteredTable) -> dict[str, Any]:
+    """What the page shows about the run as text and numbers."""
+    facts, encoding, choice = clustered.facts, clustered.model.encoding, clustered.run.choice
+    separation = silhouettes(clustered)
+    words = {one.label: one.in_words() for one in portraits(clustered)} | {-1: "far from every centre"}
+    found = [one.text for one in cautions(clustered, separation)]
     return {
-        "estimator": type(estimator).__name__,
-        "columns": list(columns.names),
-        "used": len(columns.source or columns.names),
-        "scaled": not columns.raw,
-        "iterations": int(getattr(estimator, "n_iter_", 0)),
-        "inertia": float(estimator.inertia_) if hasattr(estimator, "inertia_") else None,
-        "silhouette": None if sure is None else sure.mean,
-        "separation": None if sure is None else words_for_silhouette(sure.mean),
+        "estimator": type(clustered.estimator).__name__,
+        "algorithm": clustered.run.algorithm,
+        "seed": clustered.run.seed,
+        "columns": encoding.value_names,
+        "used": len(encoding.names),
+        "scaled": not encoding.is_identity,
+        "iterations": facts.iterations or 0,
+        "inertia": facts.inertia,
+        "silhouette": None if separation is None else separation.mean,
+        "separation": None if separation is None else separation.words,
         "clusters": [
             {
                 "label": one.label, "size": one.size, "share": one.share, "words": words.get(one.label, ""),
                 "center": list(one.center.values()), "deviation": list(one.deviation.values()),
             }
-            for one in summaries
+            for one in facts.summaries
         ],
         "choice": None if choice is None else {
             "criterion": choice.criterion, "k": choice.k, "at_edge": choice.at_edge,
             "candidates": [[one.k, one.score if np.isfinite(one.score) else None] for one in choice.candidates],
         },
-        "notes": notes,
+        "told": clustered.run.notes,
+        "notes": [*found, *clustered.run.notes],
     }  # fmt: skip
 
 
 def packed(values: np.ndarray) -> str:
-    """Numbers as base64 of their bytes: JSON that is small, and quick to read in a browser."""
+    """Numbers as base64 of their bytes: compact JSON that a browser reads quickly."""
     return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
 
 
@@ -265,4 +247,4 @@ def _write_json(path: Path, document: dict[str, Any]) -> None:
     try:
         path.write_text(json.dumps(document, allow_nan=False))
     except ValueError:
-        raise TableError("The numbers of a column are too large to reckon with: divide them by their size.") from None
+        raise TableError("The numbers of a column are too large for computations: divide them by a constant.") from None

@@ -1,4 +1,4 @@
-"""Who may speak to the studio: the right Host, no foreign Origin, the token. And what answers tell the browser."""
+"""Access to the studio: checks of Host, Origin and token for every request, and security headers for every response."""
 
 import hmac
 import ipaddress
@@ -28,11 +28,11 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Guard:
-    """The outermost layer.
+    """The outermost middleware.
 
-    The token travels in the fragment of the printed address, which browsers never send, and comes back in the
-    ``Authorization`` header. There is no cookie: cookies do not know ports, and any other server on this machine would
-    be sent them. The files of the page hold nothing secret: their paths are ``free``. Everything else needs the token.
+    The token is in the fragment of the printed address, which browsers never send, and the page sends it in the
+    ``Authorization`` header. There is no cookie, because cookies ignore ports and would be sent to any other server on
+    this machine. The files of the page contain nothing secret: their paths are ``free``. All others need the token.
     """
 
     def __init__(self, app: ASGIApp, *, token: str, host: str, port: int, free: frozenset[str]):
@@ -49,7 +49,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        if scope["type"] != "http":  # a web socket gets no answer
+        if scope["type"] != "http":  # web sockets are not supported
             return
 
         async def send_safely(message: Message) -> None:
@@ -64,7 +64,7 @@ class Guard:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._is_ours(f"http://{hosts[0]}"):
-            return refuse(421, "This is not the studio's address: use the one that it printed.")
+            return refuse(421, "This is not the address of the studio: use the one that it printed.")
         if not all(self._is_ours(origin) for origin in headers.getlist("origin")):
             return refuse(403, "Pages of other sites may not use the studio.")
         if scope["path"] in self.free:
@@ -88,7 +88,7 @@ class Guard:
 
 
 def _is_address(name: str) -> bool:
-    """A number, not a name: a foreign name that was rebound to this machine stays outside."""
+    """Whether this is an IP address; a foreign name could have been rebound to this machine."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

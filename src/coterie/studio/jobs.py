@@ -1,4 +1,4 @@
-"""Jobs: each in a process of its own, bounded in time, memory and number, and watched by whoever likes."""
+"""Jobs: each runs in a process of its own, with limits on time, memory and number, and can be observed."""
 
 import asyncio
 import contextlib
@@ -14,15 +14,15 @@ from coterie.studio.limits import Limits
 
 LONGEST_LINE = 2**20
 ENDED = ("done", "failed", "stopped")
-LIGHT = ("read", "labels")  # kinds of tasks whose worker does without the libraries that are slow to load
+LIGHT = ("read", "labels")  # kinds of tasks whose worker does not need the libraries that are slow to import
 
 
 class TooManyJobs(Exception):
-    """The queue is full. The message says so."""
+    """The queue is full."""
 
 
 class Job:
-    """One task: waiting, running, and then done, failed or stopped. ``progress`` is the last thing it told."""
+    """One task: waiting, running, and then done, failed or stopped. ``progress`` is what it reported last."""
 
     def __init__(self, task: dict[str, Any], seconds: float):
         self.task, self.seconds = task, seconds
@@ -53,7 +53,7 @@ class Job:
             kill(self.process)
 
     async def statuses(self) -> AsyncIterator[dict[str, Any]]:
-        """The status now, and whenever it has changed; a slow reader misses what was overtaken."""
+        """The current status, and every change; a slow reader skips intermediate ones."""
         while True:
             changed, told = self._changed, self.status()
             yield told
@@ -68,7 +68,7 @@ class Job:
 
 
 class JobQueue:
-    """Starts workers, keeps a spare one warm, and lets only so many work at a time."""
+    """Starts workers, keeps a spare one ready, and limits how many work at a time."""
 
     def __init__(self, limits: Limits, folder: Path):
         self.limits, self.folder = limits, folder
@@ -90,7 +90,7 @@ class JobQueue:
 
     def submit(self, task: dict[str, Any], seconds: float) -> Job:
         if len(self._jobs) >= self.limits.running + self.limits.waiting:
-            raise TooManyJobs("Too many runs are waiting: stop one, or wait until one has ended.")
+            raise TooManyJobs("Too many runs are waiting: stop one, or wait until one has finished.")
         job = Job(task, seconds)
         work = asyncio.create_task(self._carry_out(job))
         self._jobs[work] = job
@@ -109,9 +109,9 @@ class JobQueue:
             try:
                 await asyncio.wait_for(self._follow(job, process), job.seconds)
             except asyncio.TimeoutError:
-                job.change("failed", error=f"This took longer than the {job.seconds:g} seconds that it may take.")
+                job.change("failed", error=f"This took longer than the limit of {job.seconds:g} seconds.")
             except (ValueError, ConnectionError) as error:  # no JSON, an endless line, a broken pipe
-                job.change("failed", error=f"The process of this job broke off ({type(error).__name__}).")
+                job.change("failed", error=f"The process of this job ended unexpectedly ({type(error).__name__}).")
             finally:
                 kill(process)
                 await process.wait()
@@ -142,9 +142,9 @@ class JobQueue:
 
     def _about_death(self, code: int | None) -> str:
         if code == -getattr(signal, "SIGXCPU", 24):
-            return "This took more computing time than it may take."
+            return "This exceeded the limit of CPU time."
         memory = self.limits.memory_bytes / 2**30
-        return f"The process of this job died: it may have needed more than {memory:.3g} GB. Use fewer rows or columns."
+        return f"The process of this job died; it may have needed more than {memory:.3g} GB. Use fewer rows or columns."
 
     async def _take(self) -> asyncio.subprocess.Process:
         spare, self._spare = self._spare, asyncio.create_task(self._start())
@@ -161,7 +161,7 @@ class JobQueue:
 
 
 def kill(process: asyncio.subprocess.Process) -> None:
-    """End a worker and all it may have started."""
+    """End a worker and all processes that it started."""
     if process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""What a fit does, layer by layer: where its centres go, told while it happens and kept to be played again."""
+"""The centres in every layer of a fit: reported while it runs, and kept to be played later."""
 
 import time
 from collections.abc import Callable
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-MOST_KEPT = 20_000_000  # numbers; beyond, nothing is kept
+MOST_KEPT = 20_000_000  # numbers; beyond that, no layers are kept
 MOST_LAYERS = 40
-MOST_WORK = 2e10  # multiplications for the colours of all layers
-PAUSE = 0.1  # seconds between two words about progress
+MOST_WORK = 2e10  # multiplications, for the labels in all layers
+PAUSE = 0.1  # seconds between two reports of progress
 
 
 class Recorder:
@@ -21,13 +21,13 @@ class Recorder:
         self._kept, self._told = 0, 0.0
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Part of the protocol; there is nothing to prepare."""
+        """Part of the protocol; nothing to do."""
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Part of the protocol; there is nothing to put away."""
+        """Part of the protocol; nothing to do."""
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Part of the protocol; only finished iterations count."""
+        """Part of the protocol; only finished iterations are recorded."""
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
         if context.task_name != "iteration" or not hasattr(fitted_estimator, "cluster_centers_"):
@@ -44,7 +44,7 @@ class Recorder:
         return False
 
     def best(self, final: np.ndarray) -> list[np.ndarray]:
-        """The layers of the start that won: the one that ends in the fitted centres."""
+        """The layers of the start that was kept, which ends in the fitted centres."""
         if self._kept > MOST_KEPT:
             return []
         ends = {run: float(np.abs(steps[-1] - final).max()) for run, steps in self.runs.items()}
@@ -52,15 +52,15 @@ class Recorder:
 
 
 def watch(estimator: Any, recorder: Recorder) -> None:
-    """Let the recorder follow a fit, where scikit-learn and the estimator have callbacks."""
+    """Register the recorder, if scikit-learn and the estimator support callbacks."""
     if hasattr(estimator, "set_callbacks"):
         estimator.set_callbacks(recorder)
 
 
 def colours(rows: np.ndarray, steps: list[np.ndarray], final: np.ndarray) -> list[dict[str, Any]]:
-    """At most forty layers: the nearest centre of every shown row, and the mean squared distance to it.
+    """At most forty layers: the nearest centre of every row shown, and the mean squared distance to it.
 
-    The last layer has the labels ``final`` of the fit itself.
+    The last layer has the labels ``final`` of the fit.
     """
     if not steps:
         return []
@@ -88,5 +88,5 @@ def _nearest(rows: np.ndarray, centers: np.ndarray, block: int = 16_384) -> tupl
 
 
 def rounded(values: np.ndarray) -> list[list[float]]:
-    """Places for a screen: six digits are enough."""
+    """Positions for a screen, with six digits."""
     return [[float(f"{value:.6g}") for value in row] for row in np.asarray(values, dtype=np.float64)]

@@ -1,4 +1,4 @@
-"""What a client may ask for."""
+"""Limits for requests of a client."""
 
 from dataclasses import dataclass
 
@@ -7,19 +7,19 @@ MEGABYTE = 2**20
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on tables, after decompression, and on jobs."""
+    """Limits for tables (after decompression) and for jobs."""
 
     upload_bytes: int = 256 * MEGABYTE
-    table_bytes: int = 1024 * MEGABYTE  # of text, or of Parquet pages, when unpacked
+    table_bytes: int = 1024 * MEGABYTE  # of text, or of Parquet pages, after decompression
     rows: int = 1_000_000
     columns: int = 500
     drawn_points: int = 20_000
-    request_bytes: int = 2 * MEGABYTE  # of every request that is not an upload
+    request_bytes: int = 2 * MEGABYTE  # of a request that is not an upload
     clusters: int = 100
     reading_seconds: float = 120.0
     run_seconds: float = 900.0
     report_seconds: float = 180.0
-    memory_bytes: int = 4096 * MEGABYTE  # of one job, beyond what its libraries take
+    memory_bytes: int = 4096 * MEGABYTE  # of one job, in addition to its libraries
     running: int = 2  # jobs at the same time
     waiting: int = 8
     kept_tables: int = 12

@@ -1,4 +1,4 @@
-"""Tables to try the studio with."""
+"""Sample tables for the studio."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ def _wine() -> pd.DataFrame:
 
 
 def _outliers() -> pd.DataFrame:
-    """Five round groups, and points thrown over a wide square."""
+    """Five round clusters, and outliers that are uniform in a wide square."""
     random = np.random.default_rng(7)
     centers = np.array([[-6.0, -4.0], [5.5, -5.0], [0.0, 0.5], [-5.0, 6.0], [6.0, 5.5]])
     groups = [center + random.normal(scale=1.0, size=(180, 2)) for center in centers]
@@ -29,9 +29,9 @@ def _outliers() -> pd.DataFrame:
 
 
 def _shop() -> pd.DataFrame:
-    """Customers that were made up: four habits, a text column, and a few missing ages."""
+    """Invented customers: four habits, a text column, and a few missing ages."""
     random = np.random.default_rng(11)
-    habits = [  # name, customers, age, visits a year, spent a visit, minutes in the shop
+    habits = [  # name, customers, age, visits per year, spending per visit, minutes in the shop
         ("morning coffee", 260, 41, 160, 6, 8),
         ("weekly shopping", 320, 47, 52, 84, 46),
         ("student", 240, 23, 90, 14, 15),
@@ -56,7 +56,7 @@ def _shop() -> pd.DataFrame:
 
 
 def _crowd() -> pd.DataFrame:
-    """A hundred thousand points in eight groups of different width."""
+    """100,000 points in eight clusters of different width."""
     random = np.random.default_rng(5)
     angles = np.linspace(0, 2 * np.pi, 8, endpoint=False)
     centers = np.column_stack([9 * np.cos(angles), 6 * np.sin(angles)])
@@ -69,6 +69,6 @@ def _crowd() -> pd.DataFrame:
 SAMPLES = {
     "wine": Sample("Wines", "178 Italian wines, 13 measurements", _wine),
     "shop": Sample("Shop", "940 invented customers, missing ages", _shop),
-    "outliers": Sample("Outliers", "five groups among thrown points", _outliers),
-    "crowd": Sample("Crowd", "100,000 points in eight groups", _crowd),
+    "outliers": Sample("Outliers", "five clusters with outliers", _outliers),
+    "crowd": Sample("Crowd", "100,000 points in eight clusters", _crowd),
 }

@@ -1,4 +1,4 @@
-"""The studio's server: the page, its interface, and the guard in front of both."""
+"""The server of the studio: the page, its API, and the guard in front of both."""
 
 import contextlib
 import secrets
@@ -33,11 +33,11 @@ KINDS = {
 
 
 class PortTaken(Exception):
-    """The port cannot be had. The message says what to do."""
+    """The port cannot be used. The message says what to do."""
 
 
 def create_app(*, token: str, host: str, port: int, limits: Limits | None = None) -> Starlette:
-    """The application for one address. Its files live in a folder of their own, which goes when it ends."""
+    """The application for one address. Its files are in a temporary folder, which is deleted when it stops."""
     limits = limits or Limits()
     folder = Path(tempfile.mkdtemp(prefix="coterie-studio-"))  # readable by this user alone
     empty = folder / "empty"
@@ -64,7 +64,7 @@ def create_app(*, token: str, host: str, port: int, limits: Limits | None = None
 
 
 def _page() -> list[Route]:
-    """The files of the page, by their names and no others."""
+    """One route per file of the page."""
     static = files("coterie.studio") / "static"
     pages = {one.name: one.read_bytes() for one in static.iterdir() if one.is_file()}
     return [
@@ -82,7 +82,7 @@ def _answer(content: bytes, kind: str) -> Callable[[Request], Response]:
 
 
 def bind(host: str, port: int | None) -> socket.socket:
-    """A listening socket: on the given port, or on the usual one, or on any that is free."""
+    """A listening socket: on the given port, or else on the usual port or any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for wanted in [USUAL_PORT, 0] if port is None else [port]:
         listener = socket.socket(family, socket.SOCK_STREAM)
@@ -95,7 +95,7 @@ def bind(host: str, port: int | None) -> socket.socket:
             listener.close()
             if wanted == 0 or port is not None:
                 reason = error.strerror or str(error)
-                raise PortTaken(f"{host}:{wanted} cannot be used ({reason}): give another --port.") from error
+                raise PortTaken(f"{host}:{wanted} cannot be used ({reason}): choose another --port.") from error
     raise AssertionError("a free port is always tried last")
 
 
@@ -107,7 +107,7 @@ def serve(
     announce: Callable[[str], None] = print,
     limits: Limits | None = None,
 ) -> None:
-    """Run until interrupted. ``announce`` gets the address with its token."""
+    """Run until interrupted. ``announce`` is called with the address, which includes the token."""
     listener = bind(host, port)
     token = secrets.token_urlsafe(32)
     port = listener.getsockname()[1]

@@ -1,20 +1,20 @@
-"""What a person can choose for a run, and what a client's choice must look like."""
+"""The settings of a run that the page offers, and the validation of what a client sends."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from coterie.data.columns import EMPTY, TEXT, USABLE
 from coterie.studio.limits import Limits
-from coterie.tabular import ALGORITHMS, SettingError
+from coterie.tabular.algorithms import ALGORITHMS, SettingError
 
 CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")
-USABLE = ("number", "text", "date")  # kinds of columns
-UNUSABLE = {"name": "holds other text in most rows", "empty": "is empty"}
+UNUSABLE = {TEXT: "is free text: nearly every value is different", EMPTY: "is empty"}
 STARTS = ("k-means++", "random", "spectral")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An algorithm as the page offers it. ``counts``: whether it can be told the number of clusters."""
+    """An algorithm as the page offers it. ``counts``: whether the number of clusters can be set."""
 
     title: str
     about: str
@@ -23,23 +23,23 @@ class Choice:
 
 
 CHOICES = {
-    "kmeans": Choice("KMeans", "Compact, round clusters. Start with this one."),
-    "trimmed": Choice("TrimmedKMeans", "Leaves the farthest rows out and calls them outliers.", trims=True),
-    "robust": Choice("RobustKMeans", "Keeps all rows, but far ones count little."),
-    "soft": Choice("SoftKMeans", "Overlapping clusters: every row has a share in each."),
-    "spherical": Choice("SphericalKMeans", "Clusters of directions: for texts and embeddings."),
+    "kmeans": Choice("KMeans", "Compact, round clusters. A good first choice."),
+    "trimmed": Choice("TrimmedKMeans", "Ignores the most distant rows and labels them as outliers.", trims=True),
+    "robust": Choice("RobustKMeans", "Keeps all rows, but distant rows have little influence."),
+    "soft": Choice("SoftKMeans", "Overlapping clusters: every row belongs to each cluster to some degree."),
+    "spherical": Choice("SphericalKMeans", "Compares directions: for texts and embeddings."),
     "medoids": Choice("KMedoids", "Every centre is a row of the table."),
-    "incontext": Choice("InContextClusterer", "A pretrained network that refines k-means where clusters overlap."),
-    "flow": Choice("FlowMixture", "A pretrained transformer that finds the number of clusters itself.", counts=False),
-    "vae": Choice("VAEMixture", "Clusters of any shape, an autoencoder for each. Takes its time."),
-    "zeroshot": Choice("ZeroShotClusterer", "A pretrained network for clusters of any shape and number.", counts=False),
+    "incontext": Choice("InContextClusterer", "A pretrained network that refines k-means for overlapping clusters."),
+    "flow": Choice("FlowMixture", "A pretrained transformer that determines the number of clusters.", counts=False),
+    "vae": Choice("VAEMixture", "Clusters of any shape, with one autoencoder per cluster. Slow."),
+    "zeroshot": Choice("ZeroShotClusterer", "A pretrained network for any shape and number of clusters.", counts=False),
 }
 assert set(ALGORITHMS) == set(CHOICES)
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """A valid choice. ``clusters`` None tries 2 to ``most`` and lets ``criterion`` choose."""
+    """Valid settings. If ``clusters`` is None, numbers up to ``most`` are tried and ``criterion`` chooses."""
 
     columns: list[str]
     algorithm: str
@@ -55,7 +55,7 @@ class RunSettings:
 
     @classmethod
     def of(cls, given: dict[str, Any], known: list[dict[str, Any]], limits: Limits) -> "RunSettings":
-        """From a client's JSON and the columns that the table has."""
+        """From the JSON of a client and the columns of the table."""
         algorithm = _one_of(given.get("algorithm", "kmeans"), tuple(CHOICES), "algorithm")
         counts = CHOICES[algorithm].counts
         return cls(
@@ -81,20 +81,20 @@ class RunSettings:
 def _columns(given: Any, known: list[dict[str, Any]]) -> list[str]:
     kinds = {column["name"]: column["kind"] for column in known}
     if not isinstance(given, list) or not given:
-        raise SettingError("No column was chosen: choose at least one.")
+        raise SettingError("No column is selected: select at least one.")
     for name in given:
         if not isinstance(name, str) or name not in kinds:
-            raise SettingError("A chosen column is not in the table: open the table again.")
+            raise SettingError("A selected column is not in the table: open the table again.")
         if kinds[name] not in USABLE:
-            raise SettingError(f"The column {name!r} {UNUSABLE[kinds[name]]}: leave it out.")
+            raise SettingError(f"The column {name!r} {UNUSABLE[kinds[name]]}. Deselect it.")
     if len(set(given)) < len(given):
-        raise SettingError("A column was chosen twice.")
+        raise SettingError("A column was selected twice.")
     return given
 
 
 def _one_of(given: Any, known: tuple[str, ...], what: str) -> str:
     if given not in known:
-        raise SettingError(f"There is no such {what}. Known are {', '.join(known)}.")
+        raise SettingError(f"There is no such {what}. Available are {', '.join(known)}.")
     return given
 
 

@@ -1,7 +1,7 @@
-"""Tables and runs that the studio holds, in a private folder that goes when the studio ends.
+"""Tables and runs of the studio, in a private folder that is deleted when the studio stops.
 
-Every path is made of that folder, an identity that the store itself drew, and a fixed name. What a client sends is only
-looked up.
+Every path consists of that folder, a random identity that the store created, and a fixed name. Identities that a client
+sends are only looked up.
 """
 
 import json
@@ -19,12 +19,12 @@ Record = TypeVar("Record", "Table", "Run")
 
 
 class Unknown(Exception):
-    """There is no such table or run (any more)."""
+    """There is no such table or run, or it was removed."""
 
 
 @dataclass
 class Table:
-    """A table that was read: ``about`` is what its job found out."""
+    """A table that was read; ``about`` describes its columns."""
 
     identity: str
     name: str
@@ -41,7 +41,7 @@ class Table:
 
 @dataclass
 class Run:
-    """A clustering of a table. ``number`` counts the runs of this studio, for people."""
+    """A clustering of a table. ``number`` counts the runs of this studio, for display."""
 
     identity: str
     number: int
@@ -114,19 +114,19 @@ class Store:
 
 def _found(records: "dict[str, Record]", identity: str, kind: str) -> Record:
     if identity not in records:
-        raise Unknown(f"The studio does not hold this {kind} any more: open it again.")
+        raise Unknown(f"The studio no longer has this {kind}: open it again.")
     return records[identity]
 
 
 def display_name(given: str) -> str:
-    """A name for people: the last part of what was given, one line, of bounded length. It never becomes a path."""
+    """A name for display: the last part of a path, on one line, of limited length. It is never used as a path."""
     last = re.split(r"[/\\]", given)[-1]
     clean = "".join(letter for letter in last if letter.isprintable()).strip()
     return (clean if len(clean) <= 80 else clean[:79] + "…") or "table"
 
 
 def download_name(table: str, number: int, ending: str) -> str:
-    """A name that every system takes."""
+    """A file name that is valid on every system."""
     stem = re.sub(r"\.(csv|tsv|txt|parquet|pq|gz)\b", "", table, flags=re.IGNORECASE)
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:40] or "table"
     return f"{stem}-run{number}-{ending}"

@@ -1,4 +1,4 @@
-"""What a worker can do: read a table, cluster it, write its labels and its report."""
+"""The tasks of a worker: read a table, cluster it, write its labels and its report."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pyarrow import feather
 
-from coterie.data.tables import write_labels
+from coterie.data.label_files import write_labels
 from coterie.studio import uploads
 from coterie.studio.samples import SAMPLES
 from coterie.studio.uploads import LEFT_OUT
@@ -17,12 +17,12 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 def prepare() -> None:
-    """Load what the heavier tasks need."""
+    """Import what the heavier tasks need."""
     import coterie.studio.clustering  # noqa: F401
 
 
 def read(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """An upload, a sample or drawn points, as ``table.arrow``; what the table is like is the answer."""
+    """Read an upload, a sample or drawn points into ``table.arrow``, and describe the table."""
     folder = Path(task["folder"])
     notes: list[str] = []
     if "sample" in task:
@@ -39,13 +39,14 @@ def read(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
 
 def run(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Cluster a table."""
     from coterie.studio import clustering
 
     return clustering.run(_frame(task), task["wanted"], Path(task["folder"]), tell)
 
 
 def labels(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """``labels.csv``: the whole table with a column ``cluster``; rows that took no part have an empty cell there."""
+    """Write ``labels.csv``: the whole table with a column ``cluster``, empty for rows that took no part."""
     folder, frame = Path(task["folder"]), _frame(task)
     found: Any = np.load(folder / "labels.npy", allow_pickle=False)
     left_out = found == LEFT_OUT
@@ -56,22 +57,13 @@ def labels(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
 
 def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """``report.html``, of the rows that took part."""
-    from coterie import report
-    from coterie.reporting.origin import Origin
-    from coterie.tabular import TableModel
+    """Write ``report.html`` about the rows that took part."""
+    from coterie.reporting import report_on
+    from coterie.studio import clustering
 
-    folder, frame = Path(task["folder"]), _frame(task)
-    model = TableModel.load(folder / "model.safetensors")
-    used = np.load(folder / "labels.npy", allow_pickle=False) != LEFT_OUT
-    frame = frame[used].reset_index(drop=True)
-    columns = model.columns
-    origin = Origin(task["name"], list(columns.names), not columns.raw, made_from=columns.source)
-    made = report(
-        model.estimator, model.input(frame), folder / "report.html",
-        table=columns.table(frame), columns=list(columns.names), origin=origin,
-        on_step=lambda step: tell({"stage": step}),
-    )  # fmt: skip
+    folder = Path(task["folder"])
+    clustered = clustering.read(_frame(task), folder, task["name"])
+    made = report_on(clustered, folder / "report.html", on_step=lambda step: tell({"stage": step}))
     return {"bytes": len(made.html)}
 
 

@@ -1,4 +1,4 @@
-"""A file from outside, as a table: known by its first bytes, unpacked within bounds, then read as anywhere else."""
+"""Uploaded files as tables: recognised by their first bytes, unpacked within limits, then read like any file."""
 
 import csv
 import gzip
@@ -10,28 +10,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coterie.data.encoding import holds_moments, tells_rows_apart, values_of
-from coterie.data.tables import TableError, is_number, read_table
+from coterie.data.columns import CATEGORY, EMPTY, NUMBER, TEXT, TableError, holds_dates
+from coterie.data.tables import Table, read_table
 
 BLOCK = 2**20
 SHOWN_ROWS = 20
 LONGEST_TEXT = 300
-LEFT_OUT = -2  # the label of rows that take no part because something in them is missing
-# How files begin that people take for tables, and what to do with them.
+LEFT_OUT = -2  # label of rows that take no part because of missing values
+# The first bytes of files that are not tables, and what to do with such files.
 STRANGERS = {
     b"PK\x03\x04": "is a spreadsheet or a ZIP archive: save the sheet as CSV, or unpack the archive first",
     b"\xd0\xcf\x11\xe0": "is a spreadsheet: save the sheet as CSV",
-    b"%PDF": "is a PDF: the table in it has to be saved as CSV first",
-    b"\x89PNG": "is a picture, not a table: drop a CSV or a Parquet file",
-    b"\xff\xd8\xff": "is a picture, not a table: drop a CSV or a Parquet file",
+    b"%PDF": "is a PDF: save the table in it as CSV first",
+    b"\x89PNG": "is a picture, not a table: open a CSV or a Parquet file",
+    b"\xff\xd8\xff": "is a picture, not a table: open a CSV or a Parquet file",
     b"\x93NUMPY": "is a NumPy array: save it as CSV or Parquet, or use coterie cluster",
 }
 
 
 def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, int]) -> tuple[pd.DataFrame, list[str]]:
-    """The table in an uploaded file, and notes for people. ``name`` is what messages call it, and nothing more.
+    """The table in an uploaded file, and notes about it. ``name`` is used in messages only.
 
-    ``header`` says whether line 1 of a text holds the columns' names; None believes so unless it is all numbers.
+    ``header`` says whether line 1 of a text contains column names; None means that it does unless it is all numbers.
     """
     notes: list[str] = []
     try:
@@ -56,7 +56,7 @@ def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, in
 
 
 def _unpack(path: Path, most: int) -> tuple[Path, bytes]:
-    """Unpack gzip, but never more than ``most`` bytes of it."""
+    """Unpack a gzip file, but at most ``most`` bytes."""
     unpacked, size, begin = path.with_suffix(".unpacked"), 0, b""
     try:
         with gzip.open(path, "rb") as packed, open(unpacked, "wb") as out:
@@ -64,16 +64,16 @@ def _unpack(path: Path, most: int) -> tuple[Path, bytes]:
                 begin = begin or block[:8]
                 size += len(block)
                 if size > most:
-                    raise TableError(f"{path} unpacks to more than {most / 2**20:,.0f} MB, the most that is allowed.")
+                    raise TableError(f"{path} unpacks to more than {most / 2**20:,.0f} MB, which is the limit.")
                 out.write(block)
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise TableError(f"{path} is not a whole gzip file: pack it again.") from None
+        raise TableError(f"{path} is not a complete gzip file: compress it again.") from None
     path.unlink()
     return unpacked.rename(path), begin
 
 
 def _check_parquet(path: Path, bounds: dict[str, int]) -> None:
-    """Refuse by what the file says of itself, before a page of it is unpacked; a file that lies meets the limits."""
+    """Check the metadata before anything is unpacked; the limits of the process stop a file with false metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -82,40 +82,44 @@ def _check_parquet(path: Path, bounds: dict[str, int]) -> None:
         groups = [said.row_group(i) for i in range(said.num_row_groups)]
         size = sum(group.column(i).total_uncompressed_size for group in groups for i in range(group.num_columns))
     except (pa.ArrowException, OSError):
-        raise TableError(f"{path} is not a whole Parquet file: write it again.") from None
+        raise TableError(f"{path} is not a complete Parquet file: write it again.") from None
     _check_size(path, said.num_rows, said.num_columns, bounds)
     if size > bounds["table_bytes"]:
-        raise TableError(f"{path} unpacks to more than {bounds['table_bytes'] / 2**20:,.0f} MB, the most allowed.")
+        raise TableError(f"{path} unpacks to more than {bounds['table_bytes'] / 2**20:,.0f} MB, which is the limit.")
 
 
 def _check_size(path: Path, rows: int, columns: int, bounds: dict[str, int]) -> None:
     if rows > bounds["rows"]:
         most = bounds["rows"]
-        raise TableError(f"{path} has {rows:,} rows, and the studio takes {most:,}: use coterie cluster, or a sample.")
+        raise TableError(
+            f"{path} has {rows:,} rows, but the limit of the studio is {most:,}: use coterie cluster, or a sample."
+        )
     if columns > bounds["columns"]:
-        raise TableError(f"{path} has {columns:,} columns, and the studio takes {bounds['columns']:,}: leave some out.")
+        raise TableError(f"{path} has {columns:,} columns, but the limit of the studio is {bounds['columns']:,}.")
 
 
 def _check_text(path: Path, header: bool | None, bounds: dict[str, int], notes: list[str]) -> bool | None:
-    """Refuse what cannot be a table by its first line; and decide whether that line holds names."""
+    """Check by the first line that the file is a table, and decide whether that line contains names."""
     if path.stat().st_size > bounds["table_bytes"]:
-        raise TableError(f"{path} is larger than {bounds['table_bytes'] / 2**20:,.0f} MB, the most that is allowed.")
+        raise TableError(f"{path} is larger than {bounds['table_bytes'] / 2**20:,.0f} MB, which is the limit.")
     with open(path, "rb") as file:
         start = file.read(BLOCK)
     if b"\x00" in start and start[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        raise TableError(f"{path} is not a table: drop a CSV file, with or without gzip, or a Parquet file.")
+        raise TableError(f"{path} is not a table: open a CSV file, with or without gzip, or a Parquet file.")
     line = start.lstrip(b"\xef\xbb\xbf\r\n").split(b"\n", 1)[0].decode("utf-8", errors="replace")
     delimiter = max(",;\t", key=line.count)
     if line.count(delimiter) >= bounds["columns"]:
         _check_size(path, 0, line.count(delimiter) + 1, bounds)
     if not line.count(delimiter) and start.lstrip()[:1] in (b"{", b"[", b"<"):
-        raise TableError(f"{path} is not a table: drop a CSV file, with or without gzip, or a Parquet file.")
+        raise TableError(f"{path} is not a table: open a CSV file, with or without gzip, or a Parquet file.")
     if header is not None:
         return header
     try:
         cells = next(csv.reader(io.StringIO(line), delimiter=delimiter), [])
         if cells and np.isfinite([float(cell) for cell in cells]).all():
-            notes.append("The first line holds only numbers, so it was read as data; the columns are called x0, x1, …")
+            notes.append(
+                "The first line contains only numbers, so it was read as data; the columns are called x0, x1, …"
+            )
             return False
     except (ValueError, csv.Error):
         pass
@@ -123,24 +127,21 @@ def _check_text(path: Path, header: bool | None, bounds: dict[str, int], notes: 
 
 
 def describe(frame: pd.DataFrame) -> dict[str, Any]:
-    """What a person has to know about a table to choose its columns."""
-    columns = [_column(str(name), frame[name]) for name in frame.columns]
+    """What is needed to choose columns: their kinds and ranges, and the first rows."""
+    table = Table.of(frame)
+    columns = [_column(table, name) for name in table.names]
     return {"rows": len(frame), "columns": columns, "preview": cells(frame.head(SHOWN_ROWS))}
 
 
-def _column(name: str, values: pd.Series) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": name, "kind": "text", "holes": int(values.isna().sum())}
-    if holds_moments(values):
-        entry["kind"] = "date"
-    elif not is_number(values):
-        known = [value for value in values_of(values) if value is not None]
-        kind = "name" if tells_rows_apart(np.array(known, dtype=object)) else "text" if known else "empty"
-        entry |= {"kind": kind, "values": len(set(known)), "holes": len(values) - len(known)}
-    else:
-        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        finite = numbers[np.isfinite(numbers)]
-        entry["holes"] = len(numbers) - len(finite)
-        entry["kind"] = "number" if len(finite) else "empty"
+def _column(table: Table, name: str) -> dict[str, Any]:
+    column = table.column(name)
+    values, missing = column.values, column.missing
+    entry: dict[str, Any] = {"name": name, "kind": column.kind, "missing": int(missing.sum())}
+    if column.kind in (CATEGORY, TEXT):
+        entry["values"] = len(set(values[~missing]))
+    elif column.kind == NUMBER:
+        finite = values[np.isfinite(values)]
+        entry |= {"kind": NUMBER if len(finite) else EMPTY, "missing": len(values) - len(finite)}
         if len(finite):
             low, high, mean = float(finite.min()), float(finite.max()), float(finite.mean())
             entry |= {"low": low, "high": high, "mean": mean if np.isfinite(mean) else None, "constant": low == high}
@@ -148,7 +149,7 @@ def _column(name: str, values: pd.Series) -> dict[str, Any]:
 
 
 def cells(frame: pd.DataFrame) -> list[list[Any]]:
-    """Rows for JSON: finite numbers as they are, else words of bounded length, None where something is missing."""
+    """Rows for JSON: finite numbers as they are, other values as texts of limited length, None for missing values."""
     return [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
 
 
@@ -169,9 +170,9 @@ def _words(value: Any) -> str | None:
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with numbers, dates and words only: what a file may hold besides (lists, structures) becomes words."""
+    """The table with numbers, dates and texts only; other values (lists, structures) become texts."""
     for name in frame.columns:
-        if frame[name].dtype == object and holds_moments(frame[name]):
+        if frame[name].dtype == object and holds_dates(frame[name]):
             frame[name] = pd.to_datetime(frame[name])
         elif frame[name].dtype == object:
             frame[name] = pd.Series([_words(value) for value in frame[name]], dtype="str", index=frame.index)

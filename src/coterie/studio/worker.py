@@ -1,8 +1,8 @@
 """The process of one job: ``python -m coterie.studio.worker``.
 
-With ``--prepare`` it loads all libraries first, so that a spare worker can run at once. It reads one task from standard
-input, binds itself to the task's limits, and writes what happens to standard output, a line of JSON each. It ends with
-the task, or when the studio that started it is gone.
+With ``--prepare`` it first imports all libraries, so that a spare worker can start at once. It reads one task from
+standard input, applies the limits of the task to itself, and writes its progress to standard output, one line of JSON
+per message. It ends with the task, or when the studio that started it has ended.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from typing import Any
 
 def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints must not look like an answer
+    os.dup2(2, 1)  # output of libraries must not be mistaken for a message
 
     def tell(document: dict[str, Any]) -> None:
         out.write(json.dumps(document, allow_nan=False) + "\n")
@@ -35,21 +35,21 @@ def main() -> None:
     threading.Thread(target=_end_with_the_studio, daemon=True).start()
     try:
         tell({"done": TASKS[task["kind"]](task, tell)})
-    except ValueError as error:  # the table readers' and the settings' errors are such, and say what to do
+    except ValueError as error:  # errors of tables and settings, whose messages say what to do
         tell({"failed": " ".join(str(error).split())[:1000]})
     except MemoryError:
         tell({"failed": _about_memory(task["memory"])})
     except Exception as error:
         traceback.print_exc()
-        tell({"failed": f"This went wrong in a way nobody foresaw ({type(error).__name__}); the terminal has more."})
+        tell({"failed": f"An unexpected error occurred ({type(error).__name__}); see the terminal for details."})
 
 
 def _about_memory(memory: int) -> str:
-    return f"This needs more memory than the {memory / 2**30:.3g} GB that a job may take: use fewer rows or columns."
+    return f"This needs more memory than the limit of {memory / 2**30:.3g} GB: use fewer rows or columns."
 
 
 def _bind(memory: int, seconds: float, file_bytes: int) -> None:
-    """Limits that the system enforces; where it has none (Windows), the studio's clock remains."""
+    """Limits that the operating system enforces; without them (Windows), only the time limit of the studio remains."""
     try:
         import resource
     except ImportError:
@@ -62,12 +62,12 @@ def _bind(memory: int, seconds: float, file_bytes: int) -> None:
         resource.RLIMIT_CORE: 0,
     }
     for what, most in bounds.items():
-        with contextlib.suppress(ValueError, OSError):  # a system may refuse or not know a limit
+        with contextlib.suppress(ValueError, OSError):  # a system may not support a limit
             resource.setrlimit(what, (most, most))
 
 
 def _mapped() -> int:
-    """Bytes of address space that the libraries take already."""
+    """Bytes of address space that the libraries use already."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

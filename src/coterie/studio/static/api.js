@@ -1,4 +1,4 @@
-// The studio's interface: the token goes along in a header, never in an address.
+// Requests to the studio. The token is sent in a header, never in an address.
 
 const KEY = "coterie-studio-token";
 
@@ -26,13 +26,13 @@ async function send(method, path, body, signal) {
     answer = await fetch(`api/${path}`, { method, body, signal, headers: { Authorization: `Bearer ${token}` } });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused("The studio does not answer: is it still running in the terminal?", 0);
+    throw new Refused("The studio does not respond. Check that it is still running in the terminal.", 0);
   }
   if (answer.ok) return answer;
   let sentence = `The studio answered ${answer.status}.`;
   try {
     sentence = (await answer.json()).error || sentence;
-  } catch { /* no JSON: the number has to do */ }
+  } catch { /* no JSON: the status is all there is */ }
   throw new Refused(sentence, answer.status);
 }
 

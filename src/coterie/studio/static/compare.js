@@ -1,4 +1,4 @@
-// Another run of the same table beside the first, in the same colours where the clusters are the same.
+// Another run of the same table next to the first one; matching clusters have the same colour.
 
 import * as api from "./api.js";
 import { ClusterMap, readLayers, readPoints } from "./map.js";
@@ -49,7 +49,7 @@ export class Comparison {
     if (this.partners) pointAt(this.right, row);
   }
 
-  // The partner of a cluster on the left lights up on the right.
+  // The match of the chosen cluster is highlighted on the right.
   choose(label) {
     if (!this.partners) return;
     const partner = label === null || label < 0 ? label : this.partners.indexOf(label);
@@ -59,11 +59,11 @@ export class Comparison {
   #tell(common) {
     $("comparison").hidden = false;
     const share = common.rows ? common.same / common.rows : 0;
-    const reading = common.agreement >= 0.95 ? "the same but for details" : common.agreement >= 0.6 ? "much alike" : common.agreement >= 0.2 ? "alike in part" : "different";
+    const reading = common.agreement >= 0.95 ? "almost identical" : common.agreement >= 0.6 ? "similar" : common.agreement >= 0.2 ? "partly similar" : "different";
     $("comparison-told").textContent =
-      `The two are ${reading}: ${percent(share)} of the rows lie in matching clusters (adjusted Rand index ${common.agreement.toFixed(2)}; 1 is the same, 0 is chance).`;
+      `The two runs are ${reading}: ${percent(share)} of the rows are in matching clusters (adjusted Rand index ${common.agreement.toFixed(2)}; 1 is identical, 0 is chance).`;
     $("comparison-table").replaceChildren(
-      make("caption", {}, "Rows in common: clusters of the left run down, of the right run across"),
+      make("caption", {}, "Number of rows in common: clusters of the left run by row, of the right run by column"),
       make("thead", {}, make("tr", {}, make("td", {}), ...common.colors.map((mark, j) => make("th", { scope: "col", class: "number" }, dot(mark), ` ${j}`)))),
       make("tbody", {}, ...common.counts.map((row, i) => make("tr", {}, make("th", { scope: "row" }, dot(i), ` ${i}`),
         ...row.map((cell, j) => make("td", { class: `number${common.colors[j] === i ? " match" : ""}${cell ? "" : " none"}` }, count(cell)))))),

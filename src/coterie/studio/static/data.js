@@ -1,4 +1,4 @@
-// Where tables come from: a file that is dropped or chosen, a sample, points drawn by hand.
+// Where tables come from: a file that is dropped or chosen, a sample, or points drawn by hand.
 
 import * as api from "./api.js";
 import { $, alertWith, count, make, number, plural, say, trying } from "./page.js";
@@ -18,7 +18,7 @@ export function open(state, listeners) {
   );
   $("tiles").replaceChildren(
     ...state.samples.map((one) => tile(one.title, one.about, () => take(one))),
-    tile("Draw points", "by hand, with a pointer or the keyboard", () => $("open-drawing").click()),
+    tile("Draw points", "with the mouse, a finger or the keyboard", () => $("open-drawing").click()),
   );
   $("open-drawing").addEventListener("click", () => {
     hideStart();
@@ -75,7 +75,7 @@ async function busy(sentence, work) {
 
 const read = (file, header = "") => {
   if (file.size > limits.upload_bytes) {
-    alertWith(`${file.name} is larger than ${Math.round(limits.upload_bytes / 2 ** 20)} MB, the most that is allowed: use coterie cluster.`);
+    alertWith(`${file.name} is larger than ${Math.round(limits.upload_bytes / 2 ** 20)} MB, the limit of the studio: use coterie cluster.`);
     return undefined;
   }
   return busy(`Reading ${file.name} …`, async () => {
@@ -86,7 +86,7 @@ const read = (file, header = "") => {
 
 const take = (one) => busy(`Opening ${one.title} …`, () => api.post(`samples/${one.name}`));
 
-export const add = (points) => busy("Taking the points …", () => api.post("points", { points }));
+export const add = (points) => busy("Reading the points …", () => api.post("points", { points }));
 
 function hideStart() {
   for (const id of ["welcome", "preview", "drawing"]) $(id).hidden = true;
@@ -130,11 +130,11 @@ function showTables() {
 function showColumns() {
   $("columns").replaceChildren(
     ...current.columns.map((column) => {
-      const usable = ["number", "text", "date"].includes(column.kind);
-      const holes = column.holes ? `, ${count(column.holes)} missing` : "";
+      const usable = ["number", "category", "date"].includes(column.kind);
+      const missing = column.missing ? `, ${count(column.missing)} missing` : "";
       return make("label", { class: `check column${usable ? "" : " unusable"}` },
         make("input", { type: "checkbox", value: column.name, checked: column.kind === "number" && !column.constant, disabled: !usable }),
-        make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, aboutColumn(column) + holes)));
+        make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, aboutColumn(column) + missing)));
     }),
   );
   showChosen();
@@ -142,16 +142,16 @@ function showColumns() {
 
 function aboutColumn(column) {
   if (column.kind === "number") return `${number(column.low)} to ${number(column.high)}`;
-  if (column.kind === "text") return `text, ${plural(column.values, "different value")}`;
-  return { date: "dates", name: "other text in most rows", empty: "empty" }[column.kind];
+  if (column.kind === "category") return `category, ${plural(column.values, "value")}`;
+  return { date: "date", text: "free text", empty: "empty" }[column.kind];
 }
 
 function showChosen() {
   const chosen = new Set(chosenColumns());
   $("columns-told").textContent = `${chosen.size} of ${current.columns.length}`;
-  const holes = current.columns.filter((column) => chosen.has(column.name)).reduce((most, column) => Math.max(most, column.holes), 0);
-  $("drop-missing-line").hidden = !holes;
-  $("drop-missing-told").textContent = `Leave out rows with missing values (at least ${count(holes)}); else gaps are filled`;
+  const missing = current.columns.filter((column) => chosen.has(column.name)).reduce((most, column) => Math.max(most, column.missing), 0);
+  $("drop-missing-line").hidden = !missing;
+  $("drop-missing-told").textContent = `Leave out rows with missing values (at least ${count(missing)}); otherwise they are filled`;
 }
 
 export const chosenColumns = () => [...$("columns").querySelectorAll("input:checked")].map((box) => box.value);
@@ -160,15 +160,15 @@ export const dropMissing = () => !$("drop-missing-line").hidden && $("drop-missi
 function showPreview() {
   $("title-preview").textContent = current.name;
   const told = [...current.notes];
-  if (current.preview.length < current.rows) told.push(`The first ${current.preview.length} of ${plural(current.rows, "row")}.`);
+  if (current.preview.length < current.rows) told.push(`These are the first ${current.preview.length} of ${plural(current.rows, "row")}.`);
   $("preview-told").replaceChildren(told.join(" "));
   if (current.again && current.notes.length) {
-    $("preview-told").append(" ", make("button", { type: "button", class: "quiet", onclick: () => current.again("yes") }, "It holds names: read it again"));
+    $("preview-told").append(" ", make("button", { type: "button", class: "quiet", onclick: () => current.again("yes") }, "It contains names: read it again"));
   }
   fill($("preview-table"), current.columns.map((column) => column.name), current.preview);
 }
 
-// A table of words and numbers; numbers to the right.
+// A table of texts and numbers; numbers are aligned to the right.
 export function fill(table, heads, rows, first = null) {
   const cell = (value) => make("td", { class: typeof value === "number" ? "number" : "word" }, value === null ? "" : number(value));
   table.replaceChildren(

@@ -40,7 +40,7 @@ export function open(listeners) {
   });
   $("use-drawing").addEventListener("click", () => {
     const points = strokes.flat();
-    if (points.length < 3) alertWith("Draw a few points first: at least three.");
+    if (points.length < 3) alertWith("Draw at least three points first.");
     else tell.onDrawn(points);
   });
   new ResizeObserver(draw).observe(canvas);

@@ -1,4 +1,4 @@
-// The map: points, the centres over them, axes around them. It can be moved, zoomed, pointed at and clicked.
+// The map: points, centres and axes. It can be moved and zoomed, and points can be selected.
 
 import { unpack } from "./api.js";
 import { calm, clusterName, colour, count, look, make } from "./page.js";
@@ -64,7 +64,7 @@ export class ClusterMap {
     this.redraw();
   }
 
-  // Move the centres to new places, smoothly where that is welcome.
+  // Move the centres to new positions, smoothly unless the user prefers reduced motion.
   setCenters(centers, trail = [], seconds = 0) {
     const from = this.centers;
     this.trail = trail;

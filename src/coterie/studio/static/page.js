@@ -1,4 +1,4 @@
-// Small things that all parts of the page use. Words from tables only ever become text, never markup.
+// Functions that all parts of the page use. Texts from tables become text nodes, never markup.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -28,10 +28,10 @@ export const plural = (value, word) => `${count(value)} ${word}${value === 1 ? "
 export const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)}%`;
 export const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
-// Colours and marks come from the studio, so that page, report and pictures agree.
+// Colours come from the studio, so that page, report and pictures agree.
 export const look = { palette: [], outlier: "#777777" };
 
-// From the eighth cluster on colours come again: lighter, then darker, and with another mark.
+// From the eighth cluster on colours repeat: lighter, then darker, and with another marker.
 export function colour(label) {
   if (label < 0) return look.outlier;
   const plain = look.palette[label % look.palette.length];

@@ -1,4 +1,4 @@
-// Plays the layers of a run: a button, a slider, and the objective falling.
+// Plays the layers of a run: a button, a slider, and a curve of the objective.
 
 import { $, calm, number } from "./page.js";
 

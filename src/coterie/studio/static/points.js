@@ -1,4 +1,4 @@
-// Points on a canvas: by WebGL, so that a hundred thousand of them stay smooth; without it, by the plain canvas.
+// Points on a canvas: with WebGL, which is fast enough for 100,000 points, or else with the 2-D canvas.
 
 import { colour } from "./page.js";
 
@@ -87,7 +87,7 @@ export class Points {
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
   }
 
-  // x and y are kept as offsets from the middle: a graphics card has few digits.
+  // x and y are stored as offsets from the middle, because graphics cards use single precision.
   places(x, y) {
     this.count = x.length;
     this.x = x;

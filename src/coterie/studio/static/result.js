@@ -1,4 +1,4 @@
-// What a run found: the map, its layers, its clusters and their rows, and another run beside it.
+// The result of a run: the map, its layers, the clusters and their rows, and a comparison with another run.
 
 import * as api from "./api.js";
 import { Comparison } from "./compare.js";
@@ -38,7 +38,7 @@ async function keep(button) {
   button.disabled = false;
 }
 
-// While a run is under way: its points in grey, its centres where they are now.
+// During a run: its points in grey, and the current positions of its centres.
 export async function follow(next) {
   if (!next.progress.placed) return;
   if (live !== next.id) {
@@ -55,7 +55,7 @@ function frame(underWay) {
   $("result").hidden = false;
   $("result").classList.toggle("live", underWay);
   comparison.clear();
-  $("title-result").textContent = underWay ? "The centres so far" : "";
+  $("title-result").textContent = underWay ? "The current centres" : "";
   if (underWay) $("result-told").textContent = "";
   $("left-title").hidden = true;
 }
@@ -88,8 +88,8 @@ function tellResult(next, points) {
   const { result } = next;
   const clusters = result.clusters.filter((one) => one.label >= 0);
   $("title-result").textContent = `${plural(clusters.length, "cluster")} by ${result.estimator}`;
-  const told = [`${plural(result.rows, "row")} of ${next.table_name} by ${plural(result.used, "column")}${result.scaled ? ", scaled" : ""}.`];
-  if (result.left_out) told.push(`${plural(result.left_out, "row")} with missing values took no part.`);
+  const told = [`${plural(result.rows, "row")} of ${next.table_name}, ${plural(result.used, "column")}${result.scaled ? ", scaled" : ""}.`];
+  if (result.left_out) told.push(`${plural(result.left_out, "row")} with missing values left out.`);
   if (result.separation) told.push(`Separation: ${result.separation} (silhouette ${result.silhouette.toFixed(2)}).`);
   if (points.note) told.push(`${points.note[0].toUpperCase()}${points.note.slice(1)}.`);
   told.push(`${result.seconds.toFixed(1)} s.`);
@@ -156,10 +156,10 @@ function showProfile(result, most) {
 function showChoice(choice) {
   $("choice-part").hidden = !choice;
   if (!choice) return;
-  const edge = choice.at_edge ? " It is the largest that was tried: a wider range may hold a better one." : "";
+  const edge = choice.at_edge ? " It is the largest number that was tried: a larger one may be better." : "";
   const scores = choice.candidates.map(([, score]) => score).filter((score) => score !== null);
   const [low, high] = [Math.min(0, ...scores), Math.max(...scores)];
-  $("choice-told").textContent = `${choice.k} was chosen by ${choice.criterion}.${edge}`;
+  $("choice-told").textContent = `The criterion ${choice.criterion} chose ${choice.k}.${edge}`;
   $("choice-table").replaceChildren(make("tbody", {}, ...choice.candidates.map(([k, score]) => {
     const bar = make("span", { class: "bar" });
     bar.style.width = `${score === null ? 0 : (100 * (score - low)) / (high - low || 1)}%`;

@@ -1,4 +1,4 @@
-// Runs: the settings of the next one, the list of all, and the progress of those that are under way.
+// Runs: the settings of the next one, the list of all runs, and their progress.
 
 import * as api from "./api.js";
 import { chosenColumns, dropMissing } from "./data.js";
@@ -82,7 +82,7 @@ async function begin() {
   $("main").scrollIntoView({ block: "start" });
 }
 
-// A browser has few connections to one server: only the run that is shown has a stream of its own.
+// Browsers limit the connections to a server: only the run that is shown has a stream of its own.
 async function follow(run) {
   stream = new AbortController();
   const { signal } = stream;
@@ -94,12 +94,12 @@ async function follow(run) {
   }
 }
 
-// The others are asked now and then.
+// The other runs are polled.
 async function lookAround() {
   for (const run of [...runs.values()].filter((one) => unsettled(one) && one.id !== shown)) {
     try {
       update(await api.get(`runs/${run.id}`));
-    } catch { /* it is asked again */ }
+    } catch { /* it is polled again */ }
   }
 }
 
@@ -172,7 +172,7 @@ function showProgress(run) {
   $("stop").hidden = ended(run);
   $("bar").hidden = ended(run);
   $("title-progress").textContent = { failed: "This run failed", stopped: "This run was stopped" }[run.state] || "Finding clusters";
-  $("progress-told").textContent = run.error || (run.state === "stopped" ? "Nothing was kept. Change the settings and try again." : words(run, progress));
+  $("progress-told").textContent = run.error || (run.state === "stopped" ? "It has no result. Change the settings and try again." : words(run, progress));
   if (progress.stage === "choosing") $("bar").value = (progress.tried || []).length / (progress.to_try + 1);
   else if (progress.stage === "fitting" && progress.runs > 1) $("bar").value = (progress.run - 1) / progress.runs;
   else $("bar").removeAttribute("value");
@@ -180,12 +180,12 @@ function showProgress(run) {
 }
 
 function words(run, progress) {
-  if (run.state === "waiting") return "Waiting until another run has ended.";
+  if (run.state === "waiting") return "Waiting for another run to finish.";
   if (!progress.stage) return "Starting a process for this run.";
-  if (progress.stage === "describing") return "Describing what was found.";
+  if (progress.stage === "describing") return "Describing the clusters.";
   if (progress.stage === "choosing") {
     const last = progress.tried[progress.tried.length - 1];
-    const so_far = last ? ` ${last[0]} clusters score ${last[1].toFixed(3)}.` : "";
+    const so_far = last ? ` The score of ${last[0]} clusters is ${last[1].toFixed(3)}.` : "";
     return `Trying numbers of clusters: ${progress.tried.length} of ${progress.to_try} done.${so_far}`;
   }
   if (!progress.layer) return "Fitting.";

@@ -1,4 +1,4 @@
-// The page: opens the studio's state and lets its parts know of one another.
+// The page: loads the state of the studio and connects the parts of the page.
 
 import { get } from "./api.js";
 import { $, alertWith, look, say, theme } from "./page.js";

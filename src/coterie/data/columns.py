@@ -1,0 +1,159 @@
+"""Columns of a table: what kind of values they hold, and those values as arrays.
+
+A column is read once, into floats (NaN is missing) or texts (None is missing). Its kind says what the values mean:
+numbers, dates (read as days), a category, free text, or no values at all.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta, timezone
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUMBER, DATE, CATEGORY, TEXT, EMPTY = "number", "date", "category", "text", "empty"
+USABLE = (NUMBER, DATE, CATEGORY)  # kinds that can be clustered
+LEVELS = 32  # of a category; rarer values share one level
+SECONDS_PER_DAY = 86_400
+DATE_TYPES = ("date", "datetime", "timedelta")  # pandas' names for objects that are read as days
+
+
+class TableError(ValueError):
+    """A table that cannot be used as it is. The message says what to change."""
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """One column as it was read: its name, its kind, and floats (NaN is missing) or texts (None is missing)."""
+
+    name: str
+    kind: str
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, name: str, series: "pd.Series") -> "ColumnValues":
+        values = values_of(series)
+        if is_empty(values):
+            kind = EMPTY
+        elif values.dtype != object:
+            kind = DATE if holds_dates(series) else NUMBER
+        else:
+            kind = TEXT if is_free_text(values) else CATEGORY
+        return cls(name, kind, values)
+
+    @property
+    def missing(self) -> np.ndarray:
+        """(N,) which rows have no value."""
+        if self.values.dtype == object:
+            return np.array([value is None for value in self.values], dtype=bool)
+        return np.isnan(self.values)
+
+    @property
+    def infinite(self) -> np.ndarray:
+        """(N,) which rows have an infinite value."""
+        return np.zeros(len(self.values), dtype=bool) if self.values.dtype == object else np.isinf(self.values)
+
+
+def columns_of(X: Any) -> list[np.ndarray]:
+    """The columns of a DataFrame or an array, each as :func:`values_of` reads it."""
+    if not hasattr(X, "columns"):
+        return list(np.asarray(X, dtype=np.float64).T)
+    if hasattr(X, "to_pandas"):  # polars and Arrow
+        X = X.to_pandas()
+    return [values_of(X.iloc[:, place]) for place in range(X.shape[1])]
+
+
+def values_of(series: "pd.Series") -> np.ndarray:
+    """The values of one column: floats (NaN is missing) or, if they are not numbers, texts (None is missing)."""
+    import pandas as pd
+
+    missing = series.isna().to_numpy()
+    if holds_dates(series):
+        return np.where(missing, np.nan, _microseconds(series) / (1e6 * SECONDS_PER_DAY))
+    if getattr(series.dtype, "kind", "O") in "iufb" or str(series.dtype) == "boolean":
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = [None if gone else value for value, gone in zip(series.tolist(), missing)]
+    declared = isinstance(series.dtype, pd.CategoricalDtype)
+    if not declared and all(value is None or isinstance(value, int | float | np.number | Decimal) for value in values):
+        return np.array([np.nan if value is None else float(value) for value in values])
+    texts = [None if value is None else str(value) for value in values]
+    return as_texts(text if text is not None and text.strip() else None for text in texts)
+
+
+def holds_dates(series: "pd.Series") -> bool:
+    """Whether a column holds dates, times or durations, which are read as numbers of days."""
+    import pandas as pd
+
+    if getattr(series.dtype, "kind", "O") in "mM":
+        return True
+    return series.dtype == object and pd.api.types.infer_dtype(series, skipna=True) in DATE_TYPES
+
+
+def holds_numbers(series: "pd.Series") -> bool:
+    """Whether the type of a column is numeric or boolean."""
+    import pandas as pd
+
+    return pd.api.types.is_bool_dtype(series) or (
+        pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_complex_dtype(series)
+    )
+
+
+def is_free_text(values: np.ndarray) -> bool:
+    """Whether nearly every value of a text column is different: more values than half of the rows."""
+    if values.dtype != object:
+        return False
+    known = [value for value in values if value is not None]
+    return len(set(known)) > max(LEVELS, len(known) / 2)
+
+
+def is_empty(values: np.ndarray) -> bool:
+    """Whether every value of a column is missing."""
+    return all(value is None for value in values) if values.dtype == object else bool(np.isnan(values).all())
+
+
+def as_texts(values: Iterable[str | None]) -> np.ndarray:
+    """An object array of texts and None."""
+    texts = list(values)
+    result = np.empty(len(texts), dtype=object)
+    result[:] = texts
+    return result
+
+
+def _microseconds(series: "pd.Series") -> np.ndarray:
+    """Microseconds since 1970, or of a duration; arbitrary where a value is missing."""
+    import pandas as pd
+
+    if isinstance(series.dtype, pd.ArrowDtype):
+        series = series.astype(object)
+    if series.dtype != object:
+        return series.dt.as_unit("us").array.asi8
+    known: list[Any] = [None if pd.isna(value) else value for value in series]
+    known = [at.astimezone(timezone.utc).replace(tzinfo=None) if getattr(at, "tzinfo", None) else at for at in known]
+    kind = "m8" if any(isinstance(value, timedelta) for value in known) else "M8"
+    return np.array(known, dtype=f"{kind}[us]").astype(np.int64)
+
+
+def require_finite(matrix: np.ndarray, names: Sequence[str]) -> None:
+    """Raise an error that names the first missing or infinite value and its row and column."""
+    finite = np.isfinite(matrix)
+    if finite.all():
+        return
+    wrong = ~finite
+    row, column = (int(i) for i in np.argwhere(wrong)[0])
+    value, advice = "a missing value", "fill missing values with --encode, remove"
+    if np.isinf(matrix[row, column]):
+        value, advice = "an infinite value", "remove"
+    others = int(wrong.sum()) - 1
+    also = f" (there are {others:,} more, in {int(wrong.any(axis=1).sum()):,} rows in total)" if others else ""
+    raise TableError(
+        f"Row {row + 1} has {value} in the column {names[column]!r}{also}: {advice} such rows, or exclude the column."
+    )
+
+
+def split_names(text: str, known: Sequence[str] = ()) -> list[str]:
+    """Column names separated by commas; a name in ``known`` may itself contain commas."""
+    return [text] if text in known else [name if name in known else name.strip() for name in text.split(",")]

@@ -1,0 +1,66 @@
+"""Labels of rows, written to CSV, TSV, Parquet and NPY files."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.data.columns import TableError
+from coterie.data.tables import Table, file_type
+from coterie.files import check_writable, replacing
+
+
+def write_labels(path: str | os.PathLike, labels: Any, table: Any = None) -> Path:
+    """Write one label per row, in the order of the rows, to a column ``cluster``.
+
+    Parameters
+    ----------
+    path : path
+        A .csv, .tsv, .parquet or .npy file. It is written completely or not at all.
+    labels : array of shape (n_rows,)
+    table : DataFrame, optional
+        Write its columns too, before the labels; not for .npy files.
+
+    Returns
+    -------
+    pathlib.Path
+    """
+    path = check_labels_path(path, with_data=table is not None)
+    kind = file_type(path)
+    if kind == ".npy":
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            np.save(file, labels)
+        return path
+    import pandas as pd
+
+    column = pd.Series(labels, name="cluster")
+    if table is None:
+        written = column.to_frame()
+    else:
+        written = Table.of(table).frame.reset_index(drop=True)
+        written[_unused_name("cluster", list(written.columns))] = column
+    with replacing(path) as temporary:
+        if kind == ".parquet":
+            written.to_parquet(temporary, index=False)
+        else:
+            compression: Any = "gzip" if path.suffix.lower() == ".gz" else None
+            written.to_csv(temporary, index=False, sep="\t" if kind == ".tsv" else ",", compression=compression)
+    return path
+
+
+def check_labels_path(path: str | os.PathLike, *, with_data: bool = False) -> Path:
+    """Raise an error if labels could not be written there, before any work is done."""
+    path = Path(path)
+    if file_type(path) == ".npy" and with_data:
+        raise TableError(f"{path} can hold labels only: to write them with the data, use .csv, .tsv or .parquet.")
+    return check_writable(path)
+
+
+def _unused_name(wanted: str, taken: Sequence[str]) -> str:
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name

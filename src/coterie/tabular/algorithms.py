@@ -1,0 +1,60 @@
+"""Estimators by short names, as the command line and the studio offer them."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from coterie.capabilities import of_center_family
+
+ALGORITHMS = {
+    "kmeans": "KMeans",
+    "soft": "SoftKMeans",
+    "spherical": "SphericalKMeans",
+    "trimmed": "TrimmedKMeans",
+    "robust": "RobustKMeans",
+    "medoids": "KMedoids",
+    "incontext": "InContextClusterer",
+    "flow": "FlowMixture",
+    "zeroshot": "ZeroShotClusterer",
+    "vae": "VAEMixture",
+}
+
+
+class SettingError(ValueError):
+    """A setting that does not exist or cannot be used with this table. The message says what to change."""
+
+
+def check_algorithm(algorithm: str) -> None:
+    """Raise an error if there is no such algorithm."""
+    if algorithm not in ALGORITHMS:
+        near = difflib.get_close_matches(algorithm.lower(), ALGORITHMS, n=1, cutoff=0.5)
+        hint = f"Did you mean {near[0]!r}? " if near else ""
+        raise SettingError(f"There is no algorithm {algorithm!r}. {hint}Available are {', '.join(ALGORITHMS)}.")
+
+
+def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **settings: Any) -> Any:
+    """Create the estimator with a short name.
+
+    Parameters
+    ----------
+    algorithm : str
+        One of ``ALGORITHMS``.
+    defaults : mapping, optional
+        Parameters that members of the k-means family get instead of their own defaults, where they have them. Other
+        estimators keep their own defaults, which mean something else.
+    **settings
+        Parameters of the estimator. Those that are None keep their defaults; one that the estimator does not have
+        raises an error.
+    """
+    import coterie
+
+    check_algorithm(algorithm)
+    kind = getattr(coterie, ALGORITHMS[algorithm])
+    given = {name: value for name, value in settings.items() if value is not None}
+    known = kind().get_params()
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise SettingError(f"The algorithm {algorithm!r} has no setting {unknown[0].replace('_', '-')!r}: remove it.")
+    if of_center_family(kind):
+        given = {name: value for name, value in (defaults or {}).items() if name in known} | given
+    return kind(**given)

@@ -1,0 +1,144 @@
+"""Reasons to be careful with a clustering, each with advice."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie.capabilities import iteration_limit_reached
+from coterie.selection import Choice, uneven_columns, varying_columns
+from coterie.tabular.clustered_table import ClusteredTable
+from coterie.tabular.quality import OtherCounts, Silhouettes, Stability
+from coterie.wording import joined, plural, quoted
+
+TINY_SHARE = 0.01
+TINY_ROWS = 5
+CORRELATION = 0.98  # from which two columns count as the same
+LISTED = 5
+
+
+class Caution(NamedTuple):
+    what: str
+    advice: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.what} {self.advice}".strip()
+
+
+def cautions(
+    clustered: ClusteredTable,
+    silhouettes: Silhouettes | None = None,
+    stability: Stability | str = "",
+    counts: OtherCounts | None = None,
+) -> list[Caution]:
+    """The most serious ones first. Those that need silhouettes or further fits are found where these are given."""
+    found = [*_about_columns(clustered), *_about_sizes(clustered), *_about_count(clustered.run.choice, counts)]
+    return [*found, *_about_trust(clustered, silhouettes, stability), *_about_run(clustered)]
+
+
+def _about_columns(clustered: ClusteredTable) -> list[Caution]:
+    found = []
+    X, names = clustered.points, clustered.point_names
+    varying = varying_columns(X)
+    uneven = None if clustered.encoding is not None and clustered.scaled else uneven_columns(clustered.estimator, X)
+    if uneven is not None and uneven.decides_alone:
+        what = (
+            f"Column {names[uneven.widest]!r} has {uneven.shown_share} of the total variance and determines the "
+            "clusters almost alone."
+        )
+        found.append(Caution(what, "Scale the columns (--scale, or StandardScaler) unless they have the same unit."))
+    elif uneven is not None:
+        what = (
+            f"Column {names[uneven.widest]!r} varies {uneven.ratio:,.0f} times as much as {names[uneven.narrowest]!r}, "
+            "which has little influence."
+        )
+        found.append(Caution(what, "Scale the columns (--scale, or StandardScaler) if all of them should count."))
+    if len(varying) < len(names):
+        constant = [names[i] for i in sorted(set(range(len(names))) - set(varying.tolist()))]
+        columns = "Column" if len(constant) == 1 else "Columns"
+        found.append(
+            Caution(
+                f"{columns} {quoted(constant, limit=LISTED)} with the same value in every row.",
+                "Exclude what is constant.",
+            )
+        )
+    return found + _about_correlation(clustered, varying)
+
+
+def _about_correlation(clustered: ClusteredTable, varying: np.ndarray) -> list[Caution]:
+    if not 2 <= len(varying) <= 200 or clustered.n < 10:
+        return []
+    rows = np.linspace(0, clustered.n - 1, min(clustered.n, 5_000)).astype(int)
+    part = clustered.points[np.ix_(rows, varying)].astype(np.float64)
+    alive = part.std(axis=0) > 0
+    part, varying = part[:, alive], varying[alive]
+    if len(varying) < 2:
+        return []
+    close = np.argwhere(np.triu(np.abs(np.corrcoef(part.T)) >= CORRELATION, 1))
+    if len(close) == 0:
+        return []
+    pairs = [f"{clustered.point_names[varying[i]]!r} and {clustered.point_names[varying[j]]!r}" for i, j in close[:3]]
+    more = f", and {len(close) - 3} more pairs" if len(close) > 3 else ""
+    what = f"Columns that contain almost the same information: {'; '.join(pairs)}{more}."
+    return [Caution(what, "Together they count twice: keep one of each pair.")]
+
+
+def _about_sizes(clustered: ClusteredTable) -> list[Caution]:
+    found = []
+    sizes, n = clustered.sizes, clustered.n
+    tiny = [j for j, size in enumerate(sizes) if 0 < size < max(TINY_ROWS, TINY_SHARE * n)]
+    if tiny and len(sizes) > 1:
+        listed = joined([f"cluster {j} ({plural(int(sizes[j]), 'row')})" for j in tiny], limit=LISTED)
+        advice = "They may be outliers rather than groups: check their rows, or use trimmed k-means."
+        found.append(Caution(f"Very small: {listed}.", advice))
+    empty = [str(j) for j, size in enumerate(sizes) if size == 0]
+    if empty:
+        which = f"{'cluster' if len(empty) == 1 else 'clusters'} {joined(empty, limit=LISTED)}"
+        found.append(Caution(f"No row belongs to {which}.", "Use fewer clusters."))
+    if len(sizes) > 1 and sizes.max() > 0.9 * n:
+        what = f"Cluster {int(sizes.argmax())} contains {sizes.max() / n:.0%} of the rows."
+        found.append(Caution(what, "The others may be outliers: try scaling, or trimmed k-means."))
+    out = len(clustered.outliers)
+    if out > 0.1 * n:
+        what = f"{out:,} rows ({out / n:.0%}) are outliers."
+        found.append(Caution(what, "That is a large share: trim fewer rows, or use more clusters."))
+    if clustered.k > 1 and n < 10 * clustered.k:
+        what = f"There are only {n} rows for {clustered.k} clusters."
+        found.append(Caution(what, "With fewer than ten rows per cluster, single clusters are unreliable."))
+    return found
+
+
+def _about_count(choice: Choice | None, counts: OtherCounts | None) -> list[Caution]:
+    if choice is not None and choice.at_edge:
+        what = f"{choice.k} is the largest number of clusters that was tried."
+        return [Caution(what, "A larger number may be better: try a wider range.")]
+    if choice is not None or counts is None:
+        return []
+    scores = dict(zip(counts.ks, counts.scores))
+    if scores[counts.best] <= scores[counts.chosen] + 0.02:
+        return []
+    what = (
+        f"The number of clusters is uncertain: {counts.best} clusters have a higher silhouette "
+        f"({scores[counts.best]:.2f}) than {counts.chosen} ({scores[counts.chosen]:.2f})."
+    )
+    return [Caution(what, f"Compare with {counts.best} clusters.")]
+
+
+def _about_trust(
+    clustered: ClusteredTable, silhouettes: Silhouettes | None, stability: Stability | str
+) -> list[Caution]:
+    found = []
+    if silhouettes is not None and silhouettes.mean < 0.25:
+        what = f"The clusters overlap: the mean silhouette is {silhouettes.mean:.2f}."
+        found.append(Caution(what, "Many rows could equally well belong to another cluster."))
+    if isinstance(stability, Stability) and stability.mean < 0.8:
+        what = f"Other random seeds give other clusters: their mean agreement is {stability.mean:.2f} (1 is identical)."
+        found.append(Caution(what, "Use more starts (n_init) or fewer clusters, or rely only on clusters that recur."))
+    return found
+
+
+def _about_run(clustered: ClusteredTable) -> list[Caution]:
+    limit = iteration_limit_reached(clustered.estimator)
+    if limit is None or any("did not converge" in note for note in clustered.run.notes):  # the estimator warned itself
+        return []
+    return [Caution(f"The fit stopped at its limit of {limit} iterations before it converged.", "Increase max_iter.")]

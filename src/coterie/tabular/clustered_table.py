@@ -1,0 +1,326 @@
+"""A table and its clusters: the value that the command line, the studio, the report and pictures read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.preprocessing import normalize
+from sklearn.utils.validation import check_is_fitted
+
+from coterie.capabilities import encodes_tables, on_sphere
+from coterie.data.columns import columns_of
+from coterie.data.encoding import Encoded, Encoding
+from coterie.data.tables import Table
+from coterie.tabular.encoded_table import EncodedTable
+from coterie.tabular.model import TableModel
+
+if TYPE_CHECKING:
+    from coterie.selection import Choice
+    from coterie.tabular.facts import Facts
+
+MAX_CELLS = 50_000_000
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the clusters were made, where that is known."""
+
+    algorithm: str
+    seed: int | None = None
+    choice: "Choice | None" = None
+    notes: tuple[str, ...] = ()  # about the columns, and warnings of the estimator
+    seconds: float | None = None
+    source: str | None = None  # name of the file
+
+
+@dataclass(frozen=True)
+class ClusteredTable:
+    """A table, its rows as values and points, the estimator and its labels, and what is known about them.
+
+    ``values`` (N, D) are the rows in the units of the table, ``points`` (N, E) the same rows as the estimator saw them.
+    The table may have further columns. ``encoding`` leads from the table to values and points; it is None if the caller
+    prepared the points.
+    """
+
+    table: Table
+    values: np.ndarray
+    value_names: list[str]
+    points: np.ndarray
+    point_names: list[str]
+    estimator: Any
+    labels: np.ndarray
+    run: Run
+    encoding: Encoding | None = None
+    pipeline: Any = None
+    places: np.ndarray | None = None  # of the rows in the table that was read, if not all of them took part
+    encoded: Encoded | None = None  # the rows for an estimator that encodes tables itself
+
+    @classmethod
+    def fitted(cls, rows: EncodedTable, estimator: Any, run: Run) -> "ClusteredTable":
+        """From an encoded table and the estimator that was fitted to it."""
+        encoding = rows.encoding
+        labels = np.asarray(estimator.labels_).astype(np.int64)
+        return cls(
+            rows.table, rows.rows.values, encoding.value_names, rows.rows.points, encoding.point_names, estimator,
+            labels, run, encoding, places=rows.places, encoded=rows.rows if encodes_tables(estimator) else None,
+        )  # fmt: skip
+
+    @classmethod
+    def of(
+        cls, estimator: Any, X: Any, table: Any = None, columns: Sequence[Any] | None = None, **run: Any
+    ) -> "ClusteredTable":
+        """From any fitted estimator and the rows that it was fitted to.
+
+        ``table`` holds the same rows in their own units, and ``columns`` names those of its columns from which X was
+        made. ``run`` are fields of :class:`Run`.
+        """
+        details = Run(**{"algorithm": type(estimator).__name__, **run})
+        if isinstance(X, EncodedTable):
+            return cls.fitted(X, estimator, details)
+        pipeline, given = None, X
+        if hasattr(estimator, "steps"):
+            pipeline, estimator = estimator, estimator[-1]
+            X = pipeline[:-1].transform(X) if len(pipeline.steps) > 1 else X
+        check_is_fitted(estimator)
+        encoded = _encoded_by(estimator, X)
+        points = _matrix(X) if encoded is None else encoded.points
+        labels = np.asarray(getattr(estimator, "labels_", ())).reshape(-1).astype(np.int64)
+        if len(labels) != len(points):
+            raise ValueError(
+                f"X has {len(points):,} rows, but the estimator was fitted to {len(labels):,}: pass the rows to which "
+                "it was fitted, or fit it to these."
+            )
+        made = cls(
+            Table([]), points, [], points, _point_names(X, estimator, encoded, points.shape[1]), estimator, labels,
+            details, pipeline=pipeline, encoded=encoded,
+        )  # fmt: skip
+        source = table if table is not None else given
+        return made._described(source, columns, prepared=source is not X)
+
+    def _described(self, source: Any, columns: Sequence[Any] | None, *, prepared: bool) -> "ClusteredTable":
+        """With the table, and with values in its units. ``prepared``: whether the points were made from ``source``."""
+        frame = source if hasattr(source, "iloc") else None
+        if frame is not None and len(frame) != len(self.points):
+            raise ValueError(
+                f"table has {len(frame):,} rows and X has {len(self.points):,}: pass the same rows in the same order."
+            )
+        values, names, encoding = self.points, self.point_names, None
+        if self.encoded is not None and not prepared:
+            values, encoding = self.encoded.values, self.encoded.encoding
+            names = [name or f"x{i}" for i, name in enumerate(encoding.value_names)]
+        elif frame is not None:
+            found = _own_columns(frame, self.point_names, columns, prepared=self.pipeline is not None)
+            if found:
+                values, names = frame[found].to_numpy(dtype=np.float64), [str(name) for name in found]
+        elif prepared:
+            values = _matrix(source)
+            names = [str(name) for name in columns or range(values.shape[1])]
+        table = Table(names, array=values) if frame is None else Table.of(frame)
+        same = values.shape[1] == self.points.shape[1] and self.pipeline is None and encoding is None
+        points = names if same else self.point_names
+        return replace(self, table=table, values=values, value_names=names, point_names=points, encoding=encoding)
+
+    @property
+    def n(self) -> int:
+        return len(self.points)
+
+    @property
+    def k(self) -> int:
+        return len(self.centers)
+
+    @property
+    def model(self) -> TableModel:
+        """What ``coterie predict`` needs."""
+        assert self.encoding is not None
+        return TableModel(self.estimator, self.encoding)
+
+    @cached_property
+    def facts(self) -> "Facts":
+        """What there is to say about the clusters."""
+        from coterie.tabular.facts import facts_of
+
+        return facts_of(self)
+
+    def input(self, rows: np.ndarray) -> Any:
+        """Some rows in the form in which the estimator takes them."""
+        return self.points[rows] if self.encoded is None else self.encoded.take(rows)
+
+    @cached_property
+    def spherical(self) -> bool:
+        return on_sphere(self.estimator)
+
+    @cached_property
+    def space(self) -> np.ndarray:
+        """The rows where distances are measured: on the unit sphere if the estimator compares directions."""
+        return normalize(self.points) if self.spherical else self.points
+
+    @cached_property
+    def centers(self) -> np.ndarray:
+        """The centres of the estimator, or the means of its clusters, among the points."""
+        centers = getattr(self.estimator, "cluster_centers_", None)
+        if centers is not None and self.encoded is None:
+            return np.asarray(centers, dtype=np.float64)
+        count = int(self.labels.max(initial=-1)) + 1
+        means = [self.space[self.labels == j].mean(axis=0) for j in range(count) if (self.labels == j).any()]
+        return np.array(means, dtype=np.float64).reshape(-1, self.points.shape[1])
+
+    @cached_property
+    def value_centers(self) -> np.ndarray:
+        """(k, D) the centres in the units of the table, or the means of the clusters if centres have no such units."""
+        own = self._in_own_units(self.centers)
+        return self.value_means if own is None else own
+
+    @cached_property
+    def value_means(self) -> np.ndarray:
+        """(k, D) the means of the clusters in the units of the table."""
+        everywhere = self.values.mean(axis=0, dtype=np.float64)
+        members = [self.labels == j for j in range(self.k)]
+        return np.array(
+            [self.values[own].mean(axis=0, dtype=np.float64) if own.any() else everywhere for own in members]
+        )
+
+    def _in_own_units(self, points: np.ndarray) -> np.ndarray | None:
+        """Points in the units of the table, if each value is a linear function of one coordinate."""
+        if not self.same_columns or self.spherical:
+            return None
+        if self.encoding is not None:
+            return self.encoding.original(points)
+        seen = slice(0, 5_000)
+        X, values = self.points[seen].astype(np.float64), self.values[seen].astype(np.float64)
+        spread = X.std(axis=0)
+        factor = np.where(spread > 0, values.std(axis=0) / np.where(spread > 0, spread, 1.0), 1.0)
+        shift = values.mean(axis=0) - factor * X.mean(axis=0)
+        near = np.abs(X * factor + shift - values).max(initial=0.0) <= 1e-3 * np.abs(values).max(initial=1e-12)
+        return points * factor + shift if near else None
+
+    def map_rows(self, view: Any = "auto") -> tuple[np.ndarray, np.ndarray, list[str]]:
+        """Rows, centres and names of the axes for a map: in the units of the table where columns are the axes.
+
+        Principal axes and UMAP show the points as the estimator saw them.
+        """
+        named = not isinstance(view, str)
+        few = view in ("auto", "columns") and self.points.shape[1] <= 2 and self.same_columns and not self.spherical
+        if named or few:
+            return self.values, self.value_centers, self.value_names
+        return self.space, self.centers, self.point_names
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """(k,) the number of rows of every cluster."""
+        return np.bincount(self.labels[self.labels >= 0], minlength=self.k)
+
+    @property
+    def outliers(self) -> np.ndarray:
+        """Numbers of the rows that belong to no cluster."""
+        return np.flatnonzero(self.labels < 0)
+
+    @property
+    def scaled(self) -> bool:
+        """Whether the estimator saw other numbers than those of the table."""
+        if self.encoding is not None:
+            return not self.encoding.is_identity
+        return self.pipeline is not None or (not np.shares_memory(self.points, self.values) and not self._same_numbers)
+
+    @cached_property
+    def _same_numbers(self) -> bool:
+        return self.same_columns and bool(np.allclose(self.points[:100], self.values[:100], rtol=1e-5))
+
+    @property
+    def same_columns(self) -> bool:
+        """Whether the estimator saw one coordinate per value, and no factors of categories."""
+        factors = self.encoding is not None and self.encoding.has_categories
+        return self.points.shape == self.values.shape and not factors
+
+    def distances(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """The distance of every row (or of some) to the centre of its cluster; of outliers, to the nearest centre."""
+        rows = np.arange(self.n) if rows is None else rows
+        result = np.empty(len(rows))
+        labels = self.labels[rows]
+        for j in range(self.k):
+            own = labels == j
+            result[own] = np.linalg.norm(self.space[rows[own]] - self.centers[j], axis=1)
+        far = np.flatnonzero(labels < 0)
+        if len(far):
+            space = self.space[rows[far]]
+            each = [np.linalg.norm(space - center, axis=1) for center in self.centers]
+            result[far] = np.min(each, axis=0) if each else 0.0
+        return result
+
+    def nearest_rows(self, label: int) -> np.ndarray:
+        """The rows of a cluster, the one nearest to its centre first; of the outliers, the farthest one first."""
+        own = np.flatnonzero(self.labels == label)
+        distance = self.distances(own)
+        return own[np.argsort(distance if label >= 0 else -distance, kind="stable")]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the table that were clustered."""
+        return self.value_names if self.encoding is None or not all(self.encoding.names) else self.encoding.names
+
+    @property
+    def unused_columns(self) -> list[str]:
+        """The other columns of the table."""
+        used = {*self.value_names, *self.columns}
+        return [name for name in self.table.names if name not in used]
+
+    def row_name(self, row: int) -> str:
+        return str(self.table.frame.index[row])
+
+
+def stratified_sample(labels: np.ndarray, count: int, seed: int = 0, least: int = 20) -> np.ndarray:
+    """Numbers of about ``count`` rows, with at least ``least`` rows of every cluster that has so many."""
+    if len(labels) <= count:
+        return np.arange(len(labels))
+    rng = np.random.default_rng(seed)
+    rows = [rng.choice(len(labels), count, replace=False)]
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        if len(own) * count < 4 * least * len(labels):
+            rows.append(rng.permutation(own)[:least])
+    return np.unique(np.concatenate(rows))
+
+
+def _encoded_by(estimator: Any, X: Any) -> Encoded | None:
+    """Rows as the estimator itself encoded them, if it does so."""
+    if not encodes_tables(estimator):
+        return None
+    return X if isinstance(X, Encoded) else Encoding.from_json(estimator.encoding_).encode(columns_of(X))
+
+
+def _matrix(X: Any) -> np.ndarray:
+    if sparse.issparse(X):
+        if X.shape[0] * X.shape[1] > MAX_CELLS:
+            raise ValueError(
+                f"{X.shape[0]:,} sparse rows with {X.shape[1]:,} columns do not fit into memory: use a sample of the "
+                "rows, or reduce the columns first (sklearn.decomposition.TruncatedSVD)."
+            )
+        X = X.toarray()
+    matrix = np.asarray(X)
+    if matrix.ndim != 2:
+        raise ValueError(f"X must have rows and columns; got an array of shape {matrix.shape}.")
+    try:
+        matrix = matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must contain numbers only ({error}): exclude other columns.") from error
+    if np.isnan(matrix).any():
+        raise ValueError("X has missing values: fill them, or remove the rows that have them.")
+    return matrix
+
+
+def _point_names(X: Any, estimator: Any, encoded: Encoded | None, count: int) -> list[str]:
+    if encoded is not None:
+        return [name or f"x{i}" for i, name in enumerate(encoded.encoding.point_names)]
+    names = getattr(X, "columns", getattr(estimator, "feature_names_in_", None))
+    return [f"x{i}" for i in range(count)] if names is None else [str(name) for name in names]
+
+
+def _own_columns(frame: Any, names: list[str], columns: Sequence[Any] | None, *, prepared: bool) -> list[Any]:
+    """The numeric columns of a table from which the points were made, as far as that can be known."""
+    import pandas as pd
+
+    wanted = list(columns or ()) or [name for name in names if name in frame.columns] or list(frame.columns)
+    found = [name for name in wanted if name in frame.columns and pd.api.types.is_numeric_dtype(frame[name])]
+    return found if columns is not None or prepared or len(found) == len(names) else []

@@ -1,0 +1,198 @@
+"""From a table to its clusters, in one pass: read, encode, fit, describe. The command line and the studio call this."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from coterie.capabilities import encodes_tables, finds_count, has_parameter
+from coterie.data.columns import TableError
+from coterie.data.tables import Table
+from coterie.selection import Candidate, Choice, check_criterion, choose_k
+from coterie.tabular.algorithms import SettingError, check_algorithm, make_estimator
+from coterie.tabular.clustered_table import ClusteredTable, Run
+from coterie.tabular.encoded_table import EncodedTable
+
+MANY_ROWS = 100_000  # from here on one start instead of ten
+MOST_ROWS_OF_ZEROSHOT = 1_000_000
+MOST_CLUSTERS = 10  # that are tried if no number is given
+CRITERION = "silhouette"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to cluster, and how. None leaves a decision to :func:`cluster_table`.
+
+    Parameters
+    ----------
+    columns, exclude : names of columns to use, or of columns not to use
+        A list, or a text with commas between the names.
+    scale : bool
+        Standardise the columns.
+    encode : bool or None
+        Read text and dates, and fill missing values. None does so only if a chosen column needs it.
+    drop_missing : bool
+        Leave out rows with missing values in the chosen columns.
+    algorithm : str, optional
+        One of :data:`coterie.tabular.algorithms.ALGORITHMS`. By default ``zeroshot`` if nothing else that shapes the
+        clusters is given, and ``kmeans`` otherwise.
+    clusters : sequence of int, optional
+        One number of clusters, or several from which ``criterion`` chooses.
+    most : int
+        The largest number to try if ``clusters`` is None and the algorithm needs a number.
+    criterion : str, optional
+        One of :data:`coterie.selection.CRITERIA`.
+    seed : int
+    settings : mapping
+        Parameters of the estimator; one that it does not have raises an error.
+    defaults : mapping
+        Parameters for estimators of the k-means family, where they have them.
+    """
+
+    columns: str | Sequence[str] | None = None
+    exclude: str | Sequence[str] | None = None
+    scale: bool = False
+    encode: bool | None = False
+    drop_missing: bool = False
+    algorithm: str | None = None
+    clusters: Sequence[int] | None = None
+    most: int = MOST_CLUSTERS
+    criterion: str | None = None
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    def algorithm_for(self, rows: int) -> str:
+        """The algorithm that was asked for, or the one that suits what was asked for."""
+        if self.algorithm is not None:
+            return self.algorithm
+        given = [self.clusters, self.criterion, *self.settings.values()]
+        open_choice = all(value is None for value in given)
+        return "zeroshot" if open_choice and rows <= MOST_ROWS_OF_ZEROSHOT else "kmeans"
+
+
+class Watcher:
+    """Follows :func:`cluster_table` while it works. Subclasses override what they want to hear or show."""
+
+    refits = False  # whether the fit that a criterion chose is fitted once more, to be followed
+
+    def reading(self, name: str) -> AbstractContextManager[Any]:
+        """Entered while the table is read and encoded."""
+        return nullcontext()
+
+    def on_encoded(self, rows: EncodedTable, estimator: Any) -> None:
+        """Called before the first fit."""
+
+    @contextmanager
+    def choosing(self, ks: Sequence[int]) -> Iterator[Callable[[Candidate], Any]]:
+        """Entered while several numbers of clusters are tried; what it yields is called after each."""
+        yield lambda candidate: None
+
+    def fitting(self, estimator: Any) -> AbstractContextManager[Any]:
+        """Entered while the estimator is fitted."""
+        return nullcontext()
+
+
+def cluster_table(
+    source: Any, request: Request | None = None, watcher: Watcher | None = None, *, header: bool | None = None
+) -> ClusteredTable:
+    """Cluster a table.
+
+    Parameters
+    ----------
+    source : path, DataFrame, array or :class:`coterie.data.tables.Table`
+    request : Request, optional
+    watcher : Watcher, optional
+    header : bool, optional
+        Whether the first line of a text file contains column names; see :func:`coterie.data.tables.read_table`.
+
+    Returns
+    -------
+    ClusteredTable
+        The table is encoded once; pictures and reports use the result.
+    """
+    request, watcher, started = request or Request(), watcher or Watcher(), time.perf_counter()
+    if request.algorithm is not None:
+        check_algorithm(request.algorithm)
+    path = Path(source) if isinstance(source, str | Path) else None
+    with watcher.reading("the table" if path is None else path.name):
+        table = Table.of(source) if path is None else Table.read(path, header=header)
+        algorithm = request.algorithm_for(len(table))
+        defaults = _defaults(request, len(table))
+        estimator = make_estimator(algorithm, defaults, random_state=request.seed, **request.settings)
+        encoded = EncodedTable.learn(
+            table,
+            table.choose(request.columns, request.exclude),
+            scale=request.scale,
+            encode=True if encodes_tables(estimator) else request.encode,
+            drop_missing=request.drop_missing,
+        )
+    watcher.on_encoded(encoded, estimator)
+    ks = _numbers_to_try(request, estimator, algorithm, len(encoded.table))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            estimator, choice = _fit(encoded, estimator, ks, request, watcher)
+        except (TableError, SettingError):
+            raise
+        except ValueError as error:  # estimators say what is wrong with data and parameters
+            raise SettingError(str(error)) from error
+    warned = {" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)}
+    notes = (*encoded.notes, *sorted(warned))
+    seconds = time.perf_counter() - started
+    name = None if path is None else path.name
+    return ClusteredTable.fitted(encoded, estimator, Run(algorithm, request.seed, choice, notes, seconds, name))
+
+
+def _defaults(request: Request, rows: int) -> dict[str, Any]:
+    usual = {"n_init": 10 if rows <= MANY_ROWS else 1, "max_iter": 300}
+    return usual | {name: value for name, value in request.defaults.items() if value is not None}
+
+
+def _numbers_to_try(request: Request, estimator: Any, algorithm: str, rows: int) -> list[int]:
+    """The numbers of clusters to try; none if the estimator determines it."""
+    criterion = request.criterion or CRITERION
+    if request.criterion is not None:
+        try:
+            check_criterion(criterion)
+        except ValueError as error:
+            raise SettingError(str(error)) from error
+    found = finds_count(estimator)
+    ks = list(request.clusters or ())
+    if found and (len(ks) > 1 or (ks and not has_parameter(estimator, "n_clusters"))):
+        raise SettingError(
+            f"The algorithm {algorithm!r} determines the number of clusters itself: do not give one (-k)."
+        )
+    if ks and ks[-1] > rows:
+        raise SettingError(f"{ks[-1]} clusters were requested, but the table has {rows} rows: request {rows} or fewer.")
+    if request.clusters is None and not found:
+        ks = [k for k in range(1 if criterion == "gap" else 2, request.most + 1) if k < rows]
+        if not ks or rows < 3:
+            raise SettingError(f"{rows} rows are too few to choose a number of clusters: give the number (-k).")
+    if request.criterion is not None and (found or len(request.clusters or ()) == 1):
+        raise SettingError("A criterion chooses from a range of numbers of clusters: give one, for example -k 2..12.")
+    return ks
+
+
+def _fit(
+    rows: EncodedTable, estimator: Any, ks: Sequence[int], request: Request, watcher: Watcher
+) -> tuple[Any, Choice | None]:
+    """The fitted estimator: with one number of clusters, with the best of several, or with the one that it finds."""
+    data, choice = rows.input(estimator), None
+    if len(ks) > 1:
+        criterion = request.criterion or CRITERION
+        with watcher.choosing(ks) as on_candidate:
+            choice = choose_k(
+                estimator, data, ks, criterion=criterion, random_state=request.seed, on_candidate=on_candidate
+            )
+        estimator = choice.estimator
+        if not watcher.refits:
+            return estimator, choice
+    elif ks:
+        estimator.set_params(n_clusters=ks[0])
+    with watcher.fitting(estimator):
+        estimator.fit(data)
+    return estimator, choice

@@ -1,0 +1,29 @@
+"""Numbers and enumerations in sentences."""
+
+import math
+from collections.abc import Sequence
+
+
+def number(value: float) -> str:
+    """Four significant digits, or all digits before the decimal point."""
+    value = float(value)
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:,.4g}"
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count:,} {word if count == 1 else word + 's'}"
+
+
+def joined(parts: Sequence[str], word: str = "and", *, limit: int = 8) -> str:
+    """An enumeration; of many parts only the first ones."""
+    shown = list(parts[:limit])
+    if len(parts) > limit:
+        return f"{', '.join(shown)} {word} {len(parts) - limit} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} {word} {shown[-1]}"
+
+
+def quoted(names: Sequence[str], word: str = "and", *, limit: int = 8) -> str:
+    """An enumeration of names in quotes."""
+    return joined([repr(name) for name in names], word, limit=limit)
