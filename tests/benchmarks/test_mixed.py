@@ -25,5 +25,5 @@ def test_the_benchmark_writes_what_it_measured(tmp_path):
     result = mixed.run(quick=True, output=tmp_path)
     stored = json.loads((tmp_path / "mixed.json").read_text())
     assert stored["ari"] == result["ari"]
-    assert result["ari"]["shared axes"][0] > result["ari"]["a column for every value"][0]
+    assert result["ari"]["shared axes"][0] > result["ari"]["one column per value"][0]
     assert "| shared axes |" in (tmp_path / "README.md").read_text()
