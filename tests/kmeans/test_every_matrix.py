@@ -5,7 +5,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from coterie.kmeans import engine, literal
+from coterie.kmeans import iteration, literal
 from coterie.kmeans.family import TABLE
 from tests.kmeans.cases import algorithm_for
 
@@ -20,7 +20,7 @@ def after(algorithm, X, C, n_layers=5, without=None):
         with torch.no_grad():
             getattr(getattr(network.layer, module), matrix).zero_()
     with torch.no_grad():
-        return engine.iterate(network, network.state(), max_iter=n_layers, tol=-1.0).state.places.numpy()
+        return iteration.iterate(network, network.state(), max_iter=n_layers, tol=-1.0).state.places.numpy()
 
 
 def problem(seed, row):

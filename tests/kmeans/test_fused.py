@@ -11,9 +11,9 @@ from scipy import sparse
 
 from coterie.kmeans import fused, literal, reference
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.engine import Centers
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.fused import Fused
+from coterie.kmeans.iteration import Centers
 from coterie.kmeans.rows import rows_of
 from tests.kmeans.cases import algorithm_for, instance
 

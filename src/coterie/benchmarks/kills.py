@@ -19,7 +19,7 @@ from coterie.distributed.fitting import fit
 from coterie.distributed.passes import local
 from coterie.files import replacing
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.engine import Result
+from coterie.kmeans.iteration import Result
 
 D, K, BLOCKS, BLOCK_ROWS = 8, 32, 24, 20_000
 WORKERS = 2

@@ -13,7 +13,7 @@ from coterie.distributed.passes import Passes
 from coterie.distributed.survey import Survey, survey
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.block_engine import BlockEngine, start_state
-from coterie.kmeans.engine import Centers, OnIteration, Result
+from coterie.kmeans.iteration import Centers, OnIteration, Result
 from coterie.kmeans.sphere import on_sphere
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from coterie import starts
 from coterie.kmeans.block_statistics import Block
-from coterie.kmeans.engine import moments
+from coterie.kmeans.iteration import moments
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.validation import check_device, check_enough_rows, check_rows, check_weights
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.engine import Result, mean_variance
+from coterie.kmeans.iteration import Result, mean_variance
 from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm, scaled_result
 from coterie.kmeans.sphere import on_sphere
 

@@ -8,8 +8,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from coterie.estimators.base import CenterClusterer
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.engine import Result
 from coterie.kmeans.family import TABLE
+from coterie.kmeans.iteration import Result
 
 
 class KMedoids(CenterClusterer):

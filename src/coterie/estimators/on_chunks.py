@@ -7,7 +7,7 @@ from coterie.data.chunks import Chunks
 from coterie.estimators.progress import watching
 from coterie.estimators.validation import check_enough_rows, check_rows, check_weights
 from coterie.kmeans import chunked
-from coterie.kmeans.engine import Result
+from coterie.kmeans.iteration import Result
 from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from coterie.estimators.progress import watching
-from coterie.kmeans.engine import Result
+from coterie.kmeans.iteration import Result
 
 
 def fit(estimator, X, sample_weight=None, known=None):

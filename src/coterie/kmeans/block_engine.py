@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from coterie.kmeans import block_statistics, engine
+from coterie.kmeans import block_statistics, iteration
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.block_statistics import Step
-from coterie.kmeans.engine import Centers, Result
+from coterie.kmeans.iteration import Centers, Result
 from coterie.kmeans.refill import refill
 from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
@@ -89,7 +89,7 @@ class BlockEngine:
         return Centers(places if block_statistics.is_plain(self.blank) else places.astype(self.dtype), weights)
 
     def _refilled(self, state: Centers, expectation: Summed) -> Statistics:
-        """Fill empty clusters with the rows farthest from their centres, as :func:`engine.refill_empty` does."""
+        """Fill empty clusters with the rows farthest from their centres, as :func:`iteration.refill_empty` does."""
         old = expectation.statistics
         sums, counts = old.sums.copy(), old.counts.copy()
         empty = counts <= 0
@@ -114,7 +114,7 @@ class BlockEngine:
     def run(self, state: Centers, *, max_iter: int, tol: float, on_iteration=None, first: int = 1) -> Result:
         """Iterate from a state, and make one more pass with the final centres. The labels are left empty."""
         self.number = first - 1
-        ran = engine.iterate(self, state, max_iter=max_iter, tol=tol, on_iteration=on_iteration, first=first)
+        ran = iteration.iterate(self, state, max_iter=max_iter, tol=tol, on_iteration=on_iteration, first=first)
         return self.finished(ran.state, ran.n_iter, ran.converged)
 
     def finished(self, state: Centers, n_iter: int, converged: bool) -> Result:

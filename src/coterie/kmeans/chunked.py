@@ -16,7 +16,7 @@ from coterie.kmeans import engines, single_pass
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.block_engine import BlockEngine, start_state
 from coterie.kmeans.block_statistics import Block
-from coterie.kmeans.engine import Moments, OnIteration, Result, moments
+from coterie.kmeans.iteration import Moments, OnIteration, Result, moments
 from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from coterie.kmeans import lazy, single_pass
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.engine import OnIteration, Result
+from coterie.kmeans.iteration import OnIteration, Result
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
     sample_weight : array of shape (n,), optional
         Positive weights.
     max_iter, tol
-        As for :func:`coterie.kmeans.engine.iterate`; ``tol`` is absolute.
+        As for :func:`coterie.kmeans.iteration.iterate`; ``tol`` is absolute.
     n_threads : int, optional
         All processors by default. The result does not depend on it.
     on_iteration : callable, optional

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from coterie.attention import gumbel_noise, normalise
-from coterie.kmeans import engine
+from coterie.kmeans import iteration
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.engine import Centers, OnIteration, Result
+from coterie.kmeans.iteration import Centers, OnIteration, Result
 from coterie.kmeans.lazy import Assigner
 from coterie.kmeans.member_weights import member_weights, thresholds
 from coterie.kmeans.rows import DenseRows, SparseRows, rows_of
@@ -157,7 +157,7 @@ class Fused:
 
     def _refilled(self, assigned: Assigned, sums: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
         new_sums, new_counts = sums.detach().cpu().numpy(), counts.detach().cpu().numpy()
-        engine.refill_empty(
+        iteration.refill_empty(
             self.algorithm,
             self.rows.numpy(),
             assigned.labels.cpu().numpy(),
@@ -217,7 +217,7 @@ def run(
         mixing_weights = np.full(len(centers), 1.0 / len(centers))
     with torch.no_grad():
         start = fused.state(centers, mixing_weights)
-        ran = engine.iterate(fused, start, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+        ran = iteration.iterate(fused, start, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
         last: Any = fused.e_step(ran.state)
     limits = getattr(last, "limits", None)
     return Result(

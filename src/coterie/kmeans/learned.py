@@ -24,9 +24,9 @@ from torch import Tensor, nn
 
 from coterie import checkpoints
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.engine import Centers
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.fused import Fused
+from coterie.kmeans.iteration import Centers
 from coterie.starts.batched import lloyd_step, sq_to_centers
 
 SHIPPED = {5: "learned-lloyd-5", 10: "learned-lloyd-10"}

@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from coterie.attention import Limiting, Normaliser
-from coterie.kmeans import engine
+from coterie.kmeans import iteration
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.engine import Centers, OnIteration, Result
+from coterie.kmeans.iteration import Centers, OnIteration, Result
 from coterie.kmeans.member_weights import thresholds
 from coterie.kmeans.transformer import EncoderDecoder, unit
 from coterie.kmeans.weights import Stream, layer, rotated
@@ -155,7 +155,9 @@ class Literal:
         if self.algorithm.variant.centers == "norm-max":  # a point that was trimmed is no place for a centre
             limits = thresholds(self.algorithm, labels, cost, weight, len(old))
             labels = torch.where(cost <= limits[labels], labels, -1)
-        engine.refill_empty(self.algorithm, self.x.numpy(), labels.numpy(), cost.numpy(), sums, after, weight.numpy())
+        iteration.refill_empty(
+            self.algorithm, self.x.numpy(), labels.numpy(), cost.numpy(), sums, after, weight.numpy()
+        )
         changed = torch.from_numpy((after != before) | (after <= 0))
         filled = torch.from_numpy(sums / np.where(after > 0, after, 1.0)[:, None])
         filled = torch.where(torch.from_numpy(after > 0).unsqueeze(-1), filled, old.double())
@@ -188,7 +190,7 @@ def run(
         )
     literal = Literal(X, centers, algorithm, sample_weight)
     with torch.no_grad():
-        ran = engine.iterate(literal, literal.state(), max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+        ran = iteration.iterate(literal, literal.state(), max_iter=max_iter, tol=tol, on_iteration=on_iteration)
         last = literal.e_step(ran.state)
         labels, inertia, limits = literal.trimmed(ran.state, last)
     return Result(

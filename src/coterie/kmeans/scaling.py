@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.engine import Result
+from coterie.kmeans.iteration import Result
 
 _SAFE = {4: 40, 8: 100}  # by bytes per value: largest absolute values from 2^-e to 2^e need no scaling
 

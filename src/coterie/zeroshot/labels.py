@@ -22,7 +22,7 @@ ROUNDS = 3  # of joining the cluster of highest mean affinity
 # Probability above which a set is taken for one cluster. On draws of tables, above one half the first network is wrong
 # more often than right: overlapping clusters are one to it.
 ONE_CLUSTER = 0.8
-# Of the numbers of clusters whose expected adjusted Rand index is within this of the largest, the smallest is taken: the
+# Of all numbers of clusters whose expected adjusted Rand index is within this of the best, the smallest is taken: the
 # curve is flat near its top, where more clusters mostly split off a few rows. Chosen on development sets.
 NEGLIGIBLE = 0.02
 

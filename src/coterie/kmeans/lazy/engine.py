@@ -3,8 +3,8 @@
 import numpy as np
 
 from coterie import threads
-from coterie.kmeans import engine
-from coterie.kmeans.engine import Centers, OnIteration, Result
+from coterie.kmeans import iteration
+from coterie.kmeans.iteration import Centers, OnIteration, Result
 from coterie.kmeans.lazy import distances, kernel
 from coterie.kmeans.lazy.grouping import Grouping
 from coterie.kmeans.lazy.lanes import lanes
@@ -259,7 +259,7 @@ def run(
     assigner = Assigner(X, sample_weight, n_threads)
     lazy = Lazy(assigner, spherical)
     start = np.array(np.asarray(centers, dtype=X.dtype), dtype=np.float64, order="C")
-    ran = engine.iterate(lazy, Centers(start), max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+    ran = iteration.iterate(lazy, Centers(start), max_iter=max_iter, tol=tol, on_iteration=on_iteration)
     rounded = ran.state.places.astype(X.dtype)
     if ran.n_iter == 0 or assigner.work["moved"] or X.dtype != np.float64:
         assigner.assign(rounded)  # labels of the final centres
