@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coterie.zeroshot.prior import AGREEMENT, FAMILIES, NOISE, Prior, _neighbours_agree
+from coterie.zeroshot.prior import AGREEMENT, FAMILIES, NOISE, SOLVABLE, Prior, _neighbours_agree
 from coterie.zeroshot.tables import mixed_table, table
 
 
@@ -35,7 +35,15 @@ def test_tables_that_cannot_be_solved_are_drawn_again():
         share = np.bincount(problem.labels_N) / 120
         chance = (share**2).sum()
         agree = _neighbours_agree(problem.points_ND, problem.labels_N)
-        assert problem.n_clusters == 1 or (agree - chance) / (1 - chance) >= AGREEMENT
+        assert problem.n_clusters == 1 or (agree - chance) / (1 - chance) >= AGREEMENT or agree >= SOLVABLE
+
+
+def test_rounding_leaves_enough_different_rows():
+    rng = np.random.default_rng(3)
+    for family in ("tables", "mixed"):
+        for _ in range(20):
+            problem = Prior().draw(rng, 80, family)
+            assert len(np.unique(problem.points_ND, axis=0)) >= 3 * problem.n_clusters
 
 
 def test_mixed_tables_have_no_background_noise():

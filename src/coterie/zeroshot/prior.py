@@ -20,7 +20,8 @@ from coterie.zeroshot.tables import mixed_table, table
 NOISE = -1
 SOLVABLE = 0.8  # share of points whose nearest neighbour is of their own cluster; shapes with less are drawn again
 AGREEMENT = 0.35  # the same share, corrected for chance, for the other families
-ATTEMPTS = 10
+DISTINCT = 3  # different rows per cluster that a problem has at least
+ATTEMPTS = 20
 FEWEST_OF_MANY = 17
 MOST_OF_MANY = 100
 POINTS_OF_A_CLUSTER = 6  # on average, where there are many clusters
@@ -58,8 +59,8 @@ class Prior:
         for _ in range(ATTEMPTS):
             problem = self._attempt(rng, n_points, n_clusters, family)
             if _is_solvable(problem, family):
-                break
-        return problem
+                return problem
+        return self._attempt(rng, n_points, n_clusters, "shapes")
 
     def _attempt(self, rng: np.random.Generator, n_points: int, n_clusters: int, family: str) -> Problem:
         noisy = family != "mixed" and rng.random() < self.noise
@@ -111,7 +112,10 @@ FAMILIES = ("shapes", "tables", "many", "mixed")
 
 
 def _is_solvable(problem: Problem, family: str) -> bool:
+    """Whether neighbours mostly share a cluster, and rounding has left more than a few different rows."""
     inside = problem.labels_N != NOISE
+    if len(np.unique(problem.points_ND, axis=0)) < DISTINCT * problem.n_clusters:
+        return False
     agree = _neighbours_agree(np.ascontiguousarray(problem.points_ND[inside]), problem.labels_N[inside])
     if family == "shapes":
         return agree >= SOLVABLE
