@@ -34,6 +34,7 @@ QUESTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("other half", {"start": "k-means"}),
         ("own (as in the paper)", {"start": "k-means", "settings": {"folds": 1}}),
     ],
+    "start as evidence": [("no", {}), ("yes", {"settings": {"start_evidence": True}})],
     "model": [
         ("VAE", {}),
         ("VAE, 256 / 20", {"sizes": (256, 20)}),
