@@ -10,6 +10,8 @@ the clusters (Stephens, 2000).
 Shapes: J members, N points, K clusters, F = J · K features; p_ij is the inner product of the features of i and j.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
@@ -37,14 +39,46 @@ def aligned_mean(
     mean = members_JNK[int(weights.argmax())] if first is None else first
     names: np.ndarray | None = None
     for _ in range(n_iter):
-        log_mean = np.log(mean + 1e-6)
-        gain_JKK = np.einsum("jnk,nl->jkl", members_JNK, log_mean, optimize=True)
-        found = np.stack([np.argsort(linear_sum_assignment(-gain)[1]) for gain in gain_JKK])
+        found = renamings(members_JNK, mean)
         if names is not None and np.array_equal(found, names):
             break
         names = found
         mean = sum(w * member[:, name] for w, member, name in zip(weights, members_JNK, names))
     return mean
+
+
+def renamings(members_JNK: np.ndarray, reference_NK: np.ndarray) -> np.ndarray:
+    """(J, K): for every cluster of the reference, the cluster of the member that is matched to it."""
+    gain_JKK = np.einsum("jnk,nl->jkl", members_JNK, np.log(reference_NK + 1e-6), optimize=True)
+    return np.stack([np.argsort(linear_sum_assignment(-gain)[1]) for gain in gain_JKK])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Labels of further points, given a partition of those before them.
+
+    A point joins the cluster for which its co-assignments with the cluster's points, minus ``level`` for each of them,
+    have the largest sum: to first order, the one for which the expected adjusted Rand index becomes largest.
+    """
+
+    sums_KF: np.ndarray
+    counts_K: np.ndarray
+    level: float
+
+    @classmethod
+    def of(cls, feature_NF: np.ndarray, labels_N: np.ndarray, n_clusters: int) -> "Rule":
+        own_NK = np.eye(n_clusters)[labels_N]
+        n_points = len(labels_N)
+        pairs = n_points * (n_points - 1) / 2
+        chance = _true_pairs(feature_NF, feature_NF.sum(0)) / pairs if pairs else 1.0
+        # with A pairs together by the posterior and B by the labels, the index falls with B as it rises with A / level
+        level = chance + expected_ari(feature_NF, labels_N, n_clusters) * (0.5 - chance)
+        return cls(own_NK.T @ feature_NF, own_NK.sum(0), float(level))
+
+    def labels(self, feature_NF: np.ndarray) -> np.ndarray:
+        # one sum per value, in the order of the features: a matrix product may round by the number of rows
+        score = np.stack([(feature_NF * row).sum(1) for row in self.sums_KF], 1) - self.level * self.counts_K
+        return np.where(self.counts_K > 0, score, -np.inf).argmax(1)
 
 
 def best_partition(members_JNK: np.ndarray, weights_J: np.ndarray | None = None) -> np.ndarray:
@@ -81,6 +115,8 @@ def _true_pairs(feature, feature_sum):
 @threads.kernel()
 def _adjusted(together, pairs, true_pairs, n_points):
     """(index - expected) / (largest - expected), of pairs."""
+    if n_points < 2:
+        return 0.0
     expected = pairs * true_pairs / (n_points * (n_points - 1) / 2)
     spread = (pairs + true_pairs) / 2 - expected
     return (together - expected) / spread if spread > 1e-12 else 0.0

@@ -1,0 +1,59 @@
+"""A data set as the in-context network reads it: from several starts, weighted by their evidence, as one clustering.
+
+Every start is fitted by EM. The network refines those that reached different optima, and each is weighted by its
+likelihood. Labels maximise the expected adjusted Rand index under the co-assignments of all of them, and probabilities
+are the weighted mean after matching the clusters (:mod:`coterie.consensus`).
+
+Shapes: S starts in use, N points, K clusters, D dimensions, F = S · K features of a point.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coterie import consensus
+from coterie.incontext.pair_transformer import Context, PairTransformer
+from coterie.incontext.starting import Mixtures, distinct_modes, em
+from coterie.starts.batched import lloyd
+
+N_LLOYD, N_EM = 5, 30
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The contexts of the starts in use, and the rule that turns a row's posteriors into a label and probabilities."""
+
+    context: Context  # a batch of S
+    weights_S: np.ndarray
+    renaming_SKK: np.ndarray  # one-hot: cluster k of start s is cluster l of the answer
+    rule: consensus.Rule
+    start: Mixtures  # those in use, best first
+
+    def features(self, log_p_SNK: Tensor) -> np.ndarray:
+        return consensus.features(log_p_SNK.exp().cpu().numpy(), self.weights_S)
+
+    def labels(self, log_p_SNK: Tensor) -> np.ndarray:
+        return self.rule.labels(self.features(log_p_SNK))
+
+    def probabilities(self, log_p_SNK: Tensor) -> np.ndarray:
+        """(N, K) mean of the starts' posteriors, clusters named as in the labels."""
+        return np.einsum("s,snk,skl->nl", self.weights_S, log_p_SNK.exp().cpu().numpy(), self.renaming_SKK)
+
+
+def read(network: PairTransformer, x_ND: Tensor, starts_SKD: Tensor, n_modes: int) -> tuple[Reading, Tensor]:
+    """Read the rows as the context; also their log posteriors (S, N, K) for the starts in use."""
+    with torch.no_grad():
+        x_SND = x_ND.expand(len(starts_SKD), -1, -1)
+        mean_D = x_ND.mean(0)
+        fitted = em(x_SND - mean_D, lloyd(x_SND, starts_SKD, N_LLOYD) - mean_D, N_EM)
+        found = fitted.pick(distinct_modes(fitted.log_likelihood_B, n_modes).to(x_ND.device)).moved(mean_D)
+        context, log_p_SNK = network.read(x_SND[: len(found.var_B)], found)
+    weights_S = found.log_likelihood_B.softmax(0).double().cpu().numpy()
+    members = log_p_SNK.exp().double().cpu().numpy()
+    labels = consensus.best_partition(members, weights_S)
+    K = members.shape[2]
+    renaming = consensus.renamings(members, np.eye(K)[labels])
+    rule = consensus.Rule.of(consensus.features(members, weights_S), labels, K)
+    return Reading(context, weights_S, np.eye(K)[np.argsort(renaming, 1)], rule, found), log_p_SNK
