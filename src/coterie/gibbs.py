@@ -10,8 +10,8 @@ density 1/variance, the ratio of the centres' to the noise's being at least ``LE
 without that bound).
 
 Replicas at lower inverse temperatures, at which the likelihood is raised to a power below one, exchange their states
-with the chain of interest (parallel tempering; Geyer, 1991), so that it leaves a mode from which single sweeps would not
-escape.
+with the chain of interest (parallel tempering; Geyer, 1991), so that it leaves a mode from which single sweeps would
+not escape.
 
 Shapes: N points, K clusters, D dimensions, J draws, R replicas.
 """
@@ -25,7 +25,7 @@ from coterie import threads
 
 TINY = 1e-300
 LEAST_RATIO = 0.02
-CONCENTRATIONS = (1.0, 2.0, 5.0, 20.0, 1000.0)
+CONCENTRATIONS = (2.0, 1000.0)  # clusters of unequal size, and of nearly equal size
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def sample(
 @threads.kernel()
 def _chain(points, center, weight, start_var, beta, concentrations, rng, burn_in, apart, members):
     """Fill ``members`` (J, N, K); ``center`` (R, K, D) and ``weight`` (R, K) are the states and change."""
-    n_points, dims = points.shape
+    dims = points.shape[1]
     n_replicas, n_clusters = weight.shape
     var, signal = np.full(n_replicas, start_var), np.zeros(n_replicas)
     for r in range(n_replicas):

@@ -15,11 +15,12 @@ from coterie import gibbs, threads
 from coterie.data.separated import Separated
 from coterie.metrics import best_renaming
 
-CONCENTRATIONS = (2.0, 1000.0)  # of the cluster sizes: those of SeparatedPrior, unequal and equal
-
 
 def posterior_members(data: Separated, generator: torch.Generator, n_draws: int, apart: int) -> Tensor:
-    """(B, J, N, K) draws of the membership probabilities by chains that start at the truth."""
+    """(B, J, N, K) draws of the membership probabilities by chains that start at the truth.
+
+    The sampler's two concentrations of the weights are those of SeparatedPrior: clusters of unequal and of equal size.
+    """
     seeds = torch.randint(2**62, (len(data),), generator=generator).tolist()
     sweeps = gibbs.Sweeps(burn_in=apart, apart=apart, n_draws=n_draws)
     points, centers = (t.double().numpy() for t in (data.points_BND, data.centers_BKD))
@@ -32,7 +33,6 @@ def posterior_members(data: Separated, generator: torch.Generator, n_draws: int,
             sweeps,
             shares_K=data.weights_BK[b].numpy(),
             var=float(data.var_BK[b].mean()),
-            concentrations=CONCENTRATIONS,
         )
 
     return torch.as_tensor(np.stack(threads.run(one, len(data), threads.count())), dtype=data.points_BND.dtype)

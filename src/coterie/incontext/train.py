@@ -1,8 +1,8 @@
 """Pretraining of the in-context clusterers on labelled mixtures, drawn fresh every step.
 
-:class:`PairRun` is the shipped network, which is taught the posterior of every data set (:mod:`coterie.incontext.targets`).
-:class:`PointTask` is the experiment of He et al. (2025): one setting, a fixed number of steps, Adam with a learning rate
-that falls by a constant factor per step.
+:class:`PairRun` is the shipped network, which is taught the posterior of each data set
+(:mod:`coterie.incontext.targets`). :class:`PointTask` is the experiment of He et al. (2025): one setting, a fixed
+number of steps, Adam with a learning rate that falls by a constant factor per step.
 """
 
 import math
@@ -27,7 +27,7 @@ from coterie.training_run import TrainingRun
 
 @dataclass(frozen=True)
 class ExponentialDecay(TrainingConfig):
-    """Adam as in document 001: no warm-up, no weight decay, the rate times ``factor`` a step, the last weights."""
+    """Adam as in He et al. (2025): no warm-up, no weight decay, the rate times ``factor`` per step, no average."""
 
     learning_rate: float = 5e-4
     weight_decay: float = 0.0
@@ -107,7 +107,9 @@ class PairTask:
             return -(target_BNK * log_p).sum(-1).mean(), pair_loss(log_p, partners_BPN, wanted_BPN)
 
         slots, pairs = both(last)
-        earlier = torch.stack([torch.stack(both(log_p)).sum() for log_p in early]).mean() if early else slots.new_zeros(())
+        earlier = (
+            torch.stack([torch.stack(both(log_p)).sum() for log_p in early]).mean() if early else slots.new_zeros(())
+        )
         with torch.no_grad():
             floor = -torch.xlogy(target_BNK, target_BNK).sum(-1).mean()
             slots_begun, pairs_begun = both(begun)
@@ -143,7 +145,7 @@ Source = Callable[[int, torch.Generator], Separated]
 
 
 class PointTask:
-    """Document 001's network on data from ``source``, fresh every step or from ``instances`` fixed data sets."""
+    """The network of He et al. (2025) on data from ``source``, fresh in every step or ``instances`` fixed ones."""
 
     def __init__(self, config: PointConfig, source: Source, batch: int, seed: int, instances: int | None = None):
         self.config, self.source, self.batch = config, source, batch
@@ -179,7 +181,7 @@ def starting_labels(points_BND: Tensor, n_clusters: int, generator: torch.Genera
 def train_points(
     config: PointConfig, source: Source, training: TrainingConfig, *, batch: int = 16, instances: int | None = None
 ) -> PointTransformer:
-    """Train one of the document's networks; nothing is kept but the weights."""
+    """Train one of the paper's networks; nothing is kept but the weights."""
     task = PointTask(config, source, batch, training.seed, instances)
     with tempfile.TemporaryDirectory() as folder:
         network = train(task, training, Path(folder) / "run")
