@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ import torch
 from coterie.data.separated import sample_separated
 from coterie.incontext.inference import read
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer
-from coterie.incontext.starting import Mixtures, distinct_modes, em, fitted_starts
+from coterie.incontext.starting import distinct_modes, em, fitted_starts
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,8 @@ def network(*, trained: bool, n_layers=3):
 
 
 def start_of(points, seed=2):
-    return fitted_starts(points, 3, torch.Generator().manual_seed(seed), n_starts=1)
+    found = fitted_starts(points, 3, torch.Generator().manual_seed(seed), n_starts=1)
+    return found.pick(torch.arange(len(points), 2 * len(points)))  # those with estimated shares
 
 
 def posterior(points, mixtures):
@@ -51,7 +53,7 @@ def test_place_scale_rotation_and_order_change_nothing(data):
     turn = torch.linalg.qr(torch.randn(3, 3, dtype=points.dtype, generator=torch.Generator().manual_seed(3)))[0]
     order = torch.randperm(points.shape[1], generator=torch.Generator().manual_seed(4))
     centers = 7 * start.centers_BKD @ turn + 5
-    other = Mixtures(centers, start.shares_BK, 49 * start.var_B, start.log_likelihood_B, start.last_rise_B)
+    other = replace(start, centers_BKD=centers, var_B=49 * start.var_B)
     torch.testing.assert_close(net((7 * points @ turn + 5)[:, order], other)[-1], net(points, start)[-1][:, order])
 
 
@@ -60,9 +62,7 @@ def test_renamed_clusters_are_renamed_in_the_answer(data):
     points, _ = data
     net, start = network(trained=True), start_of(points)
     names = torch.tensor([2, 0, 1])
-    other = Mixtures(
-        start.centers_BKD[:, names], start.shares_BK[:, names], start.var_B, start.log_likelihood_B, start.last_rise_B
-    )
+    other = replace(start, centers_BKD=start.centers_BKD[:, names], shares_BK=start.shares_BK[:, names])
     torch.testing.assert_close(net(points, other)[-1], net(points, start)[-1][..., names])
 
 
@@ -91,6 +91,16 @@ def test_em_finds_shares_and_variance():
     fitted = em(drawn.points_BND, drawn.centers_BKD, 20)
     assert sorted(fitted.shares_BK[0].tolist()) == pytest.approx([0.25, 0.75], abs=0.02)
     assert fitted.var_B.item() == pytest.approx(2.0, rel=0.15)
+
+
+def test_evidence_prefers_equal_shares_where_sizes_are_equal():
+    for counts, equal in (([60, 60, 60], True), ([120, 40, 20], False)):
+        generator = torch.Generator().manual_seed(6)
+        drawn = sample_separated(counts, 4, torch.full((8,), 4.0), torch.ones(8), generator)
+        found = fitted_starts(drawn.points_BND, 3, generator, n_starts=1)
+        first = found.evidence_B.view(2, 8).argmax(0) == 0
+        assert first.sum() >= 7 if equal else first.sum() <= 1
+        assert torch.equal(found.shares_BK[:8], torch.full((8, 3), 1 / 3))
 
 
 def test_modes_are_distinct_and_near_the_best():

@@ -29,12 +29,13 @@ RISE = 1e-3  # of the mean log-likelihood in the last step of EM: below it EM co
 class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SaveMixin, BaseEstimator):
     """Clusterer for overlapping groups: a pretrained network that approximates the posterior of a Gaussian mixture.
 
-    Mixtures of spherical Gaussians with one variance are fitted by EM from several starts. The network, a transformer
-    whose untrained layers are EM steps (after He et al., 2025, "Transformers versus the EM Algorithm in Multi-class
-    Clustering", arXiv 2502.06007), refines those that reached different optima. It was trained to give the Bayesian
-    posterior, in which centres, sizes and variance of the clusters are uncertain. The refined solutions are weighted by
-    their likelihoods. Labels maximise the expected adjusted Rand index under the resulting co-assignments (Fritsch and
-    Ickstadt, 2009), so a label need not be the cluster of largest probability where clusters overlap much.
+    Mixtures of spherical Gaussians with one variance, of equal or estimated sizes, are fitted by EM from several
+    starts. The network, a transformer whose untrained layers are EM steps (after He et al., 2025, "Transformers versus
+    the EM Algorithm in Multi-class Clustering", arXiv 2502.06007), refines those that reached different optima. It was
+    trained to give the Bayesian posterior, in which centres, sizes and variance of the clusters are uncertain. The
+    refined solutions are weighted by their evidence. Labels maximise the expected adjusted Rand index under the
+    resulting co-assignments (Fritsch and Ickstadt, 2009), so a label need not be the cluster of largest probability
+    where clusters overlap much.
 
     The network is the same for all data. It was trained on Gaussian mixtures of 1 to 16 dimensions, 2 to 20 clusters of
     equal or unequal size and 50 to 400 points. Clusters of very different spread or of elongated shape are outside of
@@ -49,8 +50,9 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     n_clusters : int, default=8
         Number of clusters to find, from 1 to 20.
     n_init : int, default=10
-        Number of starts for EM, alternately greedy k-means++ and spectral. Each gets five steps of Lloyd's algorithm
-        and thirty of EM; up to four that reached different optima are refined by the network.
+        Number of starts, alternately greedy k-means++ and spectral. Each gets five steps of Lloyd's algorithm and is
+        then fitted by thirty steps of EM twice, with equal and with estimated sizes of the clusters; up to four of the
+        optima, those of the largest evidence, are refined by the network.
     max_context : int, default=2000
         Largest number of rows that the network reads, from 2 to 2,000.
     network : str, default="incontext"

@@ -1,8 +1,9 @@
 """A data set as the in-context network reads it: from several starts, weighted by their evidence, as one clustering.
 
-Every start is fitted by EM. The network refines those that reached different optima, and each is weighted by its
-likelihood. Labels maximise the expected adjusted Rand index under the co-assignments of all of them, and probabilities
-are the weighted mean after matching the clusters (:mod:`coterie.consensus`).
+Every start is fitted by EM, with equal and with estimated sizes of the clusters. The network refines those that reached
+different optima, and each is weighted by its evidence. Labels maximise the expected adjusted Rand index under the co-
+assignments of all of them, and probabilities are the weighted mean after matching the clusters
+(:mod:`coterie.consensus`).
 
 Shapes: S starts in use, N points, K clusters, D dimensions, F = S · K features of a point.
 """
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from coterie import consensus
 from coterie.incontext.pair_transformer import Context, PairTransformer
-from coterie.incontext.starting import Mixtures, distinct_modes, em
+from coterie.incontext.starting import Mixtures, both_kinds, distinct_modes
 from coterie.starts.batched import lloyd
 
 N_LLOYD, N_EM = 5, 30
@@ -47,10 +48,10 @@ def read(network: PairTransformer, x_ND: Tensor, starts_SKD: Tensor, n_modes: in
     with torch.no_grad():
         x_SND = x_ND.expand(len(starts_SKD), -1, -1)
         mean_D = x_ND.mean(0)
-        fitted = em(x_SND - mean_D, lloyd(x_SND, starts_SKD, N_LLOYD) - mean_D, N_EM)
-        found = fitted.pick(distinct_modes(fitted.log_likelihood_B, n_modes).to(x_ND.device)).moved(mean_D)
-        context, log_p_SNK = network.read(x_SND[: len(found.var_B)], found)
-    weights_S = found.log_likelihood_B.softmax(0).double().cpu().numpy()
+        fitted = both_kinds(x_SND - mean_D, lloyd(x_SND, starts_SKD, N_LLOYD) - mean_D, N_EM)
+        found = fitted.pick(distinct_modes(fitted.evidence_B, n_modes).to(x_ND.device)).moved(mean_D)
+        context, log_p_SNK = network.read(x_ND.expand(len(found.var_B), -1, -1), found)
+    weights_S = found.evidence_B.softmax(0).double().cpu().numpy()
     members = log_p_SNK.exp().double().cpu().numpy()
     labels = consensus.best_partition(members, weights_S)
     K = members.shape[2]

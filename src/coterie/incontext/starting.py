@@ -1,5 +1,7 @@
 """Where the in-context network starts: mixtures fitted by EM from several greedy k-means++ starts.
 
+Every start is fitted twice, with clusters of equal size and with estimated sizes, and judged by its evidence.
+
 Shapes: B data sets, S starts, N points, K clusters, D dimensions.
 """
 
@@ -12,7 +14,7 @@ from torch import Tensor
 from coterie.starts.batched import lloyd, plus_plus, sq_to_centers
 
 LEAST_VAR = 1e-6  # of the data's variance: below it float32 distances are rounding
-EVIDENCE_GAP = 8.0  # a start whose likelihood is smaller than the best one's by a factor exp(-8) has no say
+EVIDENCE_GAP = 8.0  # a mixture exp(8) times less likely than the best one is ignored
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Mixtures:
     shares_BK: Tensor
     var_B: Tensor
     log_likelihood_B: Tensor  # of all points
+    evidence_B: Tensor  # the log-likelihood, less (K - 1)/2 log N if shares were estimated (Schwarz, 1978)
     last_rise_B: Tensor  # of the mean log-likelihood in the last step of EM
 
     def pick(self, index_B: Tensor) -> "Mixtures":
@@ -56,7 +59,15 @@ def em(x_BND: Tensor, centers_BKD: Tensor, n_iter: int, *, mixing_weights: bool 
         after_B = log_sum_BN.sum(1) - N * D / 2 * (2 * math.pi * var_B).log()
         before_B, rise_B = after_B, (after_B - before_B) / N
         p_BNK = (joint_BNK - log_sum_BN[..., None]).exp()
-    return Mixtures(centers_BKD, shares_BK, var_B, before_B, rise_B)
+    penalty = (K - 1) / 2 * math.log(N) if mixing_weights else 0.0
+    return Mixtures(centers_BKD, shares_BK, var_B, before_B, before_B - penalty, rise_B)
+
+
+def both_kinds(x_BND: Tensor, centers_BKD: Tensor, n_iter: int) -> Mixtures:
+    """EM with equal shares and with estimated ones, one after the other: 2 B mixtures."""
+    kinds = [em(x_BND, centers_BKD, n_iter, mixing_weights=mixing_weights) for mixing_weights in (False, True)]
+    names = Mixtures.__dataclass_fields__
+    return Mixtures(*(torch.cat([getattr(kind, name) for kind in kinds]) for name in names))
 
 
 def fitted_starts(
@@ -69,11 +80,11 @@ def fitted_starts(
     n_em: int = 15,
     spectral: int = 0,
 ) -> Mixtures:
-    """Mixtures of ``n_starts`` · B rows, the starts one after another.
+    """2 · ``n_starts`` · B mixtures: those of all data sets for one start after another, for each of both kinds.
 
-    Each start is greedy k-means++, ``n_lloyd`` steps of Lloyd's algorithm and ``n_em`` steps of EM. The first
-    ``spectral`` of them are drawn and improved in the projection on the top K principal directions (Algorithm 2 of He
-    et al., 2025).
+    Each start is greedy k-means++, ``n_lloyd`` steps of Lloyd's algorithm and ``n_em`` steps of EM of both kinds. The
+    first ``spectral`` starts are drawn and improved in the projection on the top K principal directions (Algorithm 2
+    of He et al., 2025).
     """
     D = x_BND.shape[-1]
     mean_B1D = x_BND.mean(1, keepdim=True)
@@ -86,20 +97,20 @@ def fitted_starts(
         projected = (x_BND @ vectors_BDK).repeat(spectral, 1, 1)
         found = lloyd(projected, plus_plus(projected, n_clusters, generator, tries=tries), n_lloyd)
         centers_RKD = torch.cat([found @ vectors_BDK.mT.repeat(spectral, 1, 1), centers_RKD[len(found) :]])
-    fitted = em(runs_RND, lloyd(runs_RND, centers_RKD, n_lloyd), n_em)
-    return fitted.moved(mean_B1D.repeat(n_starts, 1, 1))
+    fitted = both_kinds(runs_RND, lloyd(runs_RND, centers_RKD, n_lloyd), n_em)
+    return fitted.moved(mean_B1D.repeat(2 * n_starts, 1, 1))
 
 
-def distinct_modes(log_likelihood_S: Tensor, most: int) -> Tensor:
-    """Indices of at most ``most`` starts of one data set, best first, that have reached different optima.
+def distinct_modes(evidence_S: Tensor, most: int) -> Tensor:
+    """Indices of at most ``most`` mixtures of one data set, best first, that are different optima.
 
-    Starts whose log-likelihoods differ by less than 0.01 count as one optimum.
+    Mixtures whose evidence differs by less than 0.01 count as one optimum.
     """
     kept: list[int] = []
-    for index in torch.argsort(log_likelihood_S, descending=True, stable=True).tolist():
-        value = log_likelihood_S[index]
-        if kept and (len(kept) == most or log_likelihood_S[kept[0]] - value > EVIDENCE_GAP):
+    for index in torch.argsort(evidence_S, descending=True, stable=True).tolist():
+        value = evidence_S[index]
+        if kept and (len(kept) == most or evidence_S[kept[0]] - value > EVIDENCE_GAP):
             break
-        if not kept or log_likelihood_S[kept[-1]] - value >= 0.01:
+        if not kept or evidence_S[kept[-1]] - value >= 0.01:
             kept.append(index)
     return torch.tensor(kept)

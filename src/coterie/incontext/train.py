@@ -53,8 +53,8 @@ class PairRun(TrainingRun):
     prior: SeparatedPrior = field(default_factory=SeparatedPrior)
     pairs: int = 8_000
     groups: int = 2
-    n_starts: int = 4
-    second_best: float = 0.3  # share of the data sets that start from any of the starts instead of the likeliest
+    n_starts: int = 2
+    second_best: float = 0.3  # share of the data sets that start from any of the mixtures instead of the likeliest
     n_draws: int = 32  # from the posterior, ``apart`` sweeps from each to the next
     apart: int = 4
     pair_weight: float = 1.0  # of the binary cross-entropy of pairs of points
@@ -125,8 +125,8 @@ class PairTask:
     def _start(self, x_BND: Tensor, n_clusters: int, generator: torch.Generator) -> Mixtures:
         batch, n_starts = len(x_BND), self.run.n_starts
         found = fitted_starts(x_BND, n_clusters, generator, n_starts=n_starts, spectral=n_starts // 2)
-        best_B = found.log_likelihood_B.view(n_starts, batch).argmax(0)
-        any_B = torch.randint(n_starts, (batch,), generator=generator)
+        best_B = found.evidence_B.view(2 * n_starts, batch).argmax(0)
+        any_B = torch.randint(2 * n_starts, (batch,), generator=generator)
         chosen_B = torch.where(torch.rand(batch, generator=generator) < self.run.second_best, any_B, best_B)
         return found.pick(chosen_B * batch + torch.arange(batch))
 

@@ -147,6 +147,8 @@ def draw_variants(record: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     for axis, score in zip(figure.subplots(1, 2), ("ari", "loss")):
         for number, (name, points) in enumerate(record["variants"].items()):
+            if score not in points[0]:  # labels alone have no loss
+                continue
             axis.errorbar(
                 [point["value"] for point in points],
                 [point[score] for point in points],
@@ -160,5 +162,5 @@ def draw_variants(record: dict[str, Any], path: Path) -> None:
         axis.set_xlabel("points N at test time (trained at the grey line)", fontsize=9)
         axis.set_title(PANELS[score], fontsize=10)
         axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     _save(figure, path)
