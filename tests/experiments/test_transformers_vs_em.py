@@ -65,10 +65,12 @@ def test_a_stopped_figure_goes_on_where_it_was(tmp_path, tiny, monkeypatch):
 
 def test_bayes_is_never_worse_than_the_others_by_more_than_chance():
     setting = Setting(0, distance=4.0, var=(1.0, 1.0), counts=(25,) * 3, dims=3)
-    found = scoring.beside(setting, Budget(1, 1, 1, 40), {})
-    for name in ("kmeans", "lloyd_spectral", "shipped", "posterior"):
-        if name in found:
-            assert found["bayes"]["ari"] > found[name]["ari"] - 0.01
+    everything = scoring.references(setting, Budget(1, 1, 1, 40), {}, check=True)
+    found = everything["scores"]
+    for name in ("kmeans", "lloyd_spectral", "posterior", "posterior_from_truth"):
+        assert found["bayes"]["ari"] > found[name]["ari"] - 0.01
+        assert np.mean(everything["ari"][name]) == pytest.approx(found[name]["ari"], abs=1e-4)
+    assert found["posterior"]["ari"] == pytest.approx(found["posterior_from_truth"]["ari"], abs=0.01)
     assert found["posterior"]["loss"] < found["em_weights"]["loss"] + 0.005
     assert found["minimax_rate"] == pytest.approx(np.exp(-2), abs=1e-4)
 

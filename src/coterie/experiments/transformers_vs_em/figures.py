@@ -94,7 +94,7 @@ def figure3(output: Path, quick: bool = False) -> dict[str, Any]:
                 random = np.random.RandomState(number)
                 start = starts.choose(x, data.n_clusters, "k-means++", random)
                 found.append(lloyd_labels(x, start, n_iter))
-            lloyd.append({"value": n_iter, "lloyd": summary(np.stack(found), data)})
+            lloyd.append({"value": n_iter, "lloyd": summary(np.stack(found), None, data)})
         panels[row.name] = {"axis": row.axis, "points": points, "lloyd": lloyd}
     record = write({"rows": panels}, "figure3", output, budget, quick)
     pictures.draw_layers(record, output / "figure3.png")
@@ -184,7 +184,7 @@ def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
             fits[name] = {"slope": round(float(slope), 3), "points_used": int(good.sum())}
     data = test_data(base, budget.instances)
     record = {
-        "copied": summary(copied_labels(data), data),
+        "copied": summary(copied_labels(data), None, data),
         "delta": base.distance,
         "variance": variance,
         "minimax_rate": round(float(np.exp(-(base.distance**2) / (8 * variance))), 5),
@@ -208,7 +208,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 def _copied(setting: Setting, n: int, budget: Budget) -> dict[str, Any]:
     data = test_data(replace(setting, counts=(n,) * 4), max(16, budget.instances // 4))
-    return {"value": 4 * n, **over_seeds([summary(copied_labels(data), data)])}
+    return {"value": 4 * n, **over_seeds([summary(copied_labels(data), None, data)])}
 
 
 def figure7(output: Path, quick: bool = False) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from coterie.starts.batched import lloyd
 
 SEED = 20_250
 SHIPPED = "incontext"
-SWEEPS = gibbs.Sweeps(burn_in=200, apart=6, n_draws=100)
+SWEEPS = gibbs.Sweeps(burn_in=150, apart=5, n_draws=80)
 REPLICAS = 4
 
 
@@ -33,7 +33,7 @@ def test_data(setting: Setting, instances: int) -> Separated:
     return setting.source()(instances, torch.Generator().manual_seed(SEED))
 
 
-def summary(found_BN: np.ndarray, data: Separated, log_p_BNK: torch.Tensor | None = None) -> dict[str, Any]:
+def summary(found_BN: np.ndarray, log_p_BNK: torch.Tensor | None, data: Separated) -> dict[str, Any]:
     """Mean and standard error over the test data sets; the loss where there are probabilities."""
     scores = clustering_scores(found_BN, data.labels_BN.numpy())
     if log_p_BNK is not None:
@@ -106,13 +106,14 @@ def posterior_answers(data: Separated, *, from_truth: bool = False) -> tuple[np.
     """Labels and log probabilities of the Bayesian posterior that is not told the centres: what can be attained.
 
     The number of clusters and that all have one variance is known, nothing else. Labels maximise the expected adjusted
-    Rand index. A chain starts at k-means' centres or, as a check, at the true ones.
+    Rand index. Chains start at k-means' centres, with replicas, or as a check at the true ones, without.
     """
     labels, probabilities = [], []
     for number, (x, truth) in enumerate(zip(data.points_BND.double().numpy(), data.centers_BKD.double().numpy())):
         start = truth if from_truth else KMeans(data.n_clusters, n_init=10, random_state=0).fit(x).cluster_centers_
         rng = np.random.default_rng([SEED, number])
-        members = gibbs.sample(x, start, rng, SWEEPS, inverse_temperatures=gibbs.temperatures(REPLICAS))
+        replicas = gibbs.temperatures(1 if from_truth else REPLICAS)
+        members = gibbs.sample(x, start, rng, SWEEPS, inverse_temperatures=replicas)
         labels.append(consensus.best_partition(members))
         probabilities.append(consensus.aligned_mean(members))
     return np.stack(labels), floored_log(np.stack(probabilities))
@@ -137,48 +138,48 @@ def has_shipped() -> bool:
     return any(card["name"] == SHIPPED for card in checkpoints.available())
 
 
-def beside(setting: Setting, budget: Budget, cached: dict[tuple, dict], *, check: bool = False) -> dict[str, Any]:
-    """Every method that is not trained for the setting, on its test data.
+def references(setting: Setting, budget: Budget, cached: dict[tuple, dict], *, check: bool = False) -> dict[str, Any]:
+    """The scores of every method without a network on the setting's test data, and the ARI of each data set.
 
-    ``gain`` is the shipped network's ARI minus another's on the same data sets, with the paired standard error.
-    ``check`` adds the posterior by chains that start at the truth.
+    ``check`` adds the posterior by chains that start at the truth, without replicas.
     """
     key = (*setting.data_key(), check)
     if key in cached:
         return cached[key]
     data = test_data(setting, budget.instances)
     bayes = data.bayes_log_p_BNK()
-    labels = {"kmeans": kmeans_labels(data), "lloyd_spectral": spectral_labels(data), "copied": copied_labels(data)}
-    record: dict[str, Any] = {name: summary(found, data) for name, found in labels.items()}
-    record["bayes"] = summary(bayes.argmax(-1).numpy(), data, bayes)
+    answers: dict[str, tuple[np.ndarray, torch.Tensor | None]] = {
+        "kmeans": (kmeans_labels(data), None),
+        "lloyd_spectral": (spectral_labels(data), None),
+        "copied": (copied_labels(data), None),
+        "bayes": (bayes.argmax(-1).numpy(), bayes),
+        "posterior": posterior_answers(data),
+    }
     for name, mixing_weights in (("em", False), ("em_weights", True)):
         log_p = em_log_p(data, mixing_weights=mixing_weights)
-        labels[name] = log_p.argmax(-1).numpy()
-        record[name] = summary(labels[name], data, log_p)
-    labels["posterior"], log_p = posterior_answers(data)
-    record["posterior"] = summary(labels["posterior"], data, log_p)
+        answers[name] = (log_p.argmax(-1).numpy(), log_p)
     if check:
-        found, log_p = posterior_answers(data, from_truth=True)
-        record["posterior_from_truth"] = summary(found, data, log_p)
+        answers["posterior_from_truth"] = posterior_answers(data, from_truth=True)
+    scores: dict[str, Any] = {name: summary(*answer, data) for name, answer in answers.items()}
     variance = data.var_BK.mean(1)
-    record["minimax_rate"] = round(float((-(setting.distance**2) / (8 * variance)).exp().mean()), 5)
-    if has_shipped():
-        found, log_p = shipped_answers(shipped(), data)
-        record["shipped"] = summary(found, data, log_p)
-        record["gain"] = gains(found, labels, data)
-    cached[key] = record
-    return record
-
-
-def gains(found_BN: np.ndarray, others: dict[str, np.ndarray], data: Separated) -> dict[str, dict[str, float]]:
-    """Mean difference in ARI to each of the others, with its paired standard error."""
+    scores["minimax_rate"] = round(float((-(setting.distance**2) / (8 * variance)).exp().mean()), 5)
     truth = data.labels_BN.numpy()
-    own = clustering_scores(found_BN, truth)["ari"]
-    differences = {name: own - clustering_scores(other, truth)["ari"] for name, other in others.items()}
-    return {
-        name: {"mean": round(float(gain.mean()), 5), "se": round(float(gain.std() / len(gain) ** 0.5), 5)}
-        for name, gain in differences.items()
-    }
+    ari = {name: clustering_scores(found, truth)["ari"].round(5).tolist() for name, (found, _) in answers.items()}
+    cached[key] = {"scores": scores, "ari": ari}
+    return cached[key]
+
+
+def shipped_scores(setting: Setting, budget: Budget, others: dict[str, list[float]]) -> dict[str, Any]:
+    """The shipped network's scores, and its gain in ARI over each of ``others``, with the paired standard error."""
+    data = test_data(setting, budget.instances)
+    labels, log_p = shipped_answers(shipped(), data)
+    own = clustering_scores(labels, data.labels_BN.numpy())["ari"]
+    gain = {}
+    for name, other in others.items():
+        difference = own - np.array(other)
+        se = float(difference.std() / len(own) ** 0.5)
+        gain[name] = {"mean": round(float(difference.mean()), 5), "se": round(se, 5)}
+    return {"shipped": summary(labels, log_p, data), "gain": gain}
 
 
 def train_setting(setting: Setting, budget: Budget, seed: int) -> PointTransformer:
@@ -199,7 +200,7 @@ def network_scores(network: PointTransformer, data: Separated) -> dict[str, Any]
             start = starting_labels(x_BND, data.n_clusters, generator) if network.config.context else None
             parts.append(network(x_BND, start))
     log_p = torch.cat(parts)
-    return summary(log_p.argmax(-1).numpy(), data, log_p)
+    return summary(log_p.argmax(-1).numpy(), log_p, data)
 
 
 def run_row(
@@ -217,10 +218,13 @@ def run_row(
                 data = data or test_data(setting, budget.instances)
                 score = kept.put(f"{name}/{seed}", network_scores(train_setting(setting, budget, seed), data))
             runs.append(score)
-        others = kept.get(f"{name}/beside")
+        others = kept.get(f"{name}/references")
         if others is None:
-            others = kept.put(f"{name}/beside", beside(setting, budget, cached, check=check))
-        points.append({**others, "value": setting.value, "transformer": over_seeds(runs)})
+            others = kept.put(f"{name}/references", references(setting, budget, cached, check=check))
+        own = kept.get(f"{name}/shipped")
+        if own is None:
+            own = kept.put(f"{name}/shipped", shipped_scores(setting, budget, others["ari"]) if has_shipped() else {})
+        points.append({**others["scores"], **own, "value": setting.value, "transformer": over_seeds(runs)})
     return points
 
 
