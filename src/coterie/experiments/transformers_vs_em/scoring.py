@@ -24,8 +24,8 @@ from coterie.starts.batched import lloyd
 
 SEED = 20_250
 SHIPPED = "incontext"
-SWEEPS = gibbs.Sweeps(burn_in=150, apart=5, n_draws=80)
-REPLICAS = 4
+SWEEPS = gibbs.Sweeps(burn_in=100, apart=5, n_draws=60)
+REPLICAS = 3
 
 
 def test_data(setting: Setting, instances: int) -> Separated:
