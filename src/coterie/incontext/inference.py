@@ -20,6 +20,9 @@ from coterie.incontext.starting import Mixtures, both_kinds, distinct_modes
 from coterie.starts.batched import lloyd
 
 N_LLOYD, N_EM = 5, 30
+# What is uncertain about a cluster is uncertain for all of its points at once, so two points are together more often
+# than the product of their probabilities says. The power was chosen on validation sets (results/LOG.md).
+SHARPNESS = 2.0
 
 
 @dataclass(frozen=True)
@@ -30,17 +33,14 @@ class Reading:
     weights_S: np.ndarray
     renaming_SKK: np.ndarray  # one-hot: cluster k of start s is cluster l of the answer
     rule: consensus.Rule
-    start: Mixtures  # those in use, best first
-
-    def features(self, log_p_SNK: Tensor) -> np.ndarray:
-        return consensus.features(log_p_SNK.exp().cpu().numpy(), self.weights_S)
+    start: Mixtures | None  # those in use, best first; None for a reading that was stored
 
     def labels(self, log_p_SNK: Tensor) -> np.ndarray:
-        return self.rule.labels(self.features(log_p_SNK))
+        return self.rule.labels(consensus.features(_members(log_p_SNK, SHARPNESS), self.weights_S))
 
     def probabilities(self, log_p_SNK: Tensor) -> np.ndarray:
         """(N, K) mean of the starts' posteriors, clusters named as in the labels."""
-        return np.einsum("s,snk,skl->nl", self.weights_S, log_p_SNK.exp().cpu().numpy(), self.renaming_SKK)
+        return np.einsum("s,snk,skl->nl", self.weights_S, _members(log_p_SNK), self.renaming_SKK)
 
 
 def read(network: PairTransformer, x_ND: Tensor, starts_SKD: Tensor, n_modes: int) -> tuple[Reading, Tensor]:
@@ -52,9 +52,14 @@ def read(network: PairTransformer, x_ND: Tensor, starts_SKD: Tensor, n_modes: in
         found = fitted.pick(distinct_modes(fitted.evidence_B, n_modes).to(x_ND.device)).moved(mean_D)
         context, log_p_SNK = network.read(x_ND.expand(len(found.var_B), -1, -1), found)
     weights_S = found.evidence_B.softmax(0).double().cpu().numpy()
-    members = log_p_SNK.exp().double().cpu().numpy()
+    members = _members(log_p_SNK, SHARPNESS)
     labels = consensus.best_partition(members, weights_S)
     K = members.shape[2]
     renaming = consensus.renamings(members, np.eye(K)[labels])
     rule = consensus.Rule.of(consensus.features(members, weights_S), labels, K)
     return Reading(context, weights_S, np.eye(K)[np.argsort(renaming, 1)], rule, found), log_p_SNK
+
+
+def _members(log_p_SNK: Tensor, power: float = 1.0) -> np.ndarray:
+    """The probabilities raised to a power, as double precision."""
+    return (power * log_p_SNK.double()).softmax(-1).cpu().numpy()
