@@ -1,8 +1,6 @@
 """Clustering by a pretrained transformer that reads the data as its context."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+import os
 from numbers import Integral
 from typing import ClassVar
 
@@ -13,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
-from coterie import starts
+from coterie import starts, threads
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows, check_rows
 
@@ -55,10 +53,10 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         optima, those of the largest evidence, are refined by the network.
     max_context : int, default=2000
         Largest number of rows that the network reads, from 2 to 2,000.
-    network : str, default="incontext"
-        Name of the pretrained network (``coterie models`` lists them).
+    network : str or path, default="incontext"
+        Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file.
     device : str, torch.device or None, default=None
-        Where the network runs, for example "cuda"; None is the CPU.
+        Where the network is evaluated, for example "cuda"; None is the CPU.
     n_jobs : int or None, default=None
         Number of threads that torch uses; -1 is all processors, None leaves torch as it is.
     random_state : int, RandomState instance or None, default=None
@@ -110,7 +108,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_context": [Interval(Integral, 2, MAX_CONTEXT, closed="both")],
-        "network": [str],
+        "network": [str, os.PathLike],
         "device": "no_validation",
         "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
         "random_state": ["random_state"],
@@ -164,7 +162,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             context = X[np.sort(random.choice(len(X), self.max_context, replace=False))]
         context = context.astype(np.float64)
         self.mean_, self.components_ = _directions(context, MAX_DIMS)
-        with _torch_threads(self.n_jobs):
+        with threads.torch_threads(self.n_jobs):
             reading, log_p_SNK = self._read(np.ascontiguousarray((context - self.mean_) @ self.components_.T), random)
             self._remember(reading)
             p = reading.probabilities(log_p_SNK)
@@ -257,7 +255,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        with _torch_threads(self.n_jobs):
+        with threads.torch_threads(self.n_jobs):
             return self._labels(X)
 
     def predict_proba(self, X):
@@ -277,7 +275,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
-        with _torch_threads(self.n_jobs):
+        with threads.torch_threads(self.n_jobs):
             return np.concatenate([reading.probabilities(log_p) for reading, log_p in self._blocks(X)])
 
     def transform(self, X):
@@ -301,27 +299,13 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return tags
 
 
-@cache
-def _network(name: str, device):
+def _network(name, device):
+    import torch
+
     from coterie import checkpoints
 
     # float64: a row's answer must not depend on how many rows are asked together
-    return checkpoints.load(name, kind="incontext").double().to(device)
-
-
-@contextmanager
-def _torch_threads(n_jobs: int | None) -> Iterator[None]:
-    import torch
-
-    from coterie import threads
-
-    before = torch.get_num_threads()
-    if n_jobs is not None:
-        torch.set_num_threads(threads.count(n_jobs))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return checkpoints.load(name, kind="incontext", dtype=torch.float64, device=device)
 
 
 def _directions(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
