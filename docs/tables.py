@@ -78,9 +78,12 @@ def kmeans_figure4(record: Record) -> Table:
 RIVALS = {
     "lloyd_spectral": "Lloyd, spectral start",
     "kmeans": "k-means++, 10 starts",
-    "em": "EM, same starts",
+    "em": "EM, equal weights",
+    "em_weights": "EM, mixing weights",
+    "copied": "labels inside P",
     "transformer": "the document's network",
     "shipped": "shipped network",
+    "posterior": "posterior",
     "bayes": "Bayes, centres known",
 }
 

@@ -324,7 +324,7 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 3 -a dbscan", "kmeans, soft, spherical, trimmed, robust, medoids, incontext, flow"),
         ("points.csv -x name -k 3 -a flow", "determines the number of clusters itself"),
         ("points.csv -x name -k 2..4 -a zeroshot", "determines the number of clusters itself"),
-        ("points.csv -x name -k 11 -a incontext", "at most 10 clusters"),
+        ("points.csv -x name -k 21 -a incontext", "at most 20 clusters"),
         ("points.csv -x name -k 3 --view pca", "--report report.html"),
         ("points.csv -x name -k 3 -p a.png --view left,name", "'name' is not one of the clustered columns"),
         ("points.csv -x name -k 3 -p a.png --view left,right,left", "one or two columns"),

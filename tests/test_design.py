@@ -35,6 +35,8 @@ LEVEL = {
     "em": 2,
     "neighbours": 2,
     "metrics": 2,
+    "gibbs": 2,
+    "consensus": 2,
     "data": 2,
     "checkpoints": 2,
     "attention": 1,

@@ -17,6 +17,14 @@ def test_the_two_nearest_centres_are_exactly_the_distance_apart(n_clusters, dims
     assert centers.mean(1).abs().max() < 1e-2
 
 
+def test_centres_may_lie_further_apart_than_the_distance():
+    distance = torch.full((50,), 3.0)
+    centers = separated_centers(50, 4, 5, distance, generator(), at_least=True)
+    gaps = torch.stack([torch.pdist(c).min() for c in centers])
+    assert (gaps >= 3 - 1e-4).all()
+    assert gaps.max() > 4
+
+
 def test_counts_and_variances_are_as_asked():
     data = sample_separated([30, 60, 10], 3, torch.full((200,), 40.0), torch.full((200,), 4.0), generator())
     assert torch.equal(torch.nn.functional.one_hot(data.labels_BN).sum(1), torch.tensor([30, 60, 10]).expand(200, 3))

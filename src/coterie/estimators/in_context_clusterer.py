@@ -1,5 +1,6 @@
-"""Clustering by one pass of a pretrained transformer that reads the data as its context."""
+"""Clustering by a pretrained transformer that reads the data as its context."""
 
+import os
 from numbers import Integral
 from typing import ClassVar
 
@@ -7,56 +8,92 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
-from coterie import starts
+from coterie import starts, threads
 from coterie.estimators.persistence import SaveMixin
-from coterie.estimators.validation import check_context, check_enough_rows, check_rows
+from coterie.estimators.validation import check_context, check_device, check_enough_rows, check_rows
 
-MAX_CLUSTERS = 10
+MAX_CLUSTERS = 20
 MAX_DIMS = 16
 MAX_CONTEXT = 2_000
+MAX_MODES = 4
+PAIRS = 48_000  # (row, cluster) pairs that are read at once for more than one mode: a second on one core
 ROWS_PER_BLOCK = 4_096
+RISE = 1e-3  # of the mean log-likelihood in the last step of EM: below it EM counts as converged
 
 
 class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SaveMixin, BaseEstimator):
-    """A pretrained network that refines the best of several k-means starts into posteriors (after document 001).
+    """Clusterer for overlapping groups: a pretrained network that approximates the posterior of a Gaussian mixture.
 
-    The network is one for all data: it was trained on Gaussian mixtures of 1 to 16 dimensions, 2 to 10 clusters of
-    equal or unequal size and 50 to 400 points, and asked for the labels. It started out as EM. On overlapping
-    clusters of equal size its labels are better than those of k-means and about as good as EM's, with better
-    probabilities; for many clusters of unequal size :class:`~coterie.KMeans` can be better (results/RESULTS.md).
+    Mixtures of spherical Gaussians with one variance, of equal or estimated sizes, are fitted by EM from several
+    starts. The network, a transformer whose untrained layers are EM steps (after He et al., 2025, "Transformers versus
+    the EM Algorithm in Multi-class Clustering", arXiv 2502.06007), refines those that reached different optima. It was
+    trained to give the Bayesian posterior, in which centres, sizes and variance of the clusters are uncertain. The
+    refined solutions are weighted by their evidence. Labels maximise the expected adjusted Rand index under the
+    resulting co-assignments (Fritsch and Ickstadt, 2009), so a label need not be the cluster of largest probability
+    where clusters overlap much.
 
-    Limits of the shipped weights: at most 10 clusters (more are refused); at most 16 dimensions (further columns are
-    reduced by PCA inside ``fit``); a context of at most 2,000 rows (of more, a random part is read, and every row is
-    then labelled on its own against that context).
+    The network is the same for all data. It was trained on Gaussian mixtures of 1 to 16 dimensions, 2 to 20 clusters of
+    equal or unequal size and 50 to 400 points. Clusters of very different spread or of elongated shape are outside of
+    what it has seen.
+
+    Limits of the shipped network: at most 20 clusters (more raise an error); at most 16 dimensions (further columns are
+    reduced by PCA inside ``fit``); a context of at most 2,000 rows (of more rows a random sample is read, and every row
+    is then labelled on its own against that context).
 
     Parameters
     ----------
     n_clusters : int, default=8
-        From 1 to 10.
+        Number of clusters to find, from 1 to 20.
     n_init : int, default=10
-        Starts, half spectral and half k-means++; each gets ten Lloyd steps, the one of least inertia is refined.
+        Number of starts, alternately greedy k-means++ and spectral. Each gets five steps of Lloyd's algorithm and is
+        then fitted by thirty steps of EM twice, with equal and with estimated sizes of the clusters; up to four of the
+        optima, those of the largest evidence, are refined by the network.
     max_context : int, default=2000
-        Rows that the network reads at most.
-    weights : str, default="incontext"
-        Name of the shipped network (``coterie models`` lists them).
-    random_state : int, RandomState or None, default=None
-        Draws the starts, and the context of a large table.
+        Largest number of rows that the network reads, from 2 to 2,000.
+    network : str or path, default="incontext"
+        Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file.
+    device : str, torch.device or None, default=None
+        Where the network is evaluated, for example "cuda"; None is the CPU.
+    n_jobs : int or None, default=None
+        Number of threads that torch uses; -1 is all processors, None leaves torch as it is.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the starts, and of the sample that is read of a large table. Pass an int for reproducible results.
 
     Attributes
     ----------
     labels_ : int32 array of shape (n_samples,)
+        Cluster of every row.
     cluster_centers_ : array of shape (n_clusters, n_features)
-        Means of the context's rows, weighted by the posteriors.
+        Means of the rows of the context, weighted by their probabilities.
     weights_ : array of shape (n_clusters,)
-        Share of every cluster in the context.
-    mean_, components_ : arrays of shape (n_features,) and (n_dims, n_features)
-        What the network reads of a row is ``components_ @ (row - mean_)``.
-    start_centers_, layer_centers_, layer_vars_, layer_tokens_, scale_ : arrays
-        The context as the network remembers it: what the clusters were before and in each layer.
+        Mean probability of every cluster in the context; adds up to one.
+    n_clusters_ : int
+        Number of clusters.
+    n_modes_ : int
+        Number of different optima of EM that the network refined.
+    mode_weights_ : array of shape (n_modes_,)
+        Their weights; add up to one.
+    converged_ : bool
+        Whether EM had converged for the likeliest start: the mean log-likelihood of a row rose by less than 0.001 in
+        the last step. The network has a fixed number of layers and refines the solution in either case.
+    mean_ : array of shape (n_features,)
+    components_ : array of shape (n_dims, n_features)
+        The network reads ``components_ @ (row - mean_)`` of a row.
+    mode_centers_, layer_centers_, layer_shares_, layer_vars_, layer_tokens_, scale_ : arrays
+        The context as the network remembers it: the clusters at the start and in each layer, for every mode.
+    renaming_, coassignment_sums_, coassignment_sizes_, coassignment_level_ : arrays and float
+        How the modes' posteriors are combined into labels and probabilities.
     n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the features, if X had any.
+
+    See Also
+    --------
+    SoftKMeans : EM with a given or estimated variance, without a network and without limits.
 
     Examples
     --------
@@ -71,15 +108,29 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_context": [Interval(Integral, 2, MAX_CONTEXT, closed="both")],
-        "weights": [str],
+        "network": [str, os.PathLike],
+        "device": "no_validation",
+        "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
         "random_state": ["random_state"],
     }
 
-    def __init__(self, n_clusters=8, *, n_init=10, max_context=2000, weights="incontext", random_state=None):
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        n_init=10,
+        max_context=2000,
+        network="incontext",
+        device=None,
+        n_jobs=None,
+        random_state=None,
+    ):
         self.n_clusters = n_clusters
         self.n_init = n_init
         self.max_context = max_context
-        self.weights = weights
+        self.network = network
+        self.device = device
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -89,18 +140,18 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
+            The rows to cluster; finite numbers.
         y : ignored
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         self
         """
-        import torch
-
         X = check_rows(self, X, reset=True)
         if self.n_clusters > MAX_CLUSTERS:
             raise ValueError(
-                f"InContextClusterer's weights were trained for at most {MAX_CLUSTERS} clusters, got "
+                f"InContextClusterer's network was trained for at most {MAX_CLUSTERS} clusters, got "
                 f"n_clusters={self.n_clusters}: use coterie.KMeans, which has no such limit."
             )
         check_enough_rows(len(X), self.n_clusters)
@@ -111,82 +162,133 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
             context = X[np.sort(random.choice(len(X), self.max_context, replace=False))]
         context = context.astype(np.float64)
         self.mean_, self.components_ = _directions(context, MAX_DIMS)
-        read = np.ascontiguousarray((context - self.mean_) @ self.components_.T)
-        start = self._start(read, random)
-        with torch.no_grad():
-            found, log_p_1NK = _network(self.weights).read(torch.from_numpy(read)[None], start)
-        self._remember(found)
-        p = log_p_1NK[0].exp().numpy()
-        self.weights_ = p.mean(axis=0)
-        self.cluster_centers_ = ((p / p.sum(axis=0)).T @ context).astype(X.dtype)
-        self.labels_ = self._log_posterior(X).argmax(axis=1).astype(np.int32)
-        self._n_features_out = self.n_clusters
+        with threads.torch_threads(self.n_jobs):
+            reading, log_p_SNK = self._read(np.ascontiguousarray((context - self.mean_) @ self.components_.T), random)
+            self._remember(reading)
+            p = reading.probabilities(log_p_SNK)
+            self.weights_ = p.mean(axis=0)
+            self.cluster_centers_ = ((p / p.sum(axis=0)).T @ context).astype(X.dtype)
+            self.labels_ = self._labels(X)
+        self.n_clusters_ = self._n_features_out = self.n_clusters
         return self
 
-    def _start(self, read: np.ndarray, random):
+    def _read(self, rows: np.ndarray, random):
         import torch
 
-        from coterie.starts.batched import least_inertia, lloyd
+        from coterie.incontext.inference import read
 
         kinds = ["spectral" if number % 2 else "k-means++" for number in range(self.n_init)]
-        chosen = np.stack([starts.choose(read, self.n_clusters, kind, random) for kind in kinds])
-        x_SND = torch.from_numpy(read).expand(len(chosen), -1, -1)
-        centers_SKD = lloyd(x_SND, torch.from_numpy(chosen), n_iter=10)
-        return least_inertia(x_SND, centers_SKD, self.n_init)
+        chosen = np.stack([starts.choose(rows, self.n_clusters, kind, random) for kind in kinds])
+        device = check_device(self.device)
+        modes = max(1, min(MAX_MODES, PAIRS // (len(rows) * self.n_clusters)))
+        x, centers = (torch.from_numpy(array).to(device) for array in (rows, chosen))
+        return read(_network(self.network, device), x, centers, modes)
 
-    def _remember(self, context) -> None:
+    def _remember(self, reading) -> None:
+        context, summaries = reading.context, (reading.context.start, *reading.context.layers)
         self.scale_ = float(context.scale_B[0])
         # what the network subtracts is rounding only: the rows are centred already
-        self.mean_ = self.mean_ + context.mean_B1D[0, 0].numpy() @ self.components_
-        self.start_centers_ = context.start.centers_BKMD[0, :, 0].numpy()
-        summaries = (context.start, *context.layers)
-        self.layer_centers_ = np.stack([summary.centers_BKMD[0].numpy() for summary in context.layers])
-        self.layer_vars_ = np.array([float(summary.var_B[0]) for summary in summaries])
-        self.layer_tokens_ = np.stack([summary.token_BKE[0].numpy() for summary in summaries])
+        self.mean_ = self.mean_ + context.mean_B1D[0, 0].cpu().numpy() @ self.components_
+        self.mode_weights_ = reading.weights_S
+        self.n_modes_ = len(reading.weights_S)
+        self.converged_ = bool(reading.start.last_rise_B[0] < RISE)
+        self.mode_centers_ = context.start.centers_BKMD.cpu().numpy()
+        self.layer_centers_ = np.stack([summary.centers_BKMD.cpu().numpy() for summary in context.layers])
+        self.layer_shares_, self.layer_vars_, self.layer_tokens_ = (
+            np.stack([getattr(summary, name).cpu().numpy() for summary in summaries])
+            for name in ("shares_BK", "var_B", "token_BKE")
+        )
+        self.renaming_ = reading.renaming_SKK
+        self.coassignment_sums_ = reading.rule.sums_KF
+        self.coassignment_sizes_ = reading.rule.counts_K
+        self.coassignment_level_ = reading.rule.level
 
-    def _recall(self):
+    def _recall(self, device):
+        """The context and the rule that ``_remember`` stored."""
         import torch
 
+        from coterie.consensus import Rule
+        from coterie.incontext.inference import Reading
         from coterie.incontext.pair_transformer import Context, Summary
 
-        def batched(array) -> torch.Tensor:
-            return torch.as_tensor(np.asarray(array, dtype=np.float64))[None]
+        def tensor(array) -> torch.Tensor:
+            return torch.as_tensor(np.asarray(array, dtype=np.float64), device=device)
 
-        centers = [self.start_centers_[:, None], *self.layer_centers_]
+        centers = [self.mode_centers_, *self.layer_centers_]
         summaries = [
-            Summary(batched(place), batched(var), batched(token))
-            for place, var, token in zip(centers, self.layer_vars_, self.layer_tokens_)
+            Summary(*(tensor(array) for array in parts))
+            for parts in zip(centers, self.layer_shares_, self.layer_vars_, self.layer_tokens_)
         ]
-        origin = torch.zeros(1, 1, len(self.components_), dtype=torch.float64)
-        return Context(origin, batched(self.scale_), summaries[0], tuple(summaries[1:]))
+        origin = torch.zeros(self.n_modes_, 1, len(self.components_), dtype=torch.float64, device=device)
+        scale = tensor(np.full(self.n_modes_, self.scale_))
+        context = Context(origin, scale, summaries[0], tuple(summaries[1:]))
+        rule = Rule(self.coassignment_sums_, self.coassignment_sizes_, self.coassignment_level_)
+        return Reading(context, self.mode_weights_, self.renaming_, rule, None)
 
-    def _log_posterior(self, X) -> np.ndarray:
+    def _blocks(self, X):
+        """The recalled reading with the log posteriors (S, N, K) of one block of rows after another."""
         import torch
 
-        network, context = _network(self.weights), self._recall()
-        parts = []
+        device = check_device(self.device)
+        network, reading = _network(self.network, device), self._recall(device)
         with torch.no_grad():
             for first in range(0, len(X), ROWS_PER_BLOCK):
                 block = X[first : first + ROWS_PER_BLOCK].astype(np.float64)
-                # one sum a value, in the order of the columns: a matrix product may round by the number of rows
-                read = np.stack([((block - self.mean_) * row).sum(axis=1) for row in self.components_], axis=1)
-                parts.append(network.label(torch.from_numpy(read)[None], context)[0].numpy())
-        return np.concatenate(parts)
+                # one sum per value, in the order of the columns: a matrix product may round by the number of rows
+                rows = np.stack([((block - self.mean_) * row).sum(axis=1) for row in self.components_], axis=1)
+                x = torch.from_numpy(rows).to(device).expand(self.n_modes_, -1, -1)
+                yield reading, network.label(x, reading.context)
 
-    def _new_log_posterior(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        return self._log_posterior(check_rows(self, X, reset=False))
+    def _labels(self, X) -> np.ndarray:
+        return np.concatenate([reading.labels(log_p) for reading, log_p in self._blocks(X)]).astype(np.int32)
 
     def predict(self, X):
-        """Most likely cluster of every row, int32; each row on its own, against the fitted context."""
-        return self._new_log_posterior(X).argmax(axis=1).astype(np.int32)
+        """Cluster of every row, given the fitted context; a row's label does not depend on the other rows of X.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : int32 array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        with threads.torch_threads(self.n_jobs):
+            return self._labels(X)
 
     def predict_proba(self, X):
-        """The network's posterior, shape (n_samples, n_clusters)."""
-        return np.exp(self._new_log_posterior(X))
+        """Posterior probability of every cluster for every row.
+
+        The modes' posteriors are averaged after their clusters have been matched with those of the labels. The cluster
+        of largest probability can differ from the label, which maximises the expected adjusted Rand index instead.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : array of shape (n_samples, n_clusters)
+            Rows add up to one.
+        """
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        with threads.torch_threads(self.n_jobs):
+            return np.concatenate([reading.probabilities(log_p) for reading, log_p in self._blocks(X)])
 
     def transform(self, X):
-        """Distance of every row to every centre, shape (n_samples, n_clusters)."""
+        """Euclidean distance of every row to every centre.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        distances : array of shape (n_samples, n_clusters)
+        """
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         return euclidean_distances(X, self.cluster_centers_)
@@ -197,13 +299,13 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         return tags
 
 
-def _network(name: str):
+def _network(name, device):
     import torch
 
     from coterie import checkpoints
 
     # float64: a row's answer must not depend on how many rows are asked together
-    return checkpoints.load(name, kind="incontext", dtype=torch.float64)
+    return checkpoints.load(name, kind="incontext", dtype=torch.float64, device=device)
 
 
 def _directions(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,6 @@ only an estimate, it is sampled as well, because a slightly wrong value would sp
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -23,20 +22,12 @@ from torch import Tensor
 
 from coterie import threads
 from coterie.flow.atoms import Atoms
+from coterie.gibbs import Sweeps, draw_centers, draw_labels, draw_weights
 from coterie.metrics import transport_plans
 
 SPARE = 4  # components beyond the atoms in use, and at least LEAST in all
 LEAST = 16
 TINY = 1e-300
-
-
-@dataclass(frozen=True)
-class Sweeps:
-    """How long a chain is: ``n_draws`` draws, ``apart`` sweeps from each to the next, after ``burn_in`` sweeps."""
-
-    burn_in: int
-    apart: int
-    n_draws: int
 
 
 LONG = Sweeps(burn_in=1000, apart=80, n_draws=100)
@@ -126,58 +117,18 @@ def _chain(points, start, start_weights, var, var_known, signal, log_p_K, rng, b
     total, count, work = np.zeros((most, dim)), np.zeros(most), np.zeros(most)
     half_size, sq_norm = points.size / 2, np.square(points).sum()
     for sweep in range(burn_in + (n_draws - 1) * apart + 1):
-        _draw_labels(points, center, weight, n_now, var, rng, total, count, work)
+        draw_labels(points, center, weight, n_now, var, rng, total, count, work, points[:0])
         n_used = _in_front(total, count, n_now)
         n_now = _draw_components(log_p_K, n_used, rng, work)
-        draw = (sweep - burn_in) // apart
-        keep = sweep >= burn_in and (sweep - burn_in) % apart == 0
-        weight_sum, residual = 0.0, sq_norm
-        for k in range(n_now):
-            precision = count[k] / var + 1 / signal
-            for j in range(dim):
-                mean = total[k, j] / var / precision
-                if keep:
-                    draws[draw, k, j] = mean
-                center[k, j] = mean + rng.standard_normal() / math.sqrt(precision)
-                residual += center[k, j] * (count[k] * center[k, j] - 2 * total[k, j])
-            if keep:
+        if sweep >= burn_in and (sweep - burn_in) % apart == 0:
+            draw = (sweep - burn_in) // apart
+            for k in range(n_now):
+                draws[draw, k] = total[k] / (count[k] + var / signal)
                 draw_counts[draw, k] = count[k]
-            weight[k] = rng.standard_gamma(count[k] + 1)
-            weight_sum += weight[k]
-        for k in range(n_now):
-            weight[k] /= weight_sum
+        residual = sq_norm + draw_centers(center, total, count, n_now, var, signal, rng)
+        draw_weights(weight, count, n_now, 1.0, rng)
         if not var_known:
             var = max(residual, TINY) / 2 / rng.standard_gamma(half_size)
-
-
-@threads.kernel()
-def _draw_labels(points, center, weight, n_now, var, rng, total, count, work):
-    """Give every point to a component; ``total`` and ``count`` get the sums and numbers of the points of each."""
-    n_points, dim = points.shape
-    log_weight = np.log(weight[:n_now] + TINY)
-    total[:n_now] = 0.0
-    count[:n_now] = 0.0
-    for i in range(n_points):
-        best = -math.inf
-        for k in range(n_now):
-            sq_distance = 0.0
-            for j in range(dim):
-                sq_distance += (points[i, j] - center[k, j]) ** 2
-            work[k] = log_weight[k] - sq_distance / (2 * var)
-            best = max(best, work[k])
-        reach = 0.0
-        for k in range(n_now):
-            below = work[k] - best
-            if below > -30:  # exp(-30) changes nothing
-                reach += math.exp(below)
-            work[k] = reach
-        threshold = rng.random() * reach
-        label = 0
-        while label < n_now - 1 and work[label] <= threshold:
-            label += 1
-        count[label] += 1
-        for j in range(dim):
-            total[label, j] += points[i, j]
 
 
 @threads.kernel()

@@ -1,16 +1,17 @@
-"""The shipped network: a transformer whose tokens are pairs (point, cluster), refining a start in a few layers.
+"""The shipped network: a transformer whose tokens are pairs (point, cluster), refining a mixture in a few layers.
 
 Shapes: B data sets, N points, K clusters, D dimensions, E width of a pair's state, M heads.
 
-Every layer has the two looks of an EM step. A cluster looks at its points: each head is a softmax over the points,
-which starts as the posterior itself and so gives the mean of the cluster's points. A pair looks at its cluster: the
-squared distances to the heads' centres and the cluster's token change its state and the posterior. An untrained
-network is EM for a mixture with one variance and equal weights.
+Every layer has the two attentions of an EM step (after He et al., 2025, "Transformers versus the EM Algorithm in
+Multi-class Clustering"). A cluster attends to the points: each head is a softmax over the points, which starts as the
+posterior itself and so gives the mean of the cluster's points. A pair attends to its cluster: the squared distances to
+the heads' centres, a learned multiple of the logarithm of the cluster's share and the cluster's token change its state
+and the posterior. An untrained network is EM for a mixture with one variance and mixing weights.
 
 Symmetries are exact: coordinates enter only through distances, scaled by the noise, and weights are shared by all
-pairs. So renaming clusters, permuting points, moving, turning or scaling the data changes nothing, and there is no
-number of dimensions, clusters or points in the weights. What tells clusters apart is the start (as H's context rows do
-in document 001), never the label's name.
+pairs. So renaming clusters, permuting points, translating, rotating or scaling the data changes nothing, and there is
+no number of dimensions, clusters or points in the weights. What distinguishes clusters is the start, never the label's
+name.
 
 A row that was not in the context goes through the same layers against the clusters' stored summaries, so that its
 answer depends on the context and on itself alone, and a row of the context gets the answer that it had there.
@@ -25,8 +26,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from coterie.incontext.starting import LEAST_VAR, Mixtures
+
 CLUSTER_FEATURES = 8
-LEAST_VAR = 1e-6  # of the data's variance: below it float32 distances are rounding
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Summary:
     """All that a pair sees of its cluster in one layer."""
 
     centers_BKMD: Tensor
+    shares_BK: Tensor
     var_B: Tensor
     token_BKE: Tensor
 
@@ -63,10 +66,10 @@ def sq_distances(x_BND: Tensor, centers_BKMD: Tensor) -> Tensor:
     return (x_sq_BN11 - 2 * cross_BNKM + centers_BKMD.square().sum(-1)[:, None]).clamp_min(0)
 
 
-def pair_features(sq_BNKM: Tensor, var_B: Tensor, dims: int) -> Tensor:
-    """(B, N, K, 2M): each head's log posterior and log squared distance, in units of the noise, tamed."""
+def pair_features(sq_BNKM: Tensor, shares_BK: Tensor, var_B: Tensor, dims: int) -> Tensor:
+    """(B, N, K, 2M): each head's log posterior and log squared distance, in units of the noise, compressed."""
     ratio_BNKM = sq_BNKM / var_B[:, None, None, None]
-    log_p_BNKM = (-0.5 * ratio_BNKM).log_softmax(2)
+    log_p_BNKM = (shares_BK.log()[:, None, :, None] - 0.5 * ratio_BNKM).log_softmax(2)
     return torch.cat([-torch.log1p(-log_p_BNKM), (ratio_BNKM / dims + 0.05).log()], -1)
 
 
@@ -89,6 +92,7 @@ class Layer(nn.Module):
         self.readout = nn.Linear(width, 1)
         self.log_sharpness = nn.Parameter(torch.zeros(heads))
         self.head_weight = nn.Parameter(torch.full((heads,), 1 / heads))
+        self.share_weight = nn.Parameter(torch.ones(()))
         for last in (self.score, self.pair_out, self.readout):
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
@@ -111,7 +115,7 @@ class Layer(nn.Module):
         features_BKC = cluster_features(centers_BKMD.mean(2), share_BK, scatter_BK, var_B, N, D)
         token_BKE = self.cluster(torch.cat([seen_BKE, features_BKC], -1))
         token_BKE = token_BKE + F.gelu(self.among_clusters(token_BKE)).mean(1, keepdim=True)
-        return Summary(centers_BKMD, var_B, token_BKE), sq_BNKM
+        return Summary(centers_BKMD, share_BK, var_B, token_BKE), sq_BNKM
 
     def update(
         self, h_BNKE: Tensor, log_p_BNK: Tensor, sq_BNKM: Tensor, summary: Summary, dims: int
@@ -119,12 +123,13 @@ class Layer(nn.Module):
         """Each pair looks at its cluster, and at its point's other pairs."""
         normed_BNKE = self.norm(h_BNKE)
         point_BNE = (log_p_BNK.exp()[..., None] * normed_BNKE).sum(2)
-        features = pair_features(sq_BNKM, summary.var_B, dims)
+        features = pair_features(sq_BNKM, summary.shares_BK, summary.var_B, dims)
         inner = self.pair_in(torch.cat([normed_BNKE, features], -1))
         inner = inner + self.point_in(point_BNE)[:, :, None] + self.token_in(summary.token_BKE)[:, None]
         h_BNKE = h_BNKE + self.pair_out(F.gelu(inner))
         near_BNK = (sq_BNKM * self.head_weight).sum(-1) / summary.var_B[:, None, None]
         logits_BNK = self.readout(h_BNKE).squeeze(-1) - 0.5 * near_BNK
+        logits_BNK = logits_BNK + self.share_weight * summary.shares_BK.log()[:, None]
         return h_BNKE, logits_BNK.log_softmax(-1)
 
 
@@ -161,25 +166,26 @@ class PairTransformer(nn.Module):
         self.embed_cluster = nn.Linear(CLUSTER_FEATURES, config.width)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.n_layers))
 
-    def forward(self, x_BND: Tensor, start_BKD: Tensor) -> list[Tensor]:
-        """Log posteriors (B, N, K) after the start and after each layer."""
-        return self._run(x_BND, start_BKD)[1]
+    def forward(self, x_BND: Tensor, start: Mixtures) -> list[Tensor]:
+        """Log posteriors (B, N, K) at the start and after each layer."""
+        return self._run(x_BND, start)[1]
 
-    def read(self, x_BND: Tensor, start_BKD: Tensor) -> tuple[Context, Tensor]:
+    def read(self, x_BND: Tensor, start: Mixtures) -> tuple[Context, Tensor]:
         """The context, and the log posterior of its points."""
-        context, log_p = self._run(x_BND, start_BKD)
+        context, log_p = self._run(x_BND, start)
         return context, log_p[-1]
 
     def _layers(self) -> Iterator[Layer]:
         return iter(self.layers)  # type: ignore[arg-type]
 
-    def _run(self, x_BND: Tensor, start_BKD: Tensor) -> tuple[Context, list[Tensor]]:
+    def _run(self, x_BND: Tensor, mixtures: Mixtures) -> tuple[Context, list[Tensor]]:
         mean_B1D = x_BND.mean(1, keepdim=True)
-        x_BND, start_BKD = x_BND - mean_B1D, start_BKD - mean_B1D
+        x_BND, centers_BKD = x_BND - mean_B1D, mixtures.centers_BKD - mean_B1D
         scale_B = x_BND.square().mean((1, 2)).sqrt()
         scale_B = torch.where(scale_B > 0, scale_B, 1.0)
-        x_BND, start_BKD = (t / scale_B[:, None, None] for t in (x_BND, start_BKD))
-        start = self._summarise_start(x_BND, start_BKD)
+        x_BND, centers_BKD = (t / scale_B[:, None, None] for t in (x_BND, centers_BKD))
+        var_B = (mixtures.var_B / scale_B.square()).clamp_min(LEAST_VAR)
+        start = self._summarise_start(x_BND, centers_BKD, mixtures.shares_BK, var_B)
         h, log_p = self._begin(x_BND, start)
         trail, summaries = [log_p], []
         for layer in self._layers():
@@ -198,20 +204,19 @@ class PairTransformer(nn.Module):
             h, log_p = layer.update(h, log_p, sq_distances(x_BND, summary.centers_BKMD), summary, dims)
         return log_p
 
-    def _summarise_start(self, x_BND: Tensor, start_BKD: Tensor) -> Summary:
+    def _summarise_start(self, x_BND: Tensor, centers_BKD: Tensor, shares_BK: Tensor, var_B: Tensor) -> Summary:
         _, N, D = x_BND.shape
-        sq_BNK = sq_distances(x_BND, start_BKD[:, :, None])[..., 0]
-        own_BNK = F.one_hot(sq_BNK.argmin(-1), start_BKD.shape[1]).to(x_BND)
-        share_BK = own_BNK.mean(1).clamp_min(1e-6)
-        scatter_BK = (own_BNK * sq_BNK).mean(1) / D
-        var_B = scatter_BK.sum(1).clamp_min(LEAST_VAR)
-        features_BKC = cluster_features(start_BKD, share_BK, scatter_BK, var_B, N, D)
-        return Summary(start_BKD[:, :, None], var_B, self.embed_cluster(features_BKC))
+        sq_BNK = sq_distances(x_BND, centers_BKD[:, :, None])[..., 0]
+        p_BNK = (shares_BK.log()[:, None] - 0.5 * sq_BNK / var_B[:, None, None]).softmax(-1)
+        scatter_BK = (p_BNK * sq_BNK).mean(1) / D
+        features_BKC = cluster_features(centers_BKD, shares_BK, scatter_BK, var_B, N, D)
+        return Summary(centers_BKD[:, :, None], shares_BK, var_B, self.embed_cluster(features_BKC))
 
     def _begin(self, x_BND: Tensor, start: Summary) -> tuple[Tensor, Tensor]:
         sq_BNKM = sq_distances(x_BND, start.centers_BKMD)
-        features = pair_features(sq_BNKM, start.var_B, x_BND.shape[-1])
-        log_p_BNK = (-0.5 * sq_BNKM[..., 0] / start.var_B[:, None, None]).log_softmax(-1)
+        features = pair_features(sq_BNKM, start.shares_BK, start.var_B, x_BND.shape[-1])
+        near_BNK = 0.5 * sq_BNKM[..., 0] / start.var_B[:, None, None]
+        log_p_BNK = (start.shares_BK.log()[:, None] - near_BNK).log_softmax(-1)
         return self.embed(features) + start.token_BKE[:, None], log_p_BNK
 
 

@@ -1,10 +1,11 @@
-"""Document 001's small transformer: points in, the logits of k labels out.
+"""The small transformer of He et al. (2025): points in, the logits of k labels out.
 
 Shapes: B data sets, N points, D dimensions, K clusters, E width, H heads.
 
-As in section 4: 3 layers, 2 heads, width 64, a linear map in and one out, no positions. Heads are concatenated, or
-averaged (each head then has the full width and the outputs are added with weight 1/H, as Definition 2.1 adds them).
-The input is X alone or X with the context rows of (4). The definitions have no layer norm; practice does: ``norm``.
+As in section 4 of the paper: 3 layers, 2 heads, width 64, a linear map in and one out, no positions. Heads are
+concatenated, or averaged (each head then has the full width and the outputs are added with weight 1/H, as Definition
+2.1 adds them). The input is X alone or X with the context rows of (4). The definitions have no layer norm; practice
+does: ``norm``.
 """
 
 import math
@@ -76,7 +77,7 @@ class Block(nn.Module):
 
 
 class PointTransformer(nn.Module):
-    """The network. Data are centred and scaled to unit variance first: the document's clusters lie up to 50 apart."""
+    """The network. Data are centred and scaled to unit variance first: the paper's clusters lie up to 50 apart."""
 
     def __init__(self, config: PointConfig):
         super().__init__()

@@ -1,14 +1,14 @@
 """Pretraining of the in-context clusterers on labelled mixtures, drawn fresh every step.
 
-:class:`PairRun` is the shipped network: settings mixed at random, a start of k-means++ and spectral runs as context.
-:class:`PointRun` is document 001's experiment: one setting, a fixed number of steps, Adam with a rate that falls by a
-constant factor a step.
+:class:`PairRun` is the shipped network, which is taught the posterior of each data set
+(:mod:`coterie.incontext.targets`). :class:`PointTask` is the experiment of He et al. (2025): one setting, a fixed
+number of steps, Adam with a learning rate that falls by a constant factor per step.
 """
 
 import math
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from coterie.data.separated import Separated, SeparatedPrior
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer
 from coterie.incontext.point_transformer import PointConfig, PointTransformer
+from coterie.incontext.starting import Mixtures, fitted_starts
+from coterie.incontext.targets import aligned_targets, pair_loss, posterior_members, together
 from coterie.metrics import permutation_free_cross_entropy
 from coterie.starts.batched import best_start, sq_to_centers
 from coterie.training import TrainingConfig, train
@@ -25,7 +27,7 @@ from coterie.training_run import TrainingRun
 
 @dataclass(frozen=True)
 class ExponentialDecay(TrainingConfig):
-    """Adam as in document 001: no warm-up, no weight decay, the rate times ``factor`` a step, the last weights."""
+    """Adam as in He et al. (2025): no warm-up, no weight decay, the rate times ``factor`` per step, no average."""
 
     learning_rate: float = 5e-4
     weight_decay: float = 0.0
@@ -40,14 +42,25 @@ class ExponentialDecay(TrainingConfig):
 
 @dataclass(frozen=True)
 class PairRun(TrainingRun):
-    """Everything that defines a run of the shipped network. ``pairs``: (point, cluster) pairs in a step."""
+    """Everything that defines a run of the shipped network.
+
+    ``pairs`` is the number of (point, cluster) pairs of a step, which come from ``groups`` draws of the numbers of
+    points, dimensions and clusters. The share of data sets with clusters of unequal size rises from zero to the prior's
+    over the first ``curriculum`` steps.
+    """
 
     model: PairConfig
     prior: SeparatedPrior = field(default_factory=SeparatedPrior)
     pairs: int = 8_000
-    groups: int = 2  # a step's pairs come from this many draws of points, dimensions and clusters
+    groups: int = 2
+    n_starts: int = 2
+    second_best: float = 0.3  # share of the data sets that start from any of the mixtures instead of the likeliest
+    n_draws: int = 32  # from the posterior, ``apart`` sweeps from each to the next
+    apart: int = 4
+    pair_weight: float = 1.0  # of the binary cross-entropy of pairs of points
     early_layers: float = 0.5  # weight of the mean loss of the layers before the last
     doubt: float = 1e-3  # share of every posterior that the loss spreads over all labels
+    curriculum: int = 0
 
     kind = "incontext"
     drawn = "Gaussian mixtures with a least distance between centres"
@@ -57,6 +70,10 @@ class PairRun(TrainingRun):
 
     def about(self) -> str:
         return f"In-context clusterer: pairs (point, cluster), {self.model.n_layers} layers, width {self.model.width}"
+
+    def prior_at(self, step: int) -> SeparatedPrior:
+        """The prior of a step of the curriculum."""
+        return replace(self.prior, unequal=self.prior.unequal * min(1.0, (step + 1) / max(1, self.curriculum)))
 
 
 class PairTask:
@@ -71,21 +88,47 @@ class PairTask:
         return [p for p in self.model.layers.parameters() if p.ndim == 2 and min(p.shape) > 1]
 
     def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        parts = [self._group_loss(model, generator) for _ in range(self.run.groups)]
+        parts = [self._group_loss(model, step, generator) for _ in range(self.run.groups)]
         numbers = {name: sum(metrics[name] for _, metrics in parts) / len(parts) for name in parts[0][1]}
         return torch.stack([loss for loss, _ in parts]).mean(), numbers
 
-    def _group_loss(self, model: nn.Module, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        data = self.run.prior.sample(self.run.pairs // self.run.groups, generator)
+    def _group_loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+        run = self.run
+        data = run.prior_at(step).sample(run.pairs // run.groups, generator)
+        members_BJNK = posterior_members(data, generator, run.n_draws, run.apart)
         with torch.no_grad():
-            start_BKD = best_start(data.points_BND, data.n_clusters, generator, n_iter=8, spectral=5)
-        *early, last = (doubting(log_p, self.run.doubt) for log_p in model(data.points_BND, start_BKD))
-        loss_B, renaming_BK = permutation_free_cross_entropy(last, data.labels_BN)
-        own_BN1 = renaming_BK.gather(1, data.labels_BN)[..., None]
-        early_loss = -torch.stack([log_p.gather(2, own_BN1).mean() for log_p in early[1:]]).mean()
-        floor = -data.bayes_log_p_BNK().gather(2, data.labels_BN[..., None]).mean().item()
-        loss = loss_B.mean()
-        return loss + self.run.early_layers * early_loss, {"last": loss.item(), "above_bayes": loss.item() - floor}
+            start = self._start(data.points_BND, data.n_clusters, generator)
+        begun, *early, last = (doubting(log_p, run.doubt) for log_p in model(data.points_BND, start))
+        target_BNK = aligned_targets(members_BJNK, last)
+        partners_BPN = torch.rand(len(data), 4, data.labels_BN.shape[1], generator=generator).argsort(-1)
+        wanted_BPN = together(members_BJNK, partners_BPN)
+
+        def both(log_p: Tensor) -> tuple[Tensor, Tensor]:
+            return -(target_BNK * log_p).sum(-1).mean(), pair_loss(log_p, partners_BPN, wanted_BPN)
+
+        slots, pairs = both(last)
+        earlier = (
+            torch.stack([torch.stack(both(log_p)).sum() for log_p in early]).mean() if early else slots.new_zeros(())
+        )
+        with torch.no_grad():
+            floor = -torch.xlogy(target_BNK, target_BNK).sum(-1).mean()
+            slots_begun, pairs_begun = both(begun)
+        numbers = {
+            "slots": slots.item(),
+            "pairs": pairs.item(),
+            "slots_above_target": (slots - floor).item(),
+            "slots_below_em": (slots_begun - slots).item(),
+            "pairs_below_em": (pairs_begun - pairs).item(),
+        }
+        return slots + run.pair_weight * pairs + run.early_layers * earlier, numbers
+
+    def _start(self, x_BND: Tensor, n_clusters: int, generator: torch.Generator) -> Mixtures:
+        batch, n_starts = len(x_BND), self.run.n_starts
+        found = fitted_starts(x_BND, n_clusters, generator, n_starts=n_starts, spectral=n_starts // 2)
+        best_B = found.evidence_B.view(2 * n_starts, batch).argmax(0)
+        any_B = torch.randint(2 * n_starts, (batch,), generator=generator)
+        chosen_B = torch.where(torch.rand(batch, generator=generator) < self.run.second_best, any_B, best_B)
+        return found.pick(chosen_B * batch + torch.arange(batch))
 
 
 def doubting(log_p_BNK: Tensor, doubt: float) -> Tensor:
@@ -102,7 +145,7 @@ Source = Callable[[int, torch.Generator], Separated]
 
 
 class PointTask:
-    """Document 001's network on data from ``source``, fresh every step or from ``instances`` fixed data sets."""
+    """The network of He et al. (2025) on data from ``source``, fresh in every step or ``instances`` fixed ones."""
 
     def __init__(self, config: PointConfig, source: Source, batch: int, seed: int, instances: int | None = None):
         self.config, self.source, self.batch = config, source, batch
@@ -138,7 +181,7 @@ def starting_labels(points_BND: Tensor, n_clusters: int, generator: torch.Genera
 def train_points(
     config: PointConfig, source: Source, training: TrainingConfig, *, batch: int = 16, instances: int | None = None
 ) -> PointTransformer:
-    """Train one of the document's networks; nothing is kept but the weights."""
+    """Train one of the paper's networks; nothing is kept but the weights."""
     task = PointTask(config, source, batch, training.seed, instances)
     with tempfile.TemporaryDirectory() as folder:
         network = train(task, training, Path(folder) / "run")

@@ -1,4 +1,4 @@
-"""Document 001, "Transformers versus the EM Algorithm in Multi-class Clustering": its figures and their checks."""
+"""He et al. (2025), "Transformers versus the EM Algorithm in Multi-class Clustering": its figures and their checks."""
 
 from coterie.experiments.transformers_vs_em.figures import (
     figure1,
@@ -9,6 +9,7 @@ from coterie.experiments.transformers_vs_em.figures import (
     figure6,
     figure7,
     figure8,
+    figure9,
 )
 
-__all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "figure7", "figure8"]
+__all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "figure7", "figure8", "figure9"]

@@ -1,4 +1,4 @@
-"""Pictures of document 001's figures, each from its JSON record alone."""
+"""Pictures of the figures of He et al. (2025), each from its JSON record alone."""
 
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 LINES = {
-    "bayes": ("Bayes, centres known", "#222222", ":"),
+    "bayes": ("Bayes, centres known", "#999999", ":"),
+    "posterior": ("posterior: attainable", "#222222", "-"),
     "shipped": ("shipped network", "#d55e00", "-"),
-    "em": ("EM, the same starts", "#e69f00", "--"),
+    "em": ("EM, equal weights", "#e69f00", "--"),
+    "em_weights": ("EM, mixing weights", "#e69f00", ":"),
+    "copied": ("the labels inside P, untouched", "#cc79a7", ":"),
     "kmeans": ("k-means++, 10 starts", "#009e73", "--"),
     "lloyd_spectral": ("Lloyd, spectral start", "#56b4e9", "-."),
 }
-OWN = {"transformer": ("document's network", "#0072b2"), "averaged": ("heads averaged", "#cc79a7")}
+OWN = {"transformer": ("the paper's network", "#0072b2"), "averaged": ("heads averaged", "#882255")}
 PANELS = {"ari": "ARI", "nmi": "NMI", "loss": "loss", "error": "misclassified"}
 
 
@@ -44,7 +47,7 @@ def _lines(axis: Axes, points: list[dict[str, Any]], score: str) -> None:
 def draw_rows(record: dict[str, Any], name: str, path: Path) -> None:
     """A row of four panels for every axis of the figure."""
     rows = record["rows"]
-    figure = Figure(figsize=(13, 2.7 * len(rows) + 0.9), layout="constrained")
+    figure = Figure(figsize=(13, 2.7 * len(rows) + 1.1), layout="constrained")
     axes = np.atleast_2d(figure.subplots(len(rows), len(PANELS)))
     for line, row in zip(axes, rows.values()):
         for axis, score in zip(line, PANELS):
@@ -56,12 +59,37 @@ def draw_rows(record: dict[str, Any], name: str, path: Path) -> None:
                 axis.set_xticks(values, [f"{value:g}" for value in values])
                 axis.minorticks_off()
     handles, labels = axes[0, 3].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=7, fontsize=8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
     budget = record["budget"]
     trained = f"{budget['steps']} steps, {budget['seeds']} seeds, " if budget["seeds"] else ""
     figure.suptitle(
-        f"{name.replace('figure', 'Figure ')}: {trained}{budget['instances']} test data sets a point", fontsize=11
+        f"{name.replace('figure', 'Figure ')}: {trained}{budget['instances']} test data sets per point", fontsize=11
     )
+    _save(figure, path)
+
+
+def draw_readings(record: dict[str, Any], path: Path) -> None:
+    """ARI by batch size, one panel per distance; lines are the two ways to draw centres, with what is attainable."""
+    rows = list(record["rows"].values())
+    values = [point["value"] for point in rows[0]["points"]]
+    figure = Figure(figsize=(5 * len(values), 3.8), layout="constrained")
+    for number, (axis, value) in enumerate(zip(np.atleast_1d(figure.subplots(1, len(values), sharey=True)), values)):
+        for at_least, colour in ((False, "#0072b2"), (True, "#d55e00")):
+            chosen = [row for row in rows if row["at_least"] == at_least]
+            scores = [row["points"][number] for row in chosen]
+            name = "at least" if at_least else "exactly"
+            batches = [row["batch"] for row in chosen]
+            mean, std = ([score["transformer"][key] for score in scores] for key in ("ari", "ari_std"))
+            axis.errorbar(batches, mean, std, fmt="o-", color=colour, label=f"network, centres {name} so far apart")
+            for key, style in (("posterior", "-"), ("kmeans", "--"), ("copied", ":")):
+                axis.axhline(scores[0][key]["ari"], color=colour, ls=style, lw=1, label=f"{LINES[key][0]} ({name})")
+        axis.set_xscale("log")
+        axis.set_xticks(batches, [str(batch) for batch in batches])
+        axis.minorticks_off()
+        axis.set_xlabel("batch", fontsize=9)
+        axis.set_title(f"ARI, minimum distance {value:g}", fontsize=10)
+        axis.grid(alpha=0.3)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
     _save(figure, path)
 
 
@@ -119,6 +147,8 @@ def draw_variants(record: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(10, 3.8), layout="constrained")
     for axis, score in zip(figure.subplots(1, 2), ("ari", "loss")):
         for number, (name, points) in enumerate(record["variants"].items()):
+            if score not in points[0]:  # labels alone have no loss
+                continue
             axis.errorbar(
                 [point["value"] for point in points],
                 [point[score] for point in points],
@@ -132,5 +162,5 @@ def draw_variants(record: dict[str, Any], path: Path) -> None:
         axis.set_xlabel("points N at test time (trained at the grey line)", fontsize=9)
         axis.set_title(PANELS[score], fontsize=10)
         axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     _save(figure, path)

@@ -1,4 +1,4 @@
-"""Scores of one setting: the document's network over seeds, and what stands beside it on the same test data."""
+"""Scores of one setting: the paper's network over seeds, and other methods on the same test data."""
 
 import json
 import platform
@@ -11,17 +11,21 @@ import torch
 from sklearn.cluster import KMeans
 
 import coterie
-from coterie import checkpoints, starts
+from coterie import checkpoints, consensus, gibbs, starts
 from coterie.data.separated import Separated
 from coterie.experiments.transformers_vs_em.settings import Budget, Row, Setting
-from coterie.incontext.pair_transformer import PairConfig, PairTransformer
+from coterie.incontext.inference import read
+from coterie.incontext.pair_transformer import PairTransformer
 from coterie.incontext.point_transformer import PointConfig, PointTransformer
+from coterie.incontext.starting import em
 from coterie.incontext.train import ExponentialDecay, starting_labels, train_points
 from coterie.metrics import clustering_scores, permutation_free_cross_entropy
-from coterie.starts.batched import best_start
+from coterie.starts.batched import lloyd
 
 SEED = 20_250
 SHIPPED = "incontext"
+SWEEPS = gibbs.Sweeps(burn_in=100, apart=5, n_draws=60)
+REPLICAS = 3
 
 
 def test_data(setting: Setting, instances: int) -> Separated:
@@ -29,7 +33,7 @@ def test_data(setting: Setting, instances: int) -> Separated:
     return setting.source()(instances, torch.Generator().manual_seed(SEED))
 
 
-def summary(found_BN: np.ndarray, data: Separated, log_p_BNK: torch.Tensor | None = None) -> dict[str, Any]:
+def summary(found_BN: np.ndarray, log_p_BNK: torch.Tensor | None, data: Separated) -> dict[str, Any]:
     """Mean and standard error over the test data sets; the loss where there are probabilities."""
     scores = clustering_scores(found_BN, data.labels_BN.numpy())
     if log_p_BNK is not None:
@@ -66,15 +70,63 @@ def lloyd_labels(x: np.ndarray, start: np.ndarray, max_iter: int) -> np.ndarray:
         return KMeans(len(start), init=start, n_init=1, max_iter=max_iter, tol=1e-4).fit(x).labels_
 
 
-def refined_log_p(network: PairTransformer, data: Separated) -> torch.Tensor:
-    """A pair transformer from the best of ten starts, as InContextClusterer begins."""
-    generator = torch.Generator().manual_seed(SEED)
-    parts = []
-    with torch.no_grad():
-        for x_BND in data.points_BND.split(32):
-            start_BKD = best_start(x_BND, data.n_clusters, generator, spectral=5)
-            parts.append(network(x_BND, start_BKD)[-1])
-    return torch.cat(parts)
+def start_centers(x: np.ndarray, n_clusters: int, n_starts: int = 10) -> np.ndarray:
+    """Centres (S, K, D) as InContextClusterer begins: greedy k-means++ and spectral starts in turn."""
+    kinds = ("k-means++", "spectral")
+    return np.stack(
+        [starts.choose(x, n_clusters, kinds[seed % 2], np.random.RandomState(seed)) for seed in range(n_starts)]
+    )
+
+
+def shipped_answers(network: PairTransformer, data: Separated) -> tuple[np.ndarray, torch.Tensor]:
+    """Labels (B, N) and log probabilities (B, N, K) of the shipped network, as InContextClusterer finds them."""
+    labels, probabilities = [], []
+    for x_ND in data.points_BND:
+        centers = torch.from_numpy(start_centers(x_ND.numpy(), data.n_clusters))
+        reading, log_p_SNK = read(network, x_ND, centers, n_modes=4)
+        labels.append(reading.labels(log_p_SNK))
+        probabilities.append(reading.probabilities(log_p_SNK))
+    return np.stack(labels), floored_log(np.stack(probabilities))
+
+
+def em_log_p(data: Separated, *, mixing_weights: bool, n_iter: int = 30) -> torch.Tensor:
+    """EM with one variance: of the same ten starts the one that ends with the largest likelihood."""
+    found = []
+    for x_ND in data.points_BND.double():
+        centers_SKD = torch.from_numpy(start_centers(x_ND.numpy(), data.n_clusters))
+        x_SND = x_ND.expand(len(centers_SKD), -1, -1)
+        fitted = em(x_SND, lloyd(x_SND, centers_SKD, 5), n_iter, mixing_weights=mixing_weights, prior=0.0)
+        best = fitted.pick(fitted.log_likelihood_B.argmax()[None])
+        sq_1NK = torch.cdist(x_ND[None], best.centers_BKD).square()
+        found.append((best.shares_BK.clamp_min(1e-300).log()[:, None] - sq_1NK / (2 * best.var_B)).log_softmax(-1))
+    return torch.cat(found)
+
+
+def posterior_answers(data: Separated, *, from_truth: bool = False) -> tuple[np.ndarray, torch.Tensor]:
+    """Labels and log probabilities of the Bayesian posterior that is not told the centres: what can be attained.
+
+    The number of clusters and that all have one variance is known, nothing else. Labels maximise the expected adjusted
+    Rand index. Chains start at k-means' centres, with replicas, or as a check at the true ones, without.
+    """
+    labels, probabilities = [], []
+    for number, (x, truth) in enumerate(zip(data.points_BND.double().numpy(), data.centers_BKD.double().numpy())):
+        start = truth if from_truth else KMeans(data.n_clusters, n_init=10, random_state=0).fit(x).cluster_centers_
+        rng = np.random.default_rng([SEED, number])
+        replicas = gibbs.temperatures(1 if from_truth else REPLICAS)
+        members = gibbs.sample(x, start, rng, SWEEPS, inverse_temperatures=replicas)
+        labels.append(consensus.best_partition(members))
+        probabilities.append(consensus.aligned_mean(members))
+    return np.stack(labels), floored_log(np.stack(probabilities))
+
+
+def copied_labels(data: Separated) -> np.ndarray:
+    """The labels that the context rows P carry, untouched."""
+    return starting_labels(data.points_BND, data.n_clusters, torch.Generator().manual_seed(SEED))[1].numpy()
+
+
+def floored_log(p_BNK: np.ndarray, floor: float = 1e-6) -> torch.Tensor:
+    """The logarithm of probabilities, a share ``floor`` of which is spread over all labels: a mean can be 0."""
+    return torch.as_tensor((1 - floor) * p_BNK + floor / p_BNK.shape[-1]).log()
 
 
 @cache
@@ -82,53 +134,59 @@ def shipped() -> PairTransformer:
     return checkpoints.load(SHIPPED)
 
 
-@cache
-def plain_em(n_iter: int = 30) -> PairTransformer:
-    """EM with one variance and equal weights: what the shipped network was before its training, run for longer."""
-    return PairTransformer(PairConfig(width=2, n_heads=1, mlp_ratio=1, n_layers=n_iter)).eval()
-
-
 def has_shipped() -> bool:
     return any(card["name"] == SHIPPED for card in checkpoints.available())
 
 
-def beside(setting: Setting, budget: Budget, cached: dict[tuple, dict]) -> dict[str, Any]:
-    """What every picture shows beside the document's network: k-means, Lloyd, EM, Bayes, the shipped network.
+def references(setting: Setting, budget: Budget, cached: dict[tuple, dict], *, check: bool = False) -> dict[str, Any]:
+    """The scores of every method without a network on the setting's test data, and the ARI of each data set.
 
-    ``gain`` is the shipped network's ARI minus another's on the same data sets, with the paired standard error.
+    ``check`` adds the posterior by chains that start at the truth, without replicas.
     """
-    key = setting.data_key()
+    key = (*setting.data_key(), check)
     if key in cached:
         return cached[key]
     data = test_data(setting, budget.instances)
     bayes = data.bayes_log_p_BNK()
-    labels = {"kmeans": kmeans_labels(data), "lloyd_spectral": spectral_labels(data)}
-    record: dict[str, Any] = {name: summary(found, data) for name, found in labels.items()}
-    record["bayes"] = summary(bayes.argmax(-1).numpy(), data, bayes)
-    em = refined_log_p(plain_em(), data)
-    labels["em"] = em.argmax(-1).numpy()
-    record["em"] = summary(labels["em"], data, em)
+    answers: dict[str, tuple[np.ndarray, torch.Tensor | None]] = {
+        "kmeans": (kmeans_labels(data), None),
+        "lloyd_spectral": (spectral_labels(data), None),
+        "copied": (copied_labels(data), None),
+        "bayes": (bayes.argmax(-1).numpy(), bayes),
+        "posterior": posterior_answers(data),
+    }
+    for name, mixing_weights in (("em", False), ("em_weights", True)):
+        log_p = em_log_p(data, mixing_weights=mixing_weights)
+        answers[name] = (log_p.argmax(-1).numpy(), log_p)
+    if check:
+        answers["posterior_from_truth"] = posterior_answers(data, from_truth=True)
+    scores: dict[str, Any] = {name: summary(*answer, data) for name, answer in answers.items()}
     variance = data.var_BK.mean(1)
-    record["minimax_rate"] = round(float((-(setting.distance**2) / (8 * variance)).exp().mean()), 5)
-    if has_shipped():
-        log_p = refined_log_p(shipped(), data)
-        found = log_p.argmax(-1).numpy()
-        record["shipped"] = summary(found, data, log_p)
-        truth = data.labels_BN.numpy()
-        own = clustering_scores(found, truth)["ari"]
-        gains = {name: own - clustering_scores(other, truth)["ari"] for name, other in labels.items()}
-        record["gain"] = {
-            name: {"mean": round(float(gain.mean()), 5), "se": round(float(gain.std() / len(gain) ** 0.5), 5)}
-            for name, gain in gains.items()
-        }
-    cached[key] = record
-    return record
+    scores["minimax_rate"] = round(float((-(setting.distance**2) / (8 * variance)).exp().mean()), 5)
+    truth = data.labels_BN.numpy()
+    ari = {name: clustering_scores(found, truth)["ari"].round(5).tolist() for name, (found, _) in answers.items()}
+    cached[key] = {"scores": scores, "ari": ari}
+    return cached[key]
+
+
+def shipped_scores(setting: Setting, budget: Budget, others: dict[str, list[float]]) -> dict[str, Any]:
+    """The shipped network's scores, and its gain in ARI over each of ``others``, with the paired standard error."""
+    data = test_data(setting, budget.instances)
+    labels, log_p = shipped_answers(shipped(), data)
+    own = clustering_scores(labels, data.labels_BN.numpy())["ari"]
+    gain = {}
+    for name, other in others.items():
+        difference = own - np.array(other)
+        se = float(difference.std() / len(own) ** 0.5)
+        gain[name] = {"mean": round(float(difference.mean()), 5), "se": round(se, 5)}
+    return {"shipped": summary(labels, log_p, data), "gain": gain}
 
 
 def train_setting(setting: Setting, budget: Budget, seed: int) -> PointTransformer:
-    """The document's network for one setting."""
+    """The paper's network for one setting. Gradients are clipped at norm 1, of which the paper says nothing."""
     config = PointConfig(dims=setting.dims, n_clusters=setting.n_clusters, **setting.network)
-    training = ExponentialDecay(steps=budget.steps, seed=seed, log_every=budget.steps, checkpoint_every=budget.steps)
+    steps = budget.steps * (config.n_layers if budget.per_layer else 1)
+    training = ExponentialDecay(steps=steps, seed=seed, log_every=steps, checkpoint_every=steps)
     instances = setting.training_instances
     batch = budget.batch if instances is None else min(budget.batch, instances)
     return train_points(config, setting.source(), training, batch=batch, instances=instances)
@@ -142,10 +200,12 @@ def network_scores(network: PointTransformer, data: Separated) -> dict[str, Any]
             start = starting_labels(x_BND, data.n_clusters, generator) if network.config.context else None
             parts.append(network(x_BND, start))
     log_p = torch.cat(parts)
-    return summary(log_p.argmax(-1).numpy(), data, log_p)
+    return summary(log_p.argmax(-1).numpy(), log_p, data)
 
 
-def run_row(row: Row, budget: Budget, kept: "Kept", cached: dict[tuple, dict]) -> list[dict[str, Any]]:
+def run_row(
+    row: Row, budget: Budget, kept: "Kept", cached: dict[tuple, dict], *, check: bool = False
+) -> list[dict[str, Any]]:
     """Every setting of a row: the network's scores by seed, and the others'."""
     points = []
     for setting in row.settings:
@@ -158,10 +218,13 @@ def run_row(row: Row, budget: Budget, kept: "Kept", cached: dict[tuple, dict]) -
                 data = data or test_data(setting, budget.instances)
                 score = kept.put(f"{name}/{seed}", network_scores(train_setting(setting, budget, seed), data))
             runs.append(score)
-        others = kept.get(f"{name}/beside")
+        others = kept.get(f"{name}/references")
         if others is None:
-            others = kept.put(f"{name}/beside", beside(setting, budget, cached))
-        points.append({**others, "value": setting.value, "transformer": over_seeds(runs)})
+            others = kept.put(f"{name}/references", references(setting, budget, cached, check=check))
+        own = kept.get(f"{name}/shipped")
+        if own is None:
+            own = kept.put(f"{name}/shipped", shipped_scores(setting, budget, others["ari"]) if has_shipped() else {})
+        points.append({**others["scores"], **own, "value": setting.value, "transformer": over_seeds(runs)})
     return points
 
 
@@ -206,7 +269,7 @@ def write(record: dict[str, Any], name: str, output: Path, budget: Budget, quick
         "command": f"coterie reproduce incontext/{name}" + (" --quick" if quick else ""),
         "seed": SEED,
         "budget": vars(budget),
-        "centres": "N(0, I) points with mean zero, scaled so that the two nearest are the minimum distance apart",
+        "gradient_clipping": "norm 1",
         "versions": {
             "python": platform.python_version(),
             "torch": torch.__version__,
