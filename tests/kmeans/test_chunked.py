@@ -109,7 +109,7 @@ def test_wrong_files_say_what_to_do(content, message, tmp_path):
 
 def test_missing_files_columns_and_kinds_are_named(rows, tmp_path):
     path = as_parquet(rows, tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match="no column 'z'. Its columns are c0, c1"):
+    with pytest.raises(ValueError, match=r"no column 'z'\. Its columns are c0, c1"):
         Chunks(path, columns=["z"])
     with pytest.raises(FileNotFoundError, match="There is no file"):
         Chunks(tmp_path / "nothing.npy")
