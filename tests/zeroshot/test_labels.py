@@ -23,7 +23,7 @@ def reading(p, clusters=FLAT):
 
 @pytest.mark.parametrize("sizes", [[10, 10], [30, 5, 12], [8, 8, 8, 8, 8], [3] * 40])
 def test_blocks_of_high_affinity_are_the_clusters_and_their_number_is_found(sizes):
-    p, labels = blocks(sizes, outside=0.02)
+    p, labels = blocks(sizes, outside=0.0005)
     found = Hierarchical(reading(p), HEAD)
     assert found.best == len(sizes)
     partition = found.partition(found.best)
