@@ -20,7 +20,8 @@ print(f"{len(X)} images, {mixture.n_iter_} iterations, shares {np.round(mixture.
 
 # %%
 # Each row is a cluster. The three images on the left belong to it, the eleven on the right are samples. There are five
-# digits and six clusters: the ones form two clusters, with and without a horizontal stroke at the bottom.
+# digits and six clusters: the ones form two clusters, with and without a horizontal stroke at the bottom. The larger of
+# the two also holds ten of the twos, and its samples show them.
 
 figure, axes = plt.subplots(6, 15, figsize=(12, 5), layout="constrained")
 for cluster, row in enumerate(axes):

@@ -85,7 +85,7 @@ def draw_ablations(record: dict[str, Any], path: Path) -> None:
 
 
 def draw_curves(record: dict[str, Any], path: Path) -> None:
-    """Accuracy and bound of every seed against iterations and CPU hours."""
+    """Accuracy and bound of every seed against iterations and CPU hours (accuracy only)."""
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     for run, colour in zip(record["runs"], COLOURS):
         curve = run["curve"]
