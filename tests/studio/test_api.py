@@ -272,10 +272,9 @@ def test_networks_run_too(served, table, algorithm, wanted):
 @pytest.mark.parametrize("algorithm, wanted", [("kmeans", {"clusters": 2}), ("zeroshot", {})])
 def test_text_dates_and_missing_values_are_encoded(served, tmp_path, algorithm, wanted):
     kinds, gap = ("left", "right"), ("", "2024-02-01")
-    lines = [
-        f"{'' if i % 9 == 4 else i % 2 * 40 + i % 5},{i % 2 * 9 + i % 3},{kinds[i % 2]},{gap[i % 2]},person {i},"
-        for i in range(80)
-    ]
+    ages = ["" if i % 9 == 4 else i % 2 * 40 + i * 7 % 23 / 5 for i in range(80)]
+    sizes = [i % 2 * 9 + i * 5 % 31 / 10 for i in range(80)]
+    lines = [f"{ages[i]},{sizes[i]},{kinds[i % 2]},{gap[i % 2]},person {i}," for i in range(80)]
     table = served.upload("people.csv", "\n".join(["age,size,side,day,who,nothing", *lines]).encode()).json
     about = {column["name"]: column for column in table["columns"]}
     assert {name: one["kind"] for name, one in about.items()} == {

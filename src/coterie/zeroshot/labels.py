@@ -22,9 +22,10 @@ ROUNDS = 3  # of joining the cluster of highest mean affinity
 # Probability above which a set is taken for one cluster. On draws of tables, above one half the first network is wrong
 # more often than right: overlapping clusters are one to it.
 ONE_CLUSTER = 0.8
-# Of all numbers of clusters whose expected adjusted Rand index is within this of the best, the smallest is taken: the
-# curve is flat near its top, where more clusters mostly split off a few rows. Chosen on development sets.
-NEGLIGIBLE = 0.02
+# The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows. So
+# fewer clusters are preferred if they lose less than this share of what one of K clusters is worth, which is about 1/K.
+# Chosen on development sets.
+NEGLIGIBLE = 0.2
 
 
 class Partition(NamedTuple):
@@ -52,7 +53,7 @@ class Hierarchical:
         if self.clusters_proba[0] > ONE_CLUSTER or len(self.clusters_proba) == 1:
             return 1
         more = self.expected_ari[1:]
-        return 2 + int(np.argmax(more >= more.max() - NEGLIGIBLE))
+        return 2 + int(np.argmax(more >= more.max() - NEGLIGIBLE / (2 + more.argmax())))
 
     def partition(self, n_clusters: int) -> Partition:
         labels_N = settled(self.same_NN, cut(self.tree.left, self.tree.right, n_clusters)[-1])
