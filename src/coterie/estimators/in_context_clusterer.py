@@ -19,7 +19,7 @@ MAX_CLUSTERS = 20
 MAX_DIMS = 16
 MAX_CONTEXT = 2_000
 MAX_MODES = 4
-PAIRS = 48_000  # (row, cluster) pairs that are read at once for more than one mode: a second on one core
+PAIRS = 32_000  # (row, cluster) pairs that are read for more than one mode, so that 1,000 rows take less than a second
 ROWS_PER_BLOCK = 4_096
 RISE = 1e-3  # of the mean log-likelihood in the last step of EM: below it EM counts as converged
 
