@@ -22,8 +22,8 @@ ROUNDS = 3  # of joining the cluster of highest mean affinity
 # Probability above which a set is taken for one cluster. On draws of tables, above one half the first network is wrong
 # more often than right: overlapping clusters are one to it.
 ONE_CLUSTER = 0.8
-# The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows. So
-# fewer clusters are preferred if they lose less than this share of what one of K clusters is worth, which is about 1/K.
+# The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows.
+# Fewer clusters are preferred if they lose less than this share of what one of K clusters is worth, which is about 1/K.
 # Chosen on development sets.
 NEGLIGIBLE = 0.2
 
