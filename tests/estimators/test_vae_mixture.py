@@ -115,6 +115,8 @@ def test_labels_stay_evidence_and_responsibilities_do_not(blobs, monkeypatch):
     assert not used
     VAEMixture(3, init=truth, max_iter=2, random_state=0).fit(X)
     assert used
+    assert VAEMixture(3, init="graph")._has_start_evidence(5999)
+    assert not VAEMixture(3, init="graph")._has_start_evidence(6000)  # networks know more than the start
 
 
 def test_from_a_random_start_em_moves_towards_the_clusters_by_itself(blobs):

@@ -32,6 +32,7 @@ from coterie.generative.vaes import VAEConfig, VAEs
 
 _UNIT_INTERVAL = ("bernoulli", "continuous_bernoulli")
 _ROWS_PER_BLOCK = 1024
+_MANY_ROWS = 2000  # per cluster
 _SIGNAL = 105.0  # the rows' total variance over that of the likelihood, where "auto" chooses the precision
 
 
@@ -83,9 +84,9 @@ class VAEMixture(
           clustering.
         - responsibilities, an array of shape (n_samples, n_clusters), continue EM.
 
-        Labels and the graph's communities are also evidence in every E-step, beside the bounds. How much they count is
-        estimated from how well held-out bounds predict them: with few rows the networks know less than the start, and
-        most rows keep its labels.
+        With fewer than 2,000 rows per cluster, the networks know less than the start. Labels and the graph's
+        communities are then also evidence in every E-step, beside the bounds. How much they count is estimated from how
+        well held-out bounds predict them; most rows keep their labels.
     n_init : int, default=1
         Number of starts. If there are several, each runs for four iterations, and the one with the highest bound is
         continued.
@@ -279,12 +280,16 @@ class VAEMixture(
         kind, most = (EMSettings.from_random, 50) if self._is_random() else (EMSettings, 200)
         return kind(
             self.n_clusters,
-            start_evidence=not self._is_random() and np.ndim(self.init) < 2,  # responsibilities are a state of EM
+            start_evidence=self._has_start_evidence(n_rows),
             least_steps=min(most, max(2, n_rows // 4)),  # a small table needs more epochs than a large one
             revive_until=max_iter // 2,
             bfloat16=self.dtype == "bfloat16",
             seed=int(random_state.randint(2**31 - 1)),
         )
+
+    def _has_start_evidence(self, n_rows: int) -> bool:
+        """Responsibilities are a state of EM, and networks with many rows know more than the start."""
+        return not self._is_random() and np.ndim(self.init) < 2 and n_rows < _MANY_ROWS * self.n_clusters
 
     def _is_random(self) -> bool:
         return isinstance(self.init, str) and self.init == "random"
