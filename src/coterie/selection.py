@@ -11,6 +11,7 @@ from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silho
 from sklearn.preprocessing import normalize
 
 from coterie.capabilities import on_sphere, scales_itself
+from coterie.principal import principal_axes
 
 CRITERIA = {
     "silhouette": "how much closer a row is to its own cluster than to the next one; the highest is chosen",
@@ -198,7 +199,7 @@ def _score(criterion: str, X: np.ndarray, labels: np.ndarray, rows: np.ndarray, 
 def _references(X: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     """Data without clusters: uniform in the bounding box of X along its principal axes."""
     mean = X.mean(axis=0)
-    _, _, axes = np.linalg.svd(X - mean, full_matrices=False)
+    axes, _ = principal_axes(X - mean)
     turned = (X - mean) @ axes.T
     low, high = turned.min(axis=0), turned.max(axis=0)
     return [

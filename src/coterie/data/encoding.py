@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from coterie.data.columns import LEVELS, as_texts, is_empty
+from coterie.principal import principal_axes
 
 FACTOR_WEIGHT = 0.7  # of categories beside numbers, chosen on drawn mixed tables (results/LOG.md)
 DONORS = 256  # rows from which missing values are taken
@@ -278,17 +279,16 @@ def _factors(values_ND: np.ndarray, encoding: Encoding) -> np.ndarray:
     unit_D = np.where(category_D, np.sqrt(np.maximum(mean_D, 1 / n)), values_ND.std(axis=0))
     unit_D = np.where(unit_D > 0, unit_D, 1.0)
     z_ND = (values_ND - mean_D) / unit_D
-    variance_D, axes_DD = np.linalg.eigh(z_ND.T @ z_ND / n)
+    axes_DD, variance_D = principal_axes(z_ND)
     shared_D = variance_D > (1 + np.sqrt(d / n)) ** 2  # the largest by chance (Marchenko and Pastur 1967)
     weight = FACTOR_WEIGHT
     if not shared_D.any() and category_D[z_ND.std(axis=0) > 0].all():
         shared_D, weight = variance_D > 1e-9, 1.0
-    axes_DF = axes_DD[:, shared_D]
-    onto_DD = axes_DF @ axes_DF.T * category_D  # from z to the part of the categories that is shared
+    axes_FD = axes_DD[shared_D]
+    onto_DD = axes_FD.T @ axes_FD * category_D  # from z to the part of the categories that is shared
     part_ND = z_ND @ onto_DD
-    variance_D, turn_DD = np.linalg.eigh(part_ND.T @ part_ND / n)  # the same points in as few coordinates as possible
-    turn_DF = turn_DD[:, variance_D > 1e-9][:, ::-1]
-    turn_DF = turn_DF * np.sign(turn_DF[np.abs(turn_DF).argmax(axis=0), np.arange(turn_DF.shape[1])])
+    turn_DD, variance_D = principal_axes(part_ND)  # the same points in as few coordinates as possible
+    turn_DF = turn_DD[variance_D > 1e-9].T
     return weight * (encoding.spread / unit_D)[:, None] * (onto_DD @ turn_DF)
 
 

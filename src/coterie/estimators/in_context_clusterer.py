@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from coterie import starts, threads
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows, check_rows
+from coterie.principal import principal_axes
 
 MAX_CLUSTERS = 20
 MAX_DIMS = 16
@@ -313,7 +314,4 @@ def _directions(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     mean = X.mean(axis=0)
     if X.shape[1] <= most:
         return mean, np.eye(X.shape[1])
-    _, _, directions = np.linalg.svd(X - mean, full_matrices=False)
-    kept = directions[:most]
-    signs = np.sign(kept[np.arange(len(kept)), np.abs(kept).argmax(axis=1)])
-    return mean, kept * signs[:, None]
+    return mean, principal_axes(X - mean)[0][:most]

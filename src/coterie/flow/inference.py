@@ -25,6 +25,7 @@ from coterie.flow.atoms import (
 )
 from coterie.flow.model import MeasureFlow, Regime
 from coterie.flow.posterior import LONG, Sweeps, barycentre, posterior_samples
+from coterie.principal import principal_axes
 from coterie.starts import require_spread
 
 MERGE_RADIUS = 1.0  # in noise standard deviations
@@ -139,9 +140,8 @@ def _principal_axes(x_ND: Tensor, dim: int) -> Tensor:
     """The identity if the network has enough dimensions for all columns, otherwise the first ``dim`` principal axes."""
     if x_ND.shape[1] <= dim:
         return torch.eye(x_ND.shape[1], dtype=x_ND.dtype)
-    from sklearn.decomposition import PCA
-
-    return torch.as_tensor(PCA(min(dim, len(x_ND)), svd_solver="full").fit(x_ND.numpy()).components_.T)
+    axes, _ = principal_axes((x_ND - x_ND.mean(0)).numpy())
+    return torch.as_tensor(axes[:dim].T.copy())
 
 
 def _decibels(total_var: float, noise_var: float) -> float:

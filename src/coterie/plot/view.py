@@ -8,6 +8,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from coterie.plot.marks import short
+from coterie.principal import principal_axes
 
 MAX_POINTS = 20_000
 UMAP_POINTS = 5_000
@@ -80,18 +81,11 @@ class View:
 
     def _turn(self, X: np.ndarray) -> None:
         self.origin = X.mean(axis=0)
-        X = X - self.origin
-        if len(X) > 4 * X.shape[1]:  # the covariance is the smaller matrix
-            variance, axes = np.linalg.eigh(X.T @ X)
-            variance, axes = np.clip(variance[::-1], 0.0, None), axes.T[::-1]
-        else:
-            _, values, axes = np.linalg.svd(X, full_matrices=False)
-            variance = values**2
+        axes, variance = principal_axes(X - self.origin)
         shares = variance / variance.sum() if variance.sum() > 0 else np.zeros_like(variance)
         if len(axes) < 2:
             axes, shares = np.vstack([axes, np.zeros_like(axes)]), np.append(shares, 0.0)
-        signs = np.sign(axes[np.arange(2), np.abs(axes[:2]).argmax(axis=1)])
-        self.axes = (axes[:2] * np.where(signs == 0, 1.0, signs)[:, None]).T
+        self.axes = axes[:2].T
         self.titles = [f"principal axis {i + 1} ({shares[i]:.0%} of the variance)" for i in range(2)]
 
     def _bend(self, X: np.ndarray) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from coterie import threads
+from coterie.principal import principal_axes
 from coterie.threads import kernel
 from coterie.zeroshot import coassociation
 from coterie.zeroshot.hierarchies import Hierarchy, above_cores, cut, hierarchies, joining_merge, ward
@@ -205,13 +206,8 @@ def _points(near: list[np.ndarray], whole: list[float]) -> np.ndarray:
 
 def _principal(x_ND: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Centred points in principal coordinates, skewed to the right, and their variances, largest first."""
-    n, dims = x_ND.shape
-    if dims <= n:
-        variance_D, axes = np.linalg.eigh(x_ND.T @ x_ND / n)
-        principal_ND, variance_D = x_ND @ axes[:, ::-1], np.maximum(variance_D[::-1], 0.0)
-    else:
-        u, s, _ = np.linalg.svd(x_ND, full_matrices=False)
-        principal_ND, variance_D = u * s, s**2 / n
+    axes_DD, variance_D = principal_axes(x_ND)
+    principal_ND = x_ND @ axes_DD.T
     return principal_ND * np.where((principal_ND**3).sum(axis=0) < 0, -1.0, 1.0), variance_D
 
 
