@@ -81,12 +81,14 @@ def _ways(table: pd.DataFrame, rng: np.random.Generator) -> dict[str, np.ndarray
     columns = columns_of(table)
     encoding = Encoding.of(columns)
     every_value = (encoding.values(columns) - encoding.middle) / encoding.spread
-    holes = table.mask(rng.random(table.shape) < np.where(table.dtypes == np.float64, GAPS, 0.0))
+    with_missing = table.mask(rng.random(table.shape) < np.where(table.dtypes == np.float64, GAPS, 0.0))
     return {
         "one column per value": every_value,
         "shared axes": encoding.points(columns),
-        "shared axes, missing values filled by the median": _points(holes.fillna(holes.median(numeric_only=True))),
-        "shared axes, missing values filled from the most similar row": _points(holes),
+        "shared axes, missing values filled by the median": _points(
+            with_missing.fillna(with_missing.median(numeric_only=True))
+        ),
+        "shared axes, missing values filled from the most similar row": _points(with_missing),
     }
 
 

@@ -226,12 +226,12 @@ def figure3(output: Path, quick: bool = False) -> dict:
     """Compare Lloyd's algorithm with 10 layers of the literal network: 10,000 points, 5 clusters, gamma 1e4."""
     began, seed, gamma, n = time.perf_counter(), 3, 1e4, 400 if quick else 10_000
     X, C = _blobs(np.random.default_rng(seed), n, 2, 5)
-    sides, looked_at = {"lloyd": _lloyd(X, C)}, {}
+    sides, attended = {"lloyd": _lloyd(X, C)}, {}
     for attentions, sockets in SOCKETS.items():
         override: dict = {name: Softmax(gamma) for name in sockets}
         outputs = list(literal.layers(Algorithm(), X, C, N_LAYERS, override=override))
         sides[attentions] = [C, *(o.centers for o in outputs)]
-        looked_at[attentions] = [_looked_at(o.assignments, gamma) for o in outputs]
+        attended[attentions] = [_points_attended(o.assignments, gamma) for o in outputs]
     record: dict[str, Any] = {"n": n, "k": 5, "gamma": gamma, "layers": N_LAYERS, "attentions": SOCKETS}
     record["points"] = X.round(3).tolist()
     record["sides"] = {
@@ -243,14 +243,14 @@ def figure3(output: Path, quick: bool = False) -> dict:
         for name, path in sides.items()
     }
     record["differences"] = {name: _difference(X, sides["lloyd"], sides[name]) for name in SOCKETS}
-    record["points_looked_at_by_layer"] = looked_at
+    record["points_attended_by_layer"] = attended
     record["other_seeds"] = _figure3_seeds(n, gamma, 3 if quick else 20)
     path = _save(record, "figure3", output, quick, seed, began)
     draw_figure3(json.loads(path.read_text()), output / "figure3.png")
     return record
 
 
-def _looked_at(labels: np.ndarray, gamma: float) -> dict[str, Any]:
+def _points_attended(labels: np.ndarray, gamma: float) -> dict[str, Any]:
     """The largest label, and the effective number of points 1 / Σ weight² in the attention of each centre."""
     weights = normalise(Softmax(gamma)(torch.from_numpy(labels.T.copy())))
     return {"largest_label": float(labels.max()), "points": (1 / weights.square().sum(-1)).round(decimals=1).tolist()}

@@ -34,11 +34,11 @@ class Attention(nn.Module):
         self.key = _frozen(key)
         self.value = _frozen(value)
 
-    def forward(self, looking: Tensor, looked_at: Tensor, key_weight: Tensor | None = None) -> Tensor:
+    def forward(self, queries_from: Tensor, keys_from: Tensor, key_weight: Tensor | None = None) -> Tensor:
         return attend(
-            looking @ self.query.mT,
-            looked_at @ self.key.mT,
-            looked_at @ self.value.mT,
+            queries_from @ self.query.mT,
+            keys_from @ self.key.mT,
+            keys_from @ self.value.mT,
             SCORES[self.score],
             self.normaliser,
             key_weight,

@@ -55,12 +55,12 @@ def by_units(
             source = slice(rows.copy_of(a).start + part.start, rows.copy_of(a).start + part.stop)
             measure.append(pieces.units(rows, total, source, target, n_points))
     beta = sharpness * math.log(n_points)
-    looking = rows.reading(rows.distance, -beta)
-    looking[:, rows.one] = beta * (1.25 * largest_cost + 1.0)
+    queries = rows.reading(rows.distance, -beta)
+    queries[:, rows.one] = beta * (1.25 * largest_cost + 1.0)
     return [
         pieces.block(rows, pick),
         pieces.block(rows, pieces.softmax(*measure), pieces.cleared(rows, rows.copy, rows.label, rows.center)),
-        pieces.block(rows, pieces.softmax(_hardmax(rows, marker, looking)), pieces.cleared(rows, rows.distance)),
+        pieces.block(rows, pieces.softmax(_hardmax(rows, marker, queries)), pieces.cleared(rows, rows.distance)),
     ]
 
 
@@ -82,9 +82,9 @@ def exact(rows: Rows, n_points: int, radius: float, sharpness: float) -> list[Bl
     )
     to_square = rows.reading(rows.square).mT.expand(rows.width, k)
     beta = sharpness * math.log(n_points)
-    looking = torch.cat([rows.reading(rows.inner, beta), rows.reading(rows.one, -beta)])
-    looking[:k, rows.one] = beta * (4.0 * radius**2 + 1.0)
-    looked_at = torch.cat([markers, rows.reading(rows.square)])
+    queries = torch.cat([rows.reading(rows.inner, beta), rows.reading(rows.one, -beta)])
+    queries[:k, rows.one] = beta * (4.0 * radius**2 + 1.0)
+    keys = torch.cat([markers, rows.reading(rows.square)])
     return [
         pieces.block(
             rows,
@@ -93,6 +93,6 @@ def exact(rows: Rows, n_points: int, radius: float, sharpness: float) -> list[Bl
             pieces.cleared(rows, rows.gram, rows.label, rows.center),
         ),
         pieces.block(
-            rows, pieces.softmax(_hardmax(rows, looked_at, looking)), pieces.cleared(rows, rows.inner, rows.square)
+            rows, pieces.softmax(_hardmax(rows, keys, queries)), pieces.cleared(rows, rows.inner, rows.square)
         ),
     ]
