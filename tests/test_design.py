@@ -43,6 +43,8 @@ LEVEL = {
     "threads": 0,
     "files": 0,
     "wording": 0,
+    "principal": 0,
+    "__main__": 11,
 }
 MODELS = {"kmeans", "incontext", "flow", "generative", "zeroshot"}
 

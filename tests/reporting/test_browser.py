@@ -55,7 +55,7 @@ def opened(browser):
 
 @pytest.mark.slow
 def test_the_page_draws_plays_and_keeps_to_itself(opened, tmp_path, whole_pages):
-    X = np.vstack([blobs(4_000, 3), [[40, 40, 40.0]]])
+    X = np.vstack([blobs(600, 3), [[40, 40, 40.0]]])
     frame = pd.DataFrame(X, columns=[ATTACK, "b", "c"], index=[ATTACK] * len(X))
     frame["kind"] = ATTACK
     fitted = coterie.TrimmedKMeans(3, trim=0.02, init="random", n_init=5, random_state=0).fit(X)
