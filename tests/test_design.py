@@ -1,10 +1,12 @@
 """The order of the rooms: imports go down only, and `import coterie` is light."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import coterie
@@ -106,3 +108,37 @@ model = load({model!r})
 model.predict(X), model.transform(X), model.score(X), model.partial_fit(X)
 """
     assert loaded_by(code.strip() + "\nimport os") == {"numba"}
+
+
+WAYS = {
+    "KMeans.fit": coterie.KMeans(3, random_state=0),
+    "ZeroShotClusterer.fit": coterie.ZeroShotClusterer(random_state=0),
+    "FlowMixture.fit": coterie.FlowMixture(snr_db=15.0, random_state=0),
+}
+
+
+def listed(call: str) -> list[str]:
+    """The files of the way in, as docs/design.md lists them for a call."""
+    page = (SOURCE.parent.parent / "docs" / "design.md").read_text()
+    way = next(line for line in page.splitlines() if line.startswith(f"| `{call}` |")).split("|")[2]
+    return re.findall(r"`([a-z_]+(?:/[a-z_]+)*)` ", way.split("(with")[0] + " ")
+
+
+@pytest.mark.parametrize("call", WAYS)
+def test_data_pass_the_files_of_the_design_in_that_order(call):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    passed: list[str] = []
+
+    def note(frame, event, _):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and frame.f_code.co_name != "<module>" and SOURCE in path.parents:
+            passed.append(str(path.relative_to(SOURCE).with_suffix("")))
+
+    WAYS[call].fit(X)  # imports are done, kernels are compiled
+    sys.setprofile(note)
+    try:
+        WAYS[call].fit(X)
+    finally:
+        sys.setprofile(None)
+    way = listed(call)
+    assert [name for name in dict.fromkeys(passed) if name in way] == [name for name in way if name in passed]
