@@ -11,7 +11,7 @@ PINS   ?= $(shell $(PYTHON) -c 'import sys; print("constraints.txt" if sys.versi
 TORCH_INDEX ?=
 TORCH  := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 
-.PHONY: install demo test lint types check coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest
+.PHONY: install demo test lint types check coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds
 install: $(STAMP)
 
 # torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
@@ -69,6 +69,11 @@ $(LOWEST)/.installed: pyproject.toml .ci/lower_bounds.py
 
 test-lowest: $(LOWEST)/.installed browser
 	$(SERIAL) NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/bin/pytest -n 2 -q $(OLD_PACKAGES)
+
+# The tests with every index of compiled code checked. Code with these checks has a cache of its own.
+BOUNDS ?= tests
+test-bounds: $(STAMP) browser
+	$(SERIAL) NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/numba-bounds $(BIN)/pytest -n 2 -q $(BOUNDS)
 
 screenshots: $(STAMP) browser
 	$(BIN)/python -m tests.studio.screenshots

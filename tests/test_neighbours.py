@@ -81,3 +81,15 @@ def test_equal_rows_are_one_node_and_share_their_cluster():
     X = np.repeat(np.random.RandomState(0).randn(20, 2), 30, axis=0)
     labels = starts.by_neighbours(X, 3, np.random.RandomState(0)).reshape(20, 30)
     assert (labels == labels[:, :1]).all()
+
+
+def test_the_graph_does_not_depend_on_the_scale_of_the_rows():
+    """Single-precision squares overflow at 1e20, and neighbours were then read from memory that nobody had written."""
+    X = make_blobs(60, centers=3, random_state=0)[0]
+    plain = neighbours.graph_of(X)
+    for factor in (2.0**66, 2.0**-66, 2.0**1010, 2.0**-900):
+        scaled = neighbours.graph_of(X * factor)
+        np.testing.assert_array_equal(scaled.indices, plain.indices)
+        np.testing.assert_allclose(scaled.data, plain.data, rtol=1e-6)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        neighbours.graph_of(np.full((20, 2), np.nan))

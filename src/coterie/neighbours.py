@@ -33,10 +33,12 @@ def partition(graph: sparse.csr_matrix, n_clusters: int, rng: np.random.RandomSt
 
 def nearest(X: np.ndarray, k: int, n_threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
     """Indices and distances, (n, k) each, of the exact k nearest neighbours of every row, the nearest first."""
-    X = np.ascontiguousarray(X - X.mean(axis=0), dtype=np.float32)  # centred: products then lose fewer digits
+    X, exponent = _within_one(X)
+    X, more = _within_one(X - X.mean(axis=0))  # centred: products then lose fewer digits
+    X = np.ascontiguousarray(X, dtype=np.float32)
     n = len(X)
     half_sq = 0.5 * np.einsum("nd,nd->n", X, X)
-    indices, scores = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
+    indices, scores = np.zeros((n, k), np.int32), np.empty((n, k), np.float32)
     cuts = [(first, min(first + _ROWS_PER_BLOCK, n)) for first in range(0, n, _ROWS_PER_BLOCK)]
 
     def task(b):
@@ -45,7 +47,16 @@ def nearest(X: np.ndarray, k: int, n_threads: int = 1) -> tuple[np.ndarray, np.n
 
     threads.run(task, len(cuts), n_threads)
     sq = 2 * (scores + half_sq[:, None])
-    return indices, np.sqrt(np.maximum(sq, 0.0))
+    return indices, np.ldexp(np.sqrt(np.maximum(sq, 0.0)).astype(np.float64), exponent + more)
+
+
+def _within_one(X: np.ndarray) -> tuple[np.ndarray, int]:
+    """X divided by a power of two, and its exponent. Single-precision squares overflow at 1e19, underflow at 1e-19."""
+    largest = float(np.abs(X).max())
+    if not np.isfinite(largest):
+        raise ValueError("The rows contain NaN or infinity: remove such rows or fill the values first.")
+    exponent = int(np.frexp(largest)[1])
+    return np.ldexp(X, -exponent), exponent
 
 
 @kernel()
@@ -71,7 +82,7 @@ def _select_smallest(products, half_sq, first, indices, scores):
 def fuzzy_graph(indices: np.ndarray, distances: np.ndarray) -> sparse.csr_matrix:
     """UMAP's edge weights: exp(-(distance - nearest) / scale) with sum log2 k in every row, then their fuzzy union."""
     n, k = indices.shape
-    excess = (distances - distances[:, :1]).astype(np.float64)
+    excess, _ = _within_one((distances - distances[:, :1]).astype(np.float64))  # the weights have no unit
     low, high = np.zeros((n, 1)), np.full((n, 1), max(float(excess.max()), 1e-12) * 100)
     for _ in range(64):
         middle = (low + high) / 2

@@ -146,3 +146,21 @@ def test_every_network_of_the_package_loads_and_is_small(card):
     network = checkpoints.load(card["name"])
     assert (checkpoints.SHELF / f"{card['name']}.safetensors").stat().st_size < 3e6
     assert all(torch.isfinite(weight).all() for weight in network.state_dict().values())
+
+
+@pytest.mark.parametrize("change", [{"config": {}}, {"config": {"width": "wide"}}, {"config": 3}, {"sha256": "abc"}])
+def test_a_card_that_does_not_fit_its_weights_is_named(change, tmp_path):
+    make(tmp_path)
+    card = json.loads((tmp_path / "tiny.json").read_text())
+    (tmp_path / "tiny.json").write_text(json.dumps({**card, **change}))
+    with pytest.raises(ValueError, match=r"does not fit its card|is not the card"):
+        checkpoints.load(tmp_path / "tiny.json")
+
+
+def test_weights_that_are_not_finite_are_rejected(tmp_path):
+    network = MeasureFlow(FlowConfig(width=16, n_heads=2, n_layers=3))
+    with torch.no_grad():
+        network.offset_E[0] = torch.nan
+    checkpoints.save(network, {**ABOUT, "config": asdict(network.config)}, tmp_path)
+    with pytest.raises(ValueError, match="not finite"):
+        checkpoints.load(tmp_path / "tiny.json")

@@ -1,10 +1,14 @@
+import json
+
 import dask
 import dask.array as da
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 
-from coterie import KMeans, SoftKMeans, distributed
+from coterie import KMeans, SoftKMeans, TrimmedKMeans, distributed
 from coterie.distributed.passes import Passes
 from coterie.kmeans import block_statistics
 from tests.distributed.test_exact import K, points
@@ -73,3 +77,47 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     path.write_text("nothing")
     with distributed.checkpoint(path, resume=True), pytest.raises(ValueError, match="not a checkpoint"):
         KMeans(K).fit(X)
+
+
+@pytest.mark.parametrize(
+    "tensors, header, message",
+    [
+        ({"places": np.full((K, 3), np.nan)}, {}, "6 rows of 3 finite numbers"),
+        ({"places": np.zeros((K, 2))}, {}, "6 rows of 3 finite numbers"),
+        ({"places": np.zeros((K - 1, 3))}, {}, "6 rows of 3 finite numbers"),
+        ({"places": np.zeros((K, 3), np.int64)}, {}, "6 rows of 3 finite numbers"),
+        ({"weights": np.full(K, np.inf)}, {}, "finite numbers"),
+        ({"weights": np.full(K, -1.0)}, {}, "negative"),
+        ({}, {"number": "three"}, "number of iterations"),
+        ({}, {"number": -1}, "number of iterations"),
+        ({}, {"gamma": -1.0}, "gamma"),
+        ({}, {"problem": None}, "cannot be read"),
+        ({}, {"problem": {}}, "cannot be read"),
+    ],
+)
+def test_a_damaged_checkpoint_is_rejected_before_a_kernel_sees_it(tensors, header, message, tmp_path):
+    """Centres of another shape, or NaN, once ended in a corrupted heap."""
+    X = da.from_array(points(), chunks=(400, 3))
+    path = tmp_path / "centres.safetensors"
+    with distributed.checkpoint(path):
+        KMeans(K, random_state=0, max_iter=20).fit(X)
+    with safe_open(path, framework="numpy") as file:
+        saved = json.loads(file.metadata()["coterie-checkpoint"])
+    entry = {"coterie-checkpoint": json.dumps({**saved, **header})}
+    save_file({**load_file(path), **tensors}, path, metadata=entry)
+    with distributed.checkpoint(path, resume=True), pytest.raises(ValueError, match=f"not a checkpoint.*{message}"):
+        KMeans(K, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("member", [KMeans(K), SoftKMeans(K), TrimmedKMeans(K)])
+def test_a_block_that_changes_after_the_first_pass_is_named(member):
+    """NaN in a later pass once ended in a corrupted heap."""
+    rows, seen = points(), []
+
+    def block(part, block_info=None):
+        seen.append(1)
+        return np.full_like(part, np.nan) if len(seen) > 12 else part
+
+    X = da.from_array(rows, chunks=(400, 3)).map_blocks(block, dtype=rows.dtype, meta=rows[:0])
+    with pytest.raises(ValueError, match=r"Block \d of X .* contains NaN|rows contain NaN"):
+        member.fit(X)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from coterie.kmeans import single_pass
+from coterie.kmeans.kernel_input import NotFiniteError
 from coterie.kmeans.lazy import Assigner
 
 
@@ -29,3 +30,38 @@ def test_ties_go_to_the_lowest_index_and_threads_change_nothing():
     one, two = (single_pass.statistics(X, centers, n_threads=threads) for threads in (1, 2))
     np.testing.assert_array_equal(one.sums, two.sums)
     assert one.inertia == two.inertia
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("place", [0, 3, 999])
+def test_a_row_of_nan_writes_nowhere_and_is_named(dtype, place):
+    X = np.random.default_rng(0).normal(size=(1000, 3)).astype(dtype)
+    X[place, 1] = np.nan
+    for k in (1, 2, 17):
+        with pytest.raises(NotFiniteError, match="rows contain NaN"):
+            single_pass.statistics(X, np.arange(3.0 * k).reshape(k, 3))
+
+
+def test_what_does_not_fit_is_rejected_before_a_kernel_sees_it():
+    X, good = np.zeros((4, 3)), np.zeros((2, 3))
+    for bad in (np.zeros((2, 2)), np.zeros((0, 3)), np.zeros(3), np.zeros((2, 3, 1))):
+        for use in (single_pass.assign, single_pass.distances, single_pass.sq_distances):
+            with pytest.raises(ValueError, match=r"centres must have the shape \(k, 3\)"):
+                use(X, bad)
+        with pytest.raises(ValueError, match="centres must have the shape"):
+            Assigner(X).assign(bad)
+    for use in (single_pass.assign, single_pass.sq_distances, Assigner(X).assign):
+        with pytest.raises(NotFiniteError, match="centres contain NaN"):
+            use(*([] if use.__name__ == "assign" and hasattr(use, "__self__") else [X]), np.full((2, 3), np.nan))
+    for rows in (X[:, ::2], X.astype(np.float16), np.asfortranarray(np.ones((4, 3)))):
+        with pytest.raises(ValueError, match="C-contiguous"):
+            single_pass.assign(rows, np.zeros((2, rows.shape[1])))
+    with pytest.raises(ValueError, match="sample_weight must have one value"):
+        single_pass.statistics(X, good, np.ones(3))
+    with pytest.raises(ValueError, match="sample_weight must have one value"):
+        Assigner(X, np.ones(5))
+    with pytest.raises(ValueError, match="labels must have one value"):
+        single_pass.statistics(X, good, labels=np.zeros(3, np.int32))
+    for label in (-1, 2):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            single_pass.costs(X, good, np.full(4, label, np.int32))

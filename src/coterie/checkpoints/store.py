@@ -83,7 +83,7 @@ def load(network: str | os.PathLike, *, kind: str | None = None, dtype: Any = No
     about = _read(path)
     if kind not in (None, about["kind"]):
         raise ValueError(f"The network {str(network)!r} is of kind {about['kind']!r}, not {kind!r}. {_there_are(kind)}")
-    return _loaded(path.with_suffix(WEIGHTS), path.read_text(), dtype, str(device or "cpu"))
+    return _loaded(path.with_suffix(WEIGHTS), path.read_text(encoding="utf-8"), dtype, str(device or "cpu"))
 
 
 def save(network: Any, about: dict[str, Any], shelf: Path) -> Path:
@@ -104,7 +104,7 @@ def save(network: Any, about: dict[str, Any], shelf: Path) -> Path:
     weights = check_writable(path.with_suffix(WEIGHTS))
     # The weights take their name first: a network without a card is not on the shelf.
     with replacing(check_writable(path)) as new_card:
-        new_card.write_text(json.dumps(about, indent=1) + "\n")
+        new_card.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         with replacing(weights) as new_weights:
             new_weights.write_bytes(content)
     return path
@@ -144,11 +144,13 @@ def _there_are(kind: str | None) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        about = json.loads(path.read_text())
+        about = json.loads(path.read_text(encoding="utf-8"))
         missing = [entry for entry in REQUIRED if entry not in about]
         if missing or about["kind"] not in BUILDERS:
             raise ValueError(f"no {', '.join(missing)}" if missing else f"unknown kind {about['kind']!r}")
-    except (ValueError, TypeError) as error:
+        if not isinstance(about["config"], dict) or not re.fullmatch("[0-9a-f]{64}", str(about["sha256"])):
+            raise ValueError("config must be a dictionary and sha256 a hash of 64 hexadecimal digits")
+    except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} is not the card of a network ({error}): delete it, or ship the network again."
         ) from error
@@ -158,12 +160,20 @@ def _read(path: Path) -> dict[str, Any]:
 @lru_cache(maxsize=16)
 def _loaded(weights: Path, card_text: str, dtype: Any, device: str) -> Any:
     """The text of the card is part of the key: a network that is shipped again has another hash."""
+    from safetensors import SafetensorError
     from safetensors.torch import load as parse
 
     about = json.loads(card_text)
     content = weights.read_bytes()
     if hashlib.sha256(content).hexdigest() != about["sha256"]:
         raise ValueError(f"The weights in {weights} differ from the hash on their card: install or ship them again.")
-    network = import_module(BUILDERS[about["kind"]]).build(about["config"])
-    network.load_state_dict(parse(content))
+    try:
+        tensors = parse(content)
+        if not all(weight.isfinite().all() for weight in tensors.values()):
+            raise ValueError("some weights are not finite")
+        network = import_module(BUILDERS[about["kind"]]).build(about["config"])
+        network.load_state_dict(tensors)
+    except (ValueError, TypeError, KeyError, RuntimeError, AttributeError, SafetensorError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"The network {weights} does not fit its card ({reason}): ship it again.") from error
     return network.eval().requires_grad_(False).to(device=device, dtype=dtype)

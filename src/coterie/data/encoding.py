@@ -235,7 +235,24 @@ class Encoding:
 
     @classmethod
     def from_json(cls, text: str) -> "Encoding":
-        stored = json.loads(text)
+        """The encoding that :meth:`to_json` described, or a ValueError if the text is damaged."""
+        try:
+            made = cls._stored(json.loads(text))
+            arrays = [made.middle.astype(float), made.spread.astype(float), np.array(made.names, dtype=str)]
+            arrays += [np.zeros(0) if made.factors is None else made.factors.astype(float)]
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise ValueError(f"The encoding of the columns cannot be read ({str(error)[:80]}).") from error
+        if (
+            not all(np.isfinite(each).all() for each in (arrays[0], arrays[1], arrays[3]))
+            or not (made.spread > 0).all()
+        ):
+            raise ValueError(
+                "The encoding of the columns has values that are not finite, or spreads that are not positive."
+            )
+        return made
+
+    @classmethod
+    def _stored(cls, stored: dict) -> "Encoding":
         made = cls([ColumnEncoding(**values) for values in stored["columns"]], complete=stored.get("complete", False))
         d = len(made.spread)
         if stored["factors"] is not None:

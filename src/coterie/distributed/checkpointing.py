@@ -62,16 +62,38 @@ class Checkpoint:
             with safe_open(os.fspath(self.path), framework="numpy") as file:
                 header = json.loads((file.metadata() or {})["coterie-checkpoint"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (SafetensorError, KeyError) as error:
-            raise ValueError(f"{self.path} is not a checkpoint of a fit: remove it or use another name.") from error
-        different = [name for name in problem if header["problem"].get(name) != problem[name]]
+            belongs, saved = dict(header["problem"]), _checked(header, tensors)
+        except (SafetensorError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            reason = str(error).splitlines()[0] if isinstance(error, ValueError) else "it cannot be read"
+            raise ValueError(
+                f"{self.path} is not a checkpoint of a fit ({reason}): remove it or use another name."
+            ) from error
+        different = [name for name in problem if belongs.get(name) != problem[name]]
         if different:
             name = different[0]
             raise ValueError(
-                f"{self.path} belongs to another fit: its {name} is {header['problem'].get(name)}, here it is "
+                f"{self.path} belongs to another fit: its {name} is {belongs.get(name)}, here it is "
                 f"{problem[name]}. Use another file, or start a new fit with resume=False."
             )
-        return Saved(header["number"], tensors["places"], tensors.get("weights"), header["gamma"], header["done"])
+        return saved
+
+
+def _checked(header: dict, tensors: dict[str, np.ndarray]) -> Saved:
+    """The state in a file, or a ValueError if it does not fit the fit that the file itself names."""
+    number, gamma, done = header["number"], header["gamma"], header["done"]
+    if type(number) is not int or number < 0 or not isinstance(done, bool):
+        raise ValueError("the number of iterations is damaged")
+    if gamma is not None and not (isinstance(gamma, int | float) and 0 < gamma < np.inf):
+        raise ValueError("gamma is not a positive number")
+    k, d = (header["problem"][f"number of {what}"] for what in ("clusters", "columns"))
+    places, weights = tensors["places"], tensors.get("weights")
+    shapes = [(places, (k, d))] + ([] if weights is None else [(weights, (k,))])
+    for array, shape in shapes:
+        if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise ValueError(f"its centres are not {k} rows of {d} finite numbers")
+    if weights is not None and not (weights >= 0).all():
+        raise ValueError("its mixing weights are negative")
+    return Saved(number, places, weights, gamma, done)
 
 
 @contextmanager

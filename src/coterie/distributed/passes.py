@@ -21,6 +21,7 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from coterie.distributed.blocks import BadBlock, Blocks, Layout, open_block
 from coterie.distributed.sources import Recipe, fold
 from coterie.kmeans.block_statistics import Block
+from coterie.kmeans.kernel_input import NotFiniteError
 
 FAN_IN = 16  # values that one task of the tree adds
 ATTEMPTS = 5  # of one pass
@@ -93,7 +94,11 @@ def _run_block(raw, weight, number: int, shared: _Shared):
     block = open_block(raw, weight, number, shared.layout, check=shared.check)
     if not block.n_rows or not len(block.X):
         return None
-    return shared.function(block, shared.state)
+    try:
+        return shared.function(block, shared.state)
+    except NotFiniteError:
+        open_block(raw, weight, number, shared.layout, check=True)  # says which row of which block
+        raise
 
 
 def _add(values: list) -> Any:

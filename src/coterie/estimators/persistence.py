@@ -2,9 +2,12 @@
 
 Pickle is not used, so loading a file runs no code from it. The format:
 
-* The metadata entry ``coterie`` is ``{"format": 1, "version", "class", "params", "attributes"}``.
+* The metadata entry ``coterie`` is ``{"format": 1, "version", "class", "params", "attributes", "network"}``.
 * A fitted attribute or parameter that is an array is the tensor ``attribute.NAME`` or ``param.NAME``.
 * Lists of names and plain numbers are in the JSON.
+* ``network`` is the name of a pretrained network and the SHA-256 of its weights, for estimators that use one.
+
+The same fitted estimator always gives the same bytes. :mod:`coterie.estimators.schema` says what a file may contain.
 """
 
 import json
@@ -43,15 +46,20 @@ def save(estimator, path: str | os.PathLike) -> None:
     write(path, tensors, {ENTRY: entry})
 
 
-def load(path: str | os.PathLike) -> Any:
+def load(path: str | os.PathLike, *, network: str | os.PathLike | None = None) -> Any:
     """Load an estimator that was saved with its method ``save``.
 
-    Loading runs no code from the file.
+    Loading runs no code from the file. The content is checked: a file that is damaged, or that was altered so that its
+    arrays do not fit together, raises a ValueError.
 
     Parameters
     ----------
     path : str or path-like
         The file to read.
+    network : str, path-like or None, default=None
+        The pretrained network of an estimator that was fitted with a network of your own: its name, or the path of its
+        ``.safetensors`` file. By default the network is looked up by the name that is saved in the file; a path inside
+        the file is never followed. The hash of the weights must be the one that was saved.
 
     Returns
     -------
@@ -66,13 +74,18 @@ def load(path: str | os.PathLike) -> Any:
         )
     if ENTRY not in metadata:
         raise ValueError(f"{path} is a safetensors file, but it was not saved by coterie.")
-    return unpacked(tensors, metadata[ENTRY], path)
+    return unpacked(tensors, metadata[ENTRY], path, network)
 
 
 def write(path: str | os.PathLike, tensors: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
     """Write a safetensors file atomically."""
+    content = to_bytes(tensors, metadata=metadata)
+    # safetensors writes the metadata in random order: the header is written again with sorted keys.
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:start]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
     with replacing(check_writable(path)) as file:
-        file.write_bytes(to_bytes(tensors, metadata=metadata))
+        file.write_bytes(len(header).to_bytes(8, "little") + header + content[start:])
 
 
 def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -82,7 +95,7 @@ def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
-    except SafetensorError as error:
+    except (SafetensorError, TypeError, ValueError, AttributeError) as error:  # the latter: types that numpy lacks
         raise ValueError(f"{path} is not a saved coterie model ({error}).") from error
 
 
@@ -91,41 +104,116 @@ def packed(estimator) -> tuple[dict[str, np.ndarray], str]:
     from sklearn.utils.validation import check_is_fitted
 
     import coterie
+    from coterie.estimators.schema import check_attributes
 
     check_is_fitted(estimator)
     tensors: dict[str, np.ndarray] = {}
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") or name == "_n_features_out"}
-    header = {
-        "format": FORMAT,
-        "version": coterie.__version__,
-        "class": type(estimator).__name__,
-        "params": _pack(estimator.get_params(deep=False), "param", tensors),
-        "attributes": _pack(fitted, "attribute", tensors),
-    }
-    return tensors, json.dumps(header)
+    params = estimator.get_params(deep=False)
+    header: dict[str, Any] = {"format": FORMAT, "version": coterie.__version__, "class": type(estimator).__name__}
+    if "network" in params:
+        params["network"], header["network"] = _pinned(params["network"])
+    if "checkpoint" in params:
+        params["checkpoint"] = None  # a path on this machine, used by fit only
+    header["params"] = _pack(params, "param", tensors)
+    header["attributes"] = _pack(fitted, "attribute", tensors)
+    try:
+        check_attributes(type(estimator), _unpack(header["attributes"], "attribute", tensors))
+    except ValueError as error:
+        raise ValueError(f"This {type(estimator).__name__} cannot be saved: {error}.") from error
+    return tensors, json.dumps(header, sort_keys=True)
 
 
-def unpacked(tensors: dict[str, np.ndarray], entry: str, path: str | os.PathLike) -> Any:
+def unpacked(
+    tensors: dict[str, np.ndarray],
+    entry: str,
+    path: str | os.PathLike,
+    network: str | os.PathLike | None = None,
+) -> Any:
     """The estimator of the tensors and entry of ``packed``. ``path`` is used in messages."""
     from coterie import estimators
 
-    header = json.loads(entry)
-    if header["format"] > FORMAT:
-        raise ValueError(
-            f"{path} was saved by coterie {header['version']} in a newer format: update coterie to read it."
-        )
-    if header["class"] not in estimators.__all__:
-        raise ValueError(f"{path} contains a {header['class']}, which this version of coterie does not have.")
+    try:
+        header = json.loads(entry)
+        number, version, name = header["format"], str(header["version"]), header["class"]
+        if not isinstance(number, int) or not isinstance(name, str):
+            raise ValueError("its header has values of a wrong type")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: its header cannot be read. Save the model again.") from error
+    if number > FORMAT:
+        raise ValueError(f"{path} was saved by coterie {version:.40} in a newer format: update coterie to read it.")
+    if name not in estimators.MODULES:
+        raise ValueError(f"{path} contains a {name:.40}, which this version of coterie does not have.")
+    try:
+        return _checked(header, tensors, path, network)
+    except _NetworkError as error:
+        raise ValueError(str(error)) from error
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged or was altered: {error}. Save the model again.") from error
+
+
+def _checked(header: dict[str, Any], tensors: dict[str, np.ndarray], path, network) -> Any:
+    from coterie import estimators
+    from coterie.estimators import schema
+
     kind = getattr(estimators, header["class"])
-    estimator = kind(**_unpack(header["params"], "param", tensors))
-    for name, value in _unpack(header["attributes"], "attribute", tensors).items():
+    params = _unpack(header.get("params"), "param", tensors)
+    attributes = _unpack(header.get("attributes"), "attribute", tensors)
+    params.pop("checkpoint", None)
+    if "network" in params:
+        params["network"] = _found_network(header, params["network"], path, network)
+    elif network is not None:
+        raise _NetworkError(f"{path} contains a {kind.__name__}, which uses no network: remove network={network!r}.")
+    estimator = schema.check_parameters(kind, params)
+    schema.check_attributes(kind, attributes)
+    for name, value in attributes.items():
         setattr(estimator, name, value)
+    schema.check_predicts(estimator)
     return estimator
+
+
+class _NetworkError(ValueError):
+    """The model is in order, but its network is not there."""
+
+
+def _pinned(network: str | os.PathLike) -> tuple[str, dict[str, str] | None]:
+    """The bare name of a network, and its name and hash. A path would mean nothing on another machine."""
+    from coterie import checkpoints
+
+    if network == "auto":
+        return "auto", None
+    card = checkpoints.card(network)
+    return card["name"], {"name": card["name"], "sha256": card["sha256"]}
+
+
+def _found_network(header: dict[str, Any], name: Any, path, given: str | os.PathLike | None) -> str:
+    """The network to use, whose hash must be that of the file if the estimator predicts with it."""
+    from coterie import checkpoints
+    from coterie.checkpoints.store import check_name
+    from coterie.estimators.schema import PREDICTS_WITH_NETWORK
+
+    if not isinstance(name, str):
+        raise ValueError("network must be a name")
+    if given is None:
+        check_name(name)  # a path inside a file is never followed
+    if given is None and header["class"] not in PREDICTS_WITH_NETWORK:
+        return name
+    again = f"pass the path of the network that it was fitted with: coterie.load({str(path)!r}, network=...)."
+    try:
+        found = checkpoints.card(name if given is None else given)["sha256"]
+    except ValueError as error:
+        raise _NetworkError(f"{path} needs the network {name!r}, which cannot be used: {again} ({error})") from error
+    pin = header.get("network")
+    if isinstance(pin, dict) and pin.get("sha256") != found:
+        raise _NetworkError(f"{path} was fitted with other weights of the network {name!r} than those found: {again}")
+    return name if given is None else str(given)
 
 
 def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
     packed: dict[str, Any] = {}
     for name, value in values.items():
+        if name == "trajectory_" or is_dask(value):  # made again by fit; labels of Dask data by predict
+            continue
         if isinstance(value, np.ndarray) and value.dtype != object:
             tensors[f"{prefix}.{name}"] = np.ascontiguousarray(value)
             packed[name] = {"tensor": f"{prefix}.{name}"}
@@ -137,27 +225,40 @@ def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -
             packed[name] = value
         elif isinstance(value, os.PathLike) or type(value).__module__ == "torch":  # a path, or a torch.device
             packed[name] = str(value)
-        elif isinstance(value, list | tuple) and np.asarray(value).dtype.kind in "biuf":
-            packed.update(_pack({name: np.asarray(value)}, prefix, tensors))
         elif isinstance(value, np.random.RandomState) or callable(value):
             packed[name] = None  # needed to fit again, not to predict
-        elif name == "trajectory_" or is_dask(value):  # lazy labels: predict gives them again
-            continue
         else:
-            raise TypeError(
-                f"{name} is a {type(value).__name__}, which cannot be saved: pass an array, a number or a string."
-            )
+            packed.update(_pack({name: _as_array(name, value)}, prefix, tensors))
     return packed
+
+
+def _as_array(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of different lengths
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{name} is a {type(value).__name__}, which cannot be saved: pass an array, a number or a string."
+        )
+    return array
 
 
 def _is_json(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _unpack(packed: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+def _unpack(packed: Any, prefix: str, tensors: dict[str, np.ndarray]) -> dict[str, Any]:
+    if not isinstance(packed, dict):
+        raise ValueError(f"the list of its {prefix}s is missing")
     values = {}
     for name, value in packed.items():
         if isinstance(value, dict):
-            value = tensors[value["tensor"]] if "tensor" in value else np.array(value["names"], dtype=object)
+            if value == {"tensor": f"{prefix}.{name}"} and value["tensor"] in tensors:
+                value = tensors[value["tensor"]]
+            elif list(value) == ["names"] and all(isinstance(each, str) for each in value["names"]):
+                value = np.array(value["names"], dtype=object)
+            else:
+                raise ValueError(f"there is no array {name}")
         values[name] = value
     return values

@@ -12,6 +12,7 @@ from coterie.kmeans import block_statistics, iteration
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.block_statistics import Step
 from coterie.kmeans.iteration import Centers, Result
+from coterie.kmeans.kernel_input import check_cost
 from coterie.kmeans.refill import refill
 from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
@@ -69,6 +70,7 @@ class BlockEngine:
         self.previous = state.places
         self.number += 1
         own = part.statistics if isinstance(part.statistics, Statistics) else part.statistics.statistics
+        check_cost(own.inertia + own.sums.sum())  # also of the rules that compiled code does not compute
         return Summed(own, wanted.limits, part.moved.moved / part.moved.rows if part.moved.rows else None)
 
     def _limits(self, wanted: Step) -> np.ndarray:

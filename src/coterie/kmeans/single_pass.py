@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie import threads
+from coterie.kmeans.kernel_input import check_centers, check_cost, check_labels, check_lengths
 from coterie.kmeans.lazy.distances import (
     LOOSE,
     add_row,
@@ -141,8 +142,9 @@ def _assign(X, weights, start, stop, centers, rounded, origin, tiles, offsets, r
             second = min(second, scratch.second[p])
             label = scratch.tile[p] * width + lane
             slack = relative * (math.sqrt(scratch.sq_norm[p]) + reach) ** 2
-            if second - scratch.best[p] <= 2 * slack:
+            if not second - scratch.best[p] > 2 * slack:  # true for NaN as well
                 label = _nearest(X, i, centers)
+            label = min(label, centers.shape[0] - 1)  # a row of NaN has no smallest score
             weight = weights[i] if weights.shape[0] else 1.0
             add_row(X, i, weight, sums, label)
             counts[label] += weight
@@ -172,6 +174,9 @@ def costs(X, centers, labels, n_threads: int | None = None) -> np.ndarray:
     """The squared distance (n,) of every row to the centre of its label as float64, from the differences."""
     out = np.empty(len(X))
     centers = np.ascontiguousarray(centers, dtype=np.float64)
+    check_centers(X, centers)
+    check_lengths(len(X), labels=labels)
+    check_labels(labels, len(centers))
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
     threads.run(lambda p: own_sq_distances(X, *parts[p], centers, labels, out), len(parts), threads.count(n_threads))
     return out
@@ -179,6 +184,7 @@ def costs(X, centers, labels, n_threads: int | None = None) -> np.ndarray:
 
 def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     """The distances (n, k) of the rows to the centres in the dtype of the rows, from the differences."""
+    check_centers(X, centers)
     out = np.empty((len(X), len(centers)), X.dtype)
     columns = np.ascontiguousarray(np.asarray(centers, dtype=X.dtype).T)
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
@@ -188,6 +194,7 @@ def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
 
 def sq_distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     """The squared distances (n, k) as float64, from differences in double precision, accurate for any offset."""
+    check_centers(X, centers)
     out = np.empty((len(X), len(centers)))
     columns = np.ascontiguousarray(np.asarray(centers, dtype=np.float64).T)
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
@@ -223,7 +230,10 @@ def _distances(X, start, stop, columns, out):
 
 
 def _run(X, centers, sample_weight, n_threads, labels) -> Statistics:
-    arranged = Tiles.of(np.ascontiguousarray(centers, dtype=np.float64), X.dtype)
+    centers = np.ascontiguousarray(centers, dtype=np.float64)
+    check_centers(X, centers)
+    check_lengths(len(X), sample_weight=sample_weight, labels=labels if len(labels) else None)
+    arranged = Tiles.of(centers, X.dtype)
     weights = np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
 
@@ -233,4 +243,6 @@ def _run(X, centers, sample_weight, n_threads, labels) -> Statistics:
         return Statistics(total.sums, total.counts, inertia)
 
     first, *others = threads.run(task, len(parts), threads.count(n_threads))
-    return sum(others, first)
+    total = sum(others, first)
+    check_cost(total.inertia)
+    return total

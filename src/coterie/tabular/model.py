@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.capabilities import encodes_tables
 from coterie.data.columns import TableError
 from coterie.data.encoding import Encoding
 from coterie.tabular.encoded_table import EncodedTable
@@ -42,8 +43,12 @@ class TableModel:
         return Path(path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> "TableModel":
-        """Read a file that :meth:`save` wrote, or an estimator that was saved after it was fitted to a DataFrame."""
+    def load(cls, path: str | os.PathLike, *, network: str | os.PathLike | None = None) -> "TableModel":
+        """Read a file that :meth:`save` wrote, or an estimator that was saved after it was fitted to a DataFrame.
+
+        ``network`` is the pretrained network of an estimator that was fitted with one of your own, as in
+        :func:`coterie.load`. A file that is damaged or was altered raises a :class:`TableError`.
+        """
         from coterie.estimators import persistence
 
         path = Path(path)
@@ -57,14 +62,26 @@ class TableModel:
         entry = metadata.get(persistence.ENTRY) or metadata.get(persistence.TABLE_ENTRY)
         if entry is None:
             raise TableError(f"{path} is a safetensors file, but not a saved model: {again}")
-        estimator = persistence.unpacked(tensors, entry, path)
-        if ENCODING in metadata:
-            return cls(estimator, Encoding.from_json(metadata[ENCODING]))
-        names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
+        try:
+            estimator = persistence.unpacked(tensors, entry, path, network)
+            encoding = _encoding(estimator, metadata.get(ENCODING))
+        except ValueError as error:
+            raise TableError(str(error) if str(path) in str(error) else f"{path} is damaged: {error}") from error
+        if encoding is None:
             raise TableError(
                 f"{path} does not contain column names: fit to a DataFrame, or use coterie cluster --save."
             )
-        if hasattr(estimator, "encoding_"):
-            return cls(estimator, Encoding.from_json(estimator.encoding_))
-        return cls(estimator, Encoding.affine([str(name) for name in names]))
+        return cls(estimator, encoding)
+
+
+def _encoding(estimator: Any, saved: str | None) -> Encoding | None:
+    """The encoding of the columns that an estimator was fitted to; None if their names are not known."""
+    names = getattr(estimator, "feature_names_in_", None)
+    saved = saved if saved is not None or names is None else getattr(estimator, "encoding_", None)
+    if saved is None:
+        return None if names is None else Encoding.affine([str(name) for name in names])
+    encoding = Encoding.from_json(saved)
+    width = len(encoding.columns if encodes_tables(estimator) else encoding.point_names)
+    if width != estimator.n_features_in_:
+        raise ValueError(f"the encoding gives {width} values per row, the estimator needs {estimator.n_features_in_}.")
+    return encoding

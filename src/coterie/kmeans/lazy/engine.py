@@ -5,6 +5,7 @@ import numpy as np
 from coterie import threads
 from coterie.kmeans import iteration
 from coterie.kmeans.iteration import Centers, OnIteration, Result
+from coterie.kmeans.kernel_input import check_centers, check_lengths
 from coterie.kmeans.lazy import distances, kernel
 from coterie.kmeans.lazy.grouping import Grouping
 from coterie.kmeans.lazy.lanes import lanes
@@ -42,6 +43,7 @@ class Assigner:
         n = X.shape[0]
         self.X = X
         self.weights = np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
+        check_lengths(n, sample_weight=None if sample_weight is None else self.weights)
         self.n_threads = threads.count(n_threads)
         self.parts = threads.blocks(n, _ROWS_PER_PART, most=_PARTS)
         self.mean = _mean(X)
@@ -68,6 +70,7 @@ class Assigner:
     def assign(self, centers: np.ndarray) -> np.ndarray:
         """The labels of all rows for these centres (k, d), the lowest index in a tie."""
         centers = np.ascontiguousarray(centers, dtype=np.float64)
+        check_centers(self.X, centers)
         if self.centers is None:
             self._begin(centers)
         else:
