@@ -40,6 +40,7 @@ LEVEL = {
     "gibbs": 2,
     "consensus": 2,
     "data": 2,
+    "constraints": 2,
     "checkpoints": 2,
     "attention": 1,
     "threads": 0,

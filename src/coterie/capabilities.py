@@ -56,6 +56,11 @@ def of_center_family(kind: type) -> bool:
     return issubclass(kind, CenterClusterer)
 
 
+def finds_outliers(estimator: Any) -> bool:
+    """Whether the estimator tells outliers apart from clusters."""
+    return has_parameter(estimator, "trim") or hasattr(estimator, "noise_")
+
+
 def scales_itself(estimator: Any) -> bool:
     """Whether the fitted estimator brought the columns to a common scale."""
     return hasattr(estimator, "encoding_") or getattr(estimator, "likelihood_", None) == "gaussian"

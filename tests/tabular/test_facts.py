@@ -1,14 +1,17 @@
 """The facts of a clustering: differences, cautions and quality."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.cluster import AgglomerativeClustering
 
 import coterie
 from coterie.tabular import ClusteredTable, quality
 from coterie.tabular.cautions import cautions
+from coterie.tabular.certainty import count_probabilities, row_facts
 from coterie.tabular.clustered_table import stratified_sample
 from coterie.tabular.differences import portraits
 from tests.reporting.test_report import blobs, kmeans
@@ -102,9 +105,83 @@ def test_clear_clusters_are_stable_and_noise_is_not():
     noise = np.random.default_rng(0).normal(size=(300, 6))
     shaky = quality.stability(clustered(noise, kmeans(12)), refits=2)
     assert shaky.mean < 0.8
-    assert shaky.matrix.shape == (3, 3)
-    given = clustered(blobs(), coterie.KMeans(3, init=blobs()[:3], engine="fused"))
-    assert "initial centres were given" in quality.stability(given)
+    assert len(shaky.agreement) == 2
+    assert shaky.rows == 240
+    without_seed = quality.stability(clustered(blobs(), AgglomerativeClustering(3)), refits=1)
+    assert without_seed.mean == 1.0
+    assert "one cluster" in quality.stability(clustered(blobs(), kmeans(1)))
+
+
+def test_a_division_of_one_group_is_not_called_groups():
+    rng = np.random.default_rng(0)
+    groups = {
+        "clear groups": 8 * np.eye(3)[np.arange(300) % 3] + rng.normal(size=(300, 3)),
+        "plausible groups": 2.6 * np.eye(3)[np.arange(300) % 3] + rng.normal(size=(300, 3)),
+        "no groups found": rng.normal(size=(300, 2)),
+    }
+    for words, X in groups.items():
+        one = clustered(X, kmeans(3, n_init=3))
+        assert one.verdict.words == words
+        assert one.verdict.found == (words != "no groups found")
+        assert one.facts.verdict is one.verdict
+    single = clustered(groups["clear groups"], kmeans(1)).verdict
+    assert single.words == "no groups found"
+    assert "One cluster was requested" in single.text
+    assert "-k" in single.advice
+
+
+def network(expected=0.9, proba=(0.0, 0.1, 0.7, 0.2), **more):
+    """A stand-in for an estimator that says how sure it is."""
+    return SimpleNamespace(
+        expected_ari_=expected, n_clusters_proba_=np.array(proba), get_params=lambda deep: {}, **more
+    )
+
+
+def test_what_a_network_says_of_itself_decides_the_verdict():
+    one = clustered(blobs(90))
+    for estimator, words in (
+        (network(), "clear groups"),
+        (network(expected=0.6), "plausible groups"),
+        (network(expected=np.nan), "plausible groups"),
+        (network(expected=0.05), "no groups found"),
+        (network(proba=(0.6, 0.1, 0.3)), "no groups found"),
+    ):
+        asked = replace(one, estimator=estimator)
+        assert asked.verdict.words == words
+    assert count_probabilities(replace(one, estimator=network())) == {3: 0.7, 4: 0.2, 2: 0.1}
+    assert count_probabilities(one) == {}
+    many = replace(one, estimator=network(proba=np.full(200, 0.005)))
+    assert list(count_probabilities(many)) == [3]
+
+
+def test_limits_of_a_network_are_told_and_advice_fits_the_estimator():
+    one = clustered(blobs(90))
+    read = told(replace(one, estimator=network(context_indices_=np.arange(30))))
+    assert "read 30 of the 90 rows" in read
+    assert "3 is the largest number" in told(replace(one, estimator=network(proba=(0.1, 0.1, 0.8))))
+    small = np.vstack([blobs(200), [[99, 99, 99, 99.0]]])
+    advice = {type(kind).__name__: cautions(clustered(small, kind)) for kind in (
+        kmeans(4, n_init=5), coterie.TrimmedKMeans(4, trim=0.01, random_state=0))}  # fmt: skip
+    assert "TrimmedKMeans" in " ".join(one.advice for one in advice["KMeans"])
+    assert "TrimmedKMeans" not in " ".join(one.advice for one in advice["TrimmedKMeans"])
+    unstable = quality.Stability([0.2], {0: 0.1}, 80)
+    assert "n_init" in " ".join(one.advice for one in cautions(one, unstable))
+    tree = clustered(blobs(90), AgglomerativeClustering(3))
+    assert "n_init" not in " ".join(one.advice for one in cautions(tree, unstable))
+
+
+def test_certainty_and_outliers_stand_beside_the_labels():
+    soft = clustered(blobs(), coterie.SoftKMeans(3, random_state=0))
+    assert list(row_facts(soft)) == ["certainty"]
+    assert row_facts(soft)["certainty"].min() >= 1 / 3
+    trimmed = clustered(blobs(), coterie.TrimmedKMeans(3, trim=0.1, random_state=0))
+    np.testing.assert_array_equal(row_facts(trimmed)["outlier"], trimmed.labels < 0)
+    assert row_facts(clustered(blobs())) == {}
+    given = np.linspace(0, 1, 120)
+    sure = replace(soft, estimator=network(certainty_=given, noise_=given < 0.1))
+    np.testing.assert_allclose(row_facts(sure)["certainty"], given, atol=1e-4)
+    assert row_facts(sure)["outlier"].sum() == 12
+    assert sure.facts.outliers == 12
 
 
 def test_samples_keep_small_clusters():

@@ -84,7 +84,11 @@ def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: boo
         console.print(f"Number of clusters, by {facts.choice.criterion}:", highlight=False)
         console.print(candidates_table(facts.choice))
     console.print(f"{plural(facts.n_clusters, 'cluster')} by {facts.run.algorithm}", highlight=False)
-    console.print(clusters_table(facts.summaries, console))
+    _print_verdict(console, facts)
+    if facts.verdict is None or facts.n_clusters > 1:  # one cluster has nothing to differ from
+        console.print(clusters_table(facts.summaries, console))
+    if facts.outliers:
+        console.print(f"{plural(facts.outliers, 'row')} marked as outlier", highlight=False)
     told = [f"seed {facts.run.seed}", f"{facts.run.seconds:.2f} s"]
     if facts.iterations is not None:
         told.insert(0, f"{facts.iterations} iterations")
@@ -92,6 +96,18 @@ def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: boo
         told.insert(0, f"inertia {number(facts.inertia)}{'' if encoding.is_identity else ' (of scaled values)'}")
     console.print(", ".join(told), highlight=False)
     _print_files(console, files)
+
+
+def _print_verdict(console: Console, facts: Facts) -> None:
+    if facts.verdict is None:
+        return
+    words, _, rest = facts.verdict.text.partition(".")
+    console.print(f"[bold]{words}.[/]{escape(rest)}", highlight=False)
+    if facts.count_probabilities:
+        listed = ", ".join(f"{k} ({p:.0%})" for k, p in facts.count_probabilities.items())
+        console.print(f"Probability of the number of clusters: {listed}", highlight=False)
+    if facts.certainty is not None and facts.n_clusters > 1:
+        console.print(f"Mean certainty of the rows: {facts.certainty:.2f}", highlight=False)
 
 
 def show_prediction(
@@ -178,7 +194,7 @@ def _distinctive(one: ClusterSummary) -> str:
 
 
 def _document(file: str, facts: Facts, files: dict[str, str]) -> dict[str, Any]:
-    encoding, choice = facts.encoding, facts.choice
+    encoding, choice, verdict = facts.encoding, facts.choice, facts.verdict
     return {
         "file": file,
         "rows": facts.rows,
@@ -196,7 +212,12 @@ def _document(file: str, facts: Facts, files: dict[str, str]) -> dict[str, Any]:
             for one in facts.summaries
             if one.label >= 0
         ],
-        "outliers": facts.outliers,
+        "outliers": facts.outliers or 0,
+        "verdict": None
+        if verdict is None
+        else {"words": verdict.words, "reason": verdict.reason, "advice": verdict.advice},
+        "n_clusters_proba": {str(k): round(p, 4) for k, p in facts.count_probabilities.items()},
+        "certainty": facts.certainty,
         "choice": None
         if choice is None
         else {

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +19,23 @@ def run(file: Path, header: bool | None, wanted: dict[str, Any], outputs: Output
         outputs.check(file)
         watcher = console.ProgressWatcher(outputs)
         clustered = cluster_table(file, Request(**wanted), watcher, header=header)
-        files = _write(clustered, outputs, watcher.axes)
-    console.show_clustering(str(file), clustered.facts, files, as_json)
+        files, warned = _write(clustered, outputs, watcher.axes)
+    facts = clustered.facts
+    more = [text for text in warned if text not in facts.notes]  # those that only the further fits of a report find
+    console.show_clustering(str(file), replace(facts, notes=(*facts.notes, *more)), files, as_json)
 
 
-def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> dict[str, str]:
-    """The files that were asked for, by what they hold."""
+def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The files that were asked for, by what they hold, and the warnings of the report."""
     from coterie.cli import console
     from coterie.data.label_files import write_labels
+    from coterie.tabular.certainty import row_facts
 
-    files = {}
+    files: dict[str, str] = {}
+    warned: tuple[str, ...] = ()
     if outputs.output is not None:
         table = clustered.table if outputs.with_data else None
-        files["labels"] = str(write_labels(outputs.output, clustered.estimator.labels_, table))
+        files["labels"] = str(write_labels(outputs.output, clustered.labels, table, row_facts(clustered)))
     if outputs.plot is not None:
         from coterie.tabular.pictures import save_picture
 
@@ -42,9 +47,9 @@ def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> dict[str,
         from coterie.reporting import report_on
 
         with console.working("Writing the report"):
-            report_on(clustered, outputs.report, view=axes, command=_command())
+            warned = report_on(clustered, outputs.report, view=axes, command=_command()).warnings
         files["report"] = str(outputs.report)
-    return files
+    return files, warned
 
 
 def _command() -> str | None:

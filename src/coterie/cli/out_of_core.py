@@ -122,7 +122,7 @@ def run(request: BlocksRequest, execution: Execution) -> None:
         del estimator.labels_
         seconds = time.perf_counter() - started
         done = Run(request.algorithm, request.settings["random_state"], seconds=seconds, source=request.pattern)
-        facts = Facts.of(done, encoding, estimator, _summaries(estimator, encoding, known, counts), [])
+        facts = Facts.of(done, encoding, estimator, _summaries(estimator, encoding, known, counts))
         written = {"labels": str(parts.folder)}
         if request.save is not None:
             written["model"] = str(TableModel(estimator, encoding).save(request.save))

@@ -1,7 +1,7 @@
 """Labels of rows, written to CSV, TSV, Parquet and NPY files."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ from coterie.data.tables import Table, file_type
 from coterie.files import check_writable, replacing
 
 
-def write_labels(path: str | os.PathLike, labels: Any, table: Any = None) -> Path:
+def write_labels(
+    path: str | os.PathLike, labels: Any, table: Any = None, beside: Mapping[str, Any] | None = None
+) -> Path:
     """Write one label per row, in the order of the rows, to a column ``cluster``.
 
     Parameters
@@ -22,6 +24,8 @@ def write_labels(path: str | os.PathLike, labels: Any, table: Any = None) -> Pat
     labels : array of shape (n_rows,)
     table : DataFrame, optional
         Write its columns too, before the labels; not for .npy files.
+    beside : mapping of str to array of shape (n_rows,), optional
+        Further columns after the labels, such as their certainty; .npy files hold the labels only.
 
     Returns
     -------
@@ -35,12 +39,9 @@ def write_labels(path: str | os.PathLike, labels: Any, table: Any = None) -> Pat
         return path
     import pandas as pd
 
-    column = pd.Series(labels, name="cluster")
-    if table is None:
-        written = column.to_frame()
-    else:
-        written = Table.of(table).frame.reset_index(drop=True)
-        written[_unused_name("cluster", list(written.columns))] = column
+    written = pd.DataFrame() if table is None else Table.of(table).frame.reset_index(drop=True)
+    for name, values in {"cluster": labels, **(beside or {})}.items():
+        written[_unused_name(name, list(written.columns))] = pd.Series(values)
     with replacing(path) as temporary:
         if kind == ".parquet":
             written.to_parquet(temporary, index=False)

@@ -340,7 +340,7 @@ class CenterClusterer(
         labels : int32 array of shape (n_samples,)
             The cluster of every row, or -1 for an outlier of a trimmed fit.
         """
-        return self.fit(X, sample_weight=sample_weight).labels_
+        return self.fit(X, y, sample_weight=sample_weight).labels_
 
     def transform(self, X):
         """Compute the distance of every row to every centre.

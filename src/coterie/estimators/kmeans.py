@@ -2,11 +2,19 @@
 
 from typing import ClassVar
 
+import numpy as np
 from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
+from coterie.constraints import Constraints
+from coterie.data.chunks import is_chunked
+from coterie.distributed import is_dask
 from coterie.estimators.base import CenterClusterer
+from coterie.estimators.progress import watching
+from coterie.estimators.validation import check_enough_rows, check_rows, check_weights
 from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.iteration import mean_variance
 
 
 class KMeans(CenterClusterer):
@@ -126,6 +134,67 @@ class KMeans(CenterClusterer):
         from coterie.kmeans import learned
 
         return learned.improved_start(X, centers, weight, self._device())
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, sample_weight=None, *, must_link=None, cannot_link=None):
+        """Fit the centres to the data.
+
+        Parameters
+        ----------
+        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.data.chunks.Chunks``
+            Rows to cluster, of shape (n_samples, n_features). A path is that of a Parquet or NPY file, which is read in
+            chunks once per iteration and need not fit into memory.
+        y : int array of shape (n_samples,), default=None
+            Labels 0, 1, ... of the rows whose cluster is known, and -1 for all others. These rows keep their labels,
+            their means are the starting centres, and the other rows join the nearest centre. A y without -1 is
+            ignored, like the targets that a pipeline passes on.
+        sample_weight : array of shape (n_samples,), default=None
+            How often each row counts. A row of weight 2 is equivalent to two copies of the row; a row of weight 0 is
+            ignored. None gives all rows the weight 1. Not supported for files and chunks.
+        must_link : array of shape (n_pairs, 2), default=None
+            Pairs of rows, as positions in X, that share a cluster.
+        cannot_link : array of shape (n_pairs, 2), default=None
+            Pairs of rows that do not share a cluster.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. ``predict`` uses the centres alone.
+        """
+        linked = must_link is not None or cannot_link is not None
+        known = None
+        if is_dask(X) or is_chunked(X):
+            if linked:
+                raise ValueError("must_link and cannot_link need an array or a DataFrame: load the rows into memory.")
+        elif linked or y is not None:
+            known = Constraints.of(np.shape(X)[0], y, must_link, cannot_link)
+        if known is None:
+            return super().fit(X, y, sample_weight)
+        return self._fit_constrained(X, known, sample_weight)
+
+    def _fit_constrained(self, X, known: Constraints, sample_weight):
+        from coterie.kmeans import constrained
+
+        self._forget()
+        X = check_rows(self, X, reset=True)
+        weight = check_weights(X, sample_weight)
+        check_enough_rows(len(X), self.n_clusters)
+        random_state = check_random_state(self.random_state)
+        tol = self.tol * mean_variance(X, weight)
+        best, n_init = None, self._n_runs()
+        with watching(self, X, n_init, self.max_iter) as watch:
+            for number in range(n_init):
+                with watch.run(number) as on_iteration:
+                    start = self._start(X, weight, self._algorithm(), random_state)
+                    result = constrained.run(
+                        X, start, known, sample_weight=weight, max_iter=self.max_iter, tol=tol,
+                        on_iteration=on_iteration,
+                    )  # fmt: skip
+                best = result if best is None or result.inertia < best.inertia else best
+            assert best is not None
+            self._keep(best, np.arange(len(X)))
+            watch.close(vars(self))
+        return self
 
     def _require_plain_fit(self, what: str) -> None:
         super()._require_plain_fit(what)

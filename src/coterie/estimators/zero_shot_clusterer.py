@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import checkpoints, starts, threads
+from coterie.constraints import Constraints
 from coterie.data.columns import columns_of
 from coterie.data.encoding import Encoded, Encoding
 from coterie.estimators.persistence import SaveMixin
@@ -62,10 +63,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     Attributes
     ----------
     labels_ : int32 array of shape (n_samples,)
-        Cluster of every row, from 0 to ``n_clusters_`` - 1. Rows that are taken for noise have the label of the nearest
-        cluster.
+        Cluster of every row, from 0 to ``n_clusters_`` - 1. Outliers are not labelled -1: they have the label of the
+        nearest cluster, because one in five of them belongs to it. Set ``labels_[noise_] = -1`` to leave them out.
     noise_ : bool array of shape (n_samples,)
-        Whether a row belongs to no cluster.
+        Whether a row is probably an outlier that belongs to no cluster.
     certainty_ : array of shape (n_samples,)
         The probability that a row truly shares a cluster with another row of its cluster, drawn at random.
     n_clusters_ : int
@@ -134,7 +135,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, must_link=None, cannot_link=None):
         """Read X, or a sample of it, and label its rows.
 
         Parameters
@@ -142,12 +143,20 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         X : array or DataFrame of shape (n_samples, n_features)
             Missing values are allowed; columns of a DataFrame may hold text, categories or dates. Rows that
             :class:`coterie.data.encoding.Encoding` encoded are taken as they are; ``scale`` then has no effect.
-        y : ignored
+        y : int array of shape (n_samples,), default=None
+            Labels 0, 1, ... of the rows whose cluster is known, and -1 for all others. These rows keep their labels,
+            and the others follow: clusters are divided or joined if that predicts the given labels better. A y without
+            -1 is ignored, like the targets that a pipeline passes on.
+        must_link : array of shape (n_pairs, 2), default=None
+            Pairs of rows, as positions in X, that share a cluster.
+        cannot_link : array of shape (n_pairs, 2), default=None
+            Pairs of rows that do not share a cluster.
 
         Returns
         -------
         self
         """
+        from coterie.zeroshot.constrained import constrained
         from coterie.zeroshot.inference import read_contexts
         from coterie.zeroshot.labels import Hierarchical
 
@@ -155,7 +164,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         n, points = len(encoded), encoded.points
         self._check_size(n)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        known = Constraints.of(n, y, must_link, cannot_link)
         contexts = self._contexts(points, rng)
+        if known is not None and n > self.max_context:
+            contexts = [known.included(each, self.max_context) for each in contexts]
         self.context_indices_ = contexts[0]
         self.context_ = points[self.context_indices_]
         if self.n_clusters is not None:
@@ -170,10 +182,18 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.children_ = np.column_stack([found.tree.left, found.tree.right])
         self.n_clusters_proba_ = found.clusters_proba
         self.context_noise_ = reading.noise_N
-        self._keep(found.partition(self.n_clusters or found.best))
+        if known is None:
+            self._keep(found.partition(self.n_clusters or found.best))
+        else:
+            there = known.take(self.context_indices_)
+            self._keep(constrained(found, reading, self.context_, there, self.n_clusters))
         own = self._own_affinity(self.context_proba_.argmax(axis=1))
         beside = self._beside(points, np.column_stack([self.context_proba_, self.context_noise_, own]))
         self.labels_ = beside[:, :-2].argmax(axis=1).astype(np.int32)
+        if known is not None:
+            bound = there.group >= 0
+            self.labels_[self.context_indices_[bound]] = self.context_proba_[bound].argmax(axis=1)
+            self.labels_[known.given >= 0] = known.given[known.given >= 0]
         self.noise_ = beside[:, -2] > NOISE_LIMIT
         self.certainty_ = beside[:, -1]
         self.cluster_centers_ = self._centers(encoded.numbers)

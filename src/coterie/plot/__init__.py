@@ -18,7 +18,6 @@ _HOMES = {
     "Layers": "layers",
     "silhouette": "quality",
     "memberships": "quality",
-    "agreement": "quality",
     "candidates": "quality",
     "Panel": "png",
     "save_clusters": "png",

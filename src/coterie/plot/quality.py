@@ -1,4 +1,4 @@
-"""The quality of a clustering as plotly figures: silhouettes, memberships, agreement, numbers of clusters."""
+"""The quality of a clustering as plotly figures: silhouettes, memberships, numbers of clusters."""
 
 from collections.abc import Sequence
 
@@ -67,29 +67,18 @@ def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light")
     )
 
 
-def agreement(matrix: np.ndarray, names: Sequence[str], *, theme: str = "light") -> go.Figure:
-    """A matrix of adjusted Rand indices."""
-    scale = [[0, see_through(PALETTE[0], 0.02)], [1, see_through(PALETTE[0], 0.75)]]
-    heat = go.Heatmap(
-        z=digits(matrix, 3), x=list(names), y=list(names), zmin=0, zmax=1, colorscale=scale, showscale=False, xgap=2,
-        ygap=2, text=[[f"{value:.2f}" for value in row] for row in matrix], texttemplate="%{text}",
-        hovertemplate="%{y} and %{x}: %{text}<extra></extra>",
-    )  # fmt: skip
-    axis = {"showgrid": False, "type": "category"}
-    return figure([heat], theme, height=110 + 42 * len(names), xaxis=axis, yaxis=axis | {"autorange": "reversed"})
-
-
 def candidates(
     ks: Sequence[int], scores: Sequence[float], chosen: int, criterion: str, *, theme: str = "light"
 ) -> go.Figure:
-    """The score of each number of clusters; a large dot marks the chosen one."""
+    """The score of each number of clusters; a large dot marks the chosen one, if it has a score."""
     ks, scores = list(ks), [float(score) for score in scores]
+    marked = [i for i, k in enumerate(ks) if k == chosen]
     line = go.Scatter(
         x=ks, y=digits(scores, 4), mode="lines+markers", line={"color": PALETTE[0], "width": 2}, marker={"size": 7},
         hovertemplate="%{x} clusters: %{y:.3f}<extra></extra>",
     )  # fmt: skip
     dot = go.Scatter(
-        x=[chosen], y=digits([scores[ks.index(chosen)]], 4), mode="markers", hoverinfo="skip",
+        x=[chosen] * len(marked), y=digits([scores[i] for i in marked], 4), mode="markers", hoverinfo="skip",
         marker={"size": 16, "color": PALETTE[5], "line": {"width": 3, "color": "#ffffff"}},
     )  # fmt: skip
     return figure(

@@ -3,8 +3,10 @@
 from typing import Any
 
 from coterie import plot
+from coterie.plot.marks import color
 from coterie.reporting.markup import Html, join, table, tag
 from coterie.reporting.sections import Draw, chip
+from coterie.tabular.certainty import count_probabilities
 from coterie.tabular.clustered_table import ClusteredTable
 from coterie.tabular.quality import OtherCounts, Silhouettes, Stability
 from coterie.wording import plural
@@ -56,27 +58,42 @@ def certainty(clustered: ClusteredTable, separation: Silhouettes | None, shares:
     return join(*parts)
 
 
-def stability(stable: Stability | str, draw: Draw) -> Html:
+def stability(stable: Stability | str) -> Html:
     if isinstance(stable, str):
         return tag("p", stable)
-    names = ["this report", *(f"seed {seed}" for seed in stable.seeds)]
-    count = len(stable.seeds)
-    times = f"{count} more times with other random seeds" if count > 1 else "once more with another random seed"
+    count = len(stable.agreement)
+    times = f"{count} random subsamples" if count > 1 else "a random subsample"
     text = (
-        f"The estimator was fitted {times}, on {stable.rows:,} rows. The mean agreement of the clusterings is "
-        f"{stable.mean:.2f} (adjusted Rand index; 1 is identical): {stable.words}."
+        f"The estimator was fitted again to {times} of {stable.rows:,} rows. The mean agreement with the clusters of "
+        f"this report, on the rows of the subsample, is {stable.mean:.2f} (adjusted Rand index; 1 is identical): "
+        f"{stable.words}."
     )
     rows = [
-        [join(chip(j), f"cluster {j}"), f"{share:.0%}", "yes" if share >= 0.85 else "partly" if share >= 0.6 else "no"]
+        [
+            join(chip(j), f"cluster {j}"),
+            tag(
+                "span",
+                tag("span", class_="bar", style=f"width:{100 * share:.0f}%;background:{color(j)}"),
+                class_="track",
+            ),
+            f"{share:.0%}",
+            "yes" if share >= 0.85 else "partly" if share >= 0.6 else "no",
+        ]
         for j, share in stable.recovery.items()
     ]
-    found = table(["", "overlap with its best match", "found again"], rows, caption="How well each cluster recurs")
-    figure = plot.agreement(stable.matrix, names)
-    height = int(figure.layout.height)
-    return join(tag("p", text), tag("div", draw(figure, "Agreement of the fits", height), found, class_="beside even"))
+    heads = ["", "", "overlap with its best match", "found again"]
+    return join(tag("p", text), table(heads, rows, caption="How well each cluster recurs", text_columns=2))
 
 
-def number_of_clusters(counts: OtherCounts | None, draw: Draw) -> Html | None:
+def number_of_clusters(clustered: ClusteredTable, counts: OtherCounts | None, draw: Draw) -> Html | None:
+    proba = count_probabilities(clustered)
+    if proba:
+        chosen = f"This report is about {plural(clustered.k, 'cluster')}"
+        own = f" (probability {proba[clustered.k]:.2f})." if clustered.k in proba else "."
+        text = f"The network gives every number of clusters a probability. {chosen}{own}"
+        ks = sorted(proba)
+        figure = plot.candidates(ks, [proba[k] for k in ks], clustered.k, "probability")
+        return join(tag("p", text), draw(figure, "Probability of each number of clusters", 280))
     if counts is None:
         return None
     figure = plot.candidates(counts.ks, counts.scores, counts.chosen, counts.criterion)

@@ -26,6 +26,7 @@ class Report:
     """A finished report. Notebooks display it; :meth:`save` writes it to a file."""
 
     html: str
+    warnings: tuple[str, ...] = ()  # those that needed further fits included
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write the document to a file."""
@@ -77,8 +78,8 @@ def report(
         The axes of the map. "auto" shows one or two columns as they are, and more columns by their principal axes;
         "umap" needs the package umap-learn.
     refits : int, default=5
-        The number of further fits with other random seeds. With 0, the report has no sections about stability and
-        about other numbers of clusters.
+        The number of further fits, each to a random subsample of 80% of the rows. With 0, the report says nothing about
+        stability and about other numbers of clusters.
     seconds : float, default=3.0
         The time for the further fits. At least one is made, however long it takes.
     choice : :class:`coterie.selection.Choice`, optional
@@ -91,7 +92,7 @@ def report(
     Returns
     -------
     Report
-        Its attribute ``html`` is the whole document.
+        Its attribute ``html`` is the whole document, and ``warnings`` has the warnings in it.
 
     Examples
     --------
@@ -123,9 +124,9 @@ def report_on(
     on_step("measuring")
     choice = clustered.run.choice
     found = portraits(clustered)
-    separation = quality.silhouettes(clustered)
+    separation = clustered.silhouettes
     shares = quality.memberships(clustered)
-    on_step("fitting again with other seeds")
+    on_step("fitting to subsamples")
     stable = quality.stability(clustered, refits, seconds) if refits else "Stability was not measured (refits=0)."
     counts = quality.other_counts(clustered, choice) if refits or choice is not None else None
     on_step("replaying the layers")
@@ -133,22 +134,25 @@ def report_on(
     on_step("drawing")
     page = Page(title or _title(clustered), _subtitle(clustered))
     draw = page.figure
-    warned = [*cautions(clustered, separation, stable, counts), *sections.as_cautions(clustered.run.notes)]
+    warned = [*cautions(clustered, stable, counts), *sections.as_cautions(clustered.run.notes)]
+    several = clustered.k > 1  # one cluster has nothing to differ from
     page.section("Summary", sections.overview(clustered, found, separation, stable))
     page.section("Warnings", sections.cautions_box(warned))
     page.section("Map of the rows", sections.where(clustered, view, draw))
     page.section("Sizes", sections.sizes(clustered))
-    page.section("Differences between the clusters", sections.differences(clustered, found, draw))
-    page.section("Certainty", quality_sections.certainty(clustered, separation, shares, draw))
+    if several:
+        page.section("Differences between the clusters", sections.differences(clustered, found, draw))
+        page.section("Certainty", quality_sections.certainty(clustered, separation, shares, draw))
     page.section("Outliers", sections.outliers(clustered, found))
     page.section("Layer by layer", sections.layers(clustered, played, view, draw))
     if isinstance(played, Replay):
         page.values("layer-names", list(played.layers.names))
-    page.section("Stability", quality_sections.stability(stable, draw))
-    page.section("Number of clusters", quality_sections.number_of_clusters(counts, draw))
+    if several:
+        page.section("Stability", quality_sections.stability(stable))
+    page.section("Number of clusters", quality_sections.number_of_clusters(clustered, counts, draw))
     page.section("Method", sections.method(clustered))
     page.section("Reproduce", sections.again(recipe(clustered), command))
-    made = Report(page.html())
+    made = Report(page.html(), tuple(one.text for one in warned))
     if path is not None:
         made.save(path)
     return made

@@ -13,9 +13,11 @@ from coterie.plot.view import View
 from coterie.reporting.markup import Html, join, table, tag
 from coterie.reporting.replay import Replay
 from coterie.tabular.cautions import Caution
+from coterie.tabular.certainty import outlier_rows
 from coterie.tabular.clustered_table import ClusteredTable
 from coterie.tabular.differences import Portrait
 from coterie.tabular.quality import Silhouettes, Stability
+from coterie.tabular.verdict import Verdict
 from coterie.wording import number, plural
 
 CARDS = 40
@@ -50,7 +52,8 @@ def overview(
     by = f"the column {names[0]}" if len(names) == 1 else f"{len(names):,} columns"
     told = f"{type(clustered.estimator).__name__} divided {rows} into {plural(clustered.k, 'cluster')}, using {by}"
     told += f", which {'was' if len(names) == 1 else 'were'} scaled." if clustered.scaled else "."
-    outliers = len(clustered.outliers)
+    marked = outlier_rows(clustered)
+    outliers = 0 if marked is None else int(marked.sum())
     if outliers:
         told += f" {plural(outliers, 'row')} {'is an outlier' if outliers == 1 else 'are outliers'}."
     counts = [
@@ -60,17 +63,25 @@ def overview(
         (outliers, "outlier"),
     ]
     facts = [(word if count == 1 else f"{word}s", f"{count:,}") for count, word in counts if count]
+    certainty = getattr(clustered.estimator, "certainty_", None)
+    if certainty is not None and clustered.k > 1:
+        facts.append(("mean certainty", f"{np.mean(certainty):.2f}"))
     if separation is not None:
         facts.append((f"{separation.words} separation", f"{separation.mean:.2f}"))
     if isinstance(stable, Stability):
-        facts.append((f"{stable.words} across seeds", f"{stable.mean:.2f}"))
+        facts.append((f"{stable.words} in subsamples", f"{stable.mean:.2f}"))
     strip = tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts], class_="facts")
     lines = [
         tag("li", chip(one.label), tag("strong", f"Cluster {one.label}"), f" ({one.share:.0%}): {one.in_words()}")
-        for one in found[:12]
+        for one in (found[:12] if clustered.k > 1 else [])
     ]
     more = tag("p", f"{len(found) - 12} more clusters are described below.") if len(found) > 12 else None
-    return join(tag("p", told), strip, tag("ul", lines, class_="plain"), more)
+    return join(_verdict(clustered.verdict), tag("p", told), strip, tag("ul", lines, class_="plain"), more)
+
+
+def _verdict(verdict: Verdict) -> Html:
+    words, _, rest = verdict.text.partition(".")
+    return tag("p", tag("strong", f"{words}."), rest, class_="verdict", data_verdict=verdict.words)
 
 
 def method(clustered: ClusteredTable) -> Html:

@@ -20,10 +20,9 @@ from coterie.studio import layers, uploads
 from coterie.studio.settings import CHOICES
 from coterie.studio.uploads import LEFT_OUT
 from coterie.tabular import ClusteredTable, EncodedTable, Request, TableModel, Watcher, cluster_table
-from coterie.tabular.cautions import cautions
+from coterie.tabular.certainty import row_facts
 from coterie.tabular.clustered_table import Run
 from coterie.tabular.differences import portraits
-from coterie.tabular.quality import silhouettes
 
 MAP_POINTS = 100_000
 ROWS_PER_CLUSTER = 200
@@ -135,11 +134,16 @@ class RowMap:
 
 
 def write(clustered: ClusteredTable, watcher: RunWatcher, n_rows: int, folder: Path) -> dict[str, Any]:
-    """``labels.npy``, ``model.safetensors``, ``map.json``, ``rows.json``, ``result.json`` and the encoded rows."""
+    """The files of a run.
+
+    ``labels.npy``, ``beside.npz`` (certainty and outliers), ``model.safetensors``, ``map.json``, ``rows.json``,
+    ``result.json`` and the encoded rows.
+    """
     places = np.arange(n_rows) if clustered.places is None else clustered.places
     everywhere = np.full(n_rows, LEFT_OUT, dtype=np.int32)
     everywhere[places] = clustered.labels
     np.save(folder / "labels.npy", everywhere)
+    np.savez(folder / "beside.npz", **row_facts(clustered))
     clustered.model.save(folder / "model.safetensors")
     if clustered.values.nbytes + clustered.points.nbytes <= STORED_BYTES:
         np.save(folder / "values.npy", clustered.values)
@@ -208,9 +212,8 @@ def _rows(clustered: ClusteredTable, places: np.ndarray) -> dict[str, Any]:
 def _result(clustered: ClusteredTable) -> dict[str, Any]:
     """What the page shows about the run as text and numbers."""
     facts, encoding, choice = clustered.facts, clustered.model.encoding, clustered.run.choice
-    separation = silhouettes(clustered)
+    separation, verdict = clustered.silhouettes, clustered.verdict
     words = {one.label: one.in_words() for one in portraits(clustered)} | {-1: "far from every centre"}
-    found = [one.text for one in cautions(clustered, separation)]
     return {
         "estimator": type(clustered.estimator).__name__,
         "algorithm": clustered.run.algorithm,
@@ -233,8 +236,12 @@ def _result(clustered: ClusteredTable) -> dict[str, Any]:
             "criterion": choice.criterion, "k": choice.k, "at_edge": choice.at_edge,
             "candidates": [[one.k, one.score if np.isfinite(one.score) else None] for one in choice.candidates],
         },
+        "verdict": {"words": verdict.words, "text": verdict.text},
+        "probabilities": [[k, p] for k, p in facts.count_probabilities.items()],
+        "certainty": facts.certainty,
+        "outliers": facts.outliers,
         "told": clustered.run.notes,
-        "notes": [*found, *clustered.run.notes],
+        "notes": [*facts.notes[len(clustered.run.notes) :], *clustered.run.notes],
     }  # fmt: skip
 
 

@@ -46,14 +46,18 @@ def run(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
 
 def labels(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Write ``labels.csv``: the whole table with a column ``cluster``, empty for rows that took no part."""
+    """Write ``labels.csv``: the whole table with the cluster, the certainty and whether the row is an outlier.
+
+    These columns are empty for rows that took no part.
+    """
     folder, frame = Path(task["folder"]), _frame(task)
-    found: Any = np.load(folder / "labels.npy", allow_pickle=False)
-    left_out = found == LEFT_OUT
-    if left_out.any():
-        found = pd.array(found, dtype="Int64")
-        found[left_out] = pd.NA
-    return {"bytes": write_labels(folder / "labels.csv", found, frame).stat().st_size}
+    found = np.load(folder / "labels.npy", allow_pickle=False)
+    took_part = np.flatnonzero(found != LEFT_OUT)
+    with np.load(folder / "beside.npz", allow_pickle=False) as stored:
+        known = {"cluster": found[took_part], **stored}
+    columns = {name: pd.Series(values, took_part).convert_dtypes() for name, values in known.items()}
+    beside = {name: column.reindex(range(len(frame))) for name, column in columns.items()}
+    return {"bytes": write_labels(folder / "labels.csv", beside.pop("cluster"), frame, beside).stat().st_size}
 
 
 def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:

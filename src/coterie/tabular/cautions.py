@@ -1,19 +1,27 @@
 """Reasons to be careful with a clustering, each with advice."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie.capabilities import iteration_limit_reached
+from coterie.capabilities import (
+    finds_count,
+    finds_outliers,
+    has_parameter,
+    iteration_limit_reached,
+    of_center_family,
+)
 from coterie.selection import Choice, uneven_columns, varying_columns
+from coterie.tabular.certainty import outlier_rows
 from coterie.tabular.clustered_table import ClusteredTable
-from coterie.tabular.quality import OtherCounts, Silhouettes, Stability
+from coterie.tabular.quality import OtherCounts, Stability
 from coterie.wording import joined, plural, quoted
 
 TINY_SHARE = 0.01
 TINY_ROWS = 5
 CORRELATION = 0.98  # from which two columns count as the same
 LISTED = 5
+FEW_READ = 10  # rows of a cluster among those that a network read; with fewer it may miss the cluster
 
 
 class Caution(NamedTuple):
@@ -26,14 +34,30 @@ class Caution(NamedTuple):
 
 
 def cautions(
-    clustered: ClusteredTable,
-    silhouettes: Silhouettes | None = None,
-    stability: Stability | str = "",
-    counts: OtherCounts | None = None,
+    clustered: ClusteredTable, stability: Stability | str = "", counts: OtherCounts | None = None
 ) -> list[Caution]:
-    """The most serious ones first. Those that need silhouettes or further fits are found where these are given."""
-    found = [*_about_columns(clustered), *_about_sizes(clustered), *_about_count(clustered.run.choice, counts)]
-    return [*found, *_about_trust(clustered, silhouettes, stability), *_about_run(clustered)]
+    """The most serious ones first. Those that need further fits are found where these are given."""
+    found = [*_about_limits(clustered), *_about_columns(clustered), *_about_sizes(clustered)]
+    found += _about_count(clustered.run.choice, counts)
+    return [*found, *_about_trust(clustered, stability), *_about_run(clustered)]
+
+
+def _about_limits(clustered: ClusteredTable) -> list[Caution]:
+    """Limits of a pretrained network that this table reached."""
+    found = []
+    read, proba = (getattr(clustered.estimator, name, None) for name in ("context_indices_", "n_clusters_proba_"))
+    if read is not None and len(read) < clustered.n:
+        smallest = FEW_READ * clustered.n / len(read)
+        what = (
+            f"The network read {len(read):,} of the {clustered.n:,} rows; the others have the cluster of the nearest."
+        )
+        advice = f"Clusters with fewer than about {smallest:,.0f} rows may be missed"
+        more = ": fit such rows separately, or read more samples (n_contexts)."
+        found.append(Caution(what, advice + (more if has_parameter(clustered.estimator, "n_contexts") else ".")))
+    if proba is not None and clustered.k >= len(proba) > 1 and finds_count(clustered.estimator):
+        what = f"{clustered.k} is the largest number of clusters that the network can find here."
+        found.append(Caution(what, "There may be more: give a larger number of clusters to kmeans."))
+    return found
 
 
 def _about_columns(clustered: ClusteredTable) -> list[Caution]:
@@ -86,10 +110,11 @@ def _about_correlation(clustered: ClusteredTable, varying: np.ndarray) -> list[C
 def _about_sizes(clustered: ClusteredTable) -> list[Caution]:
     found = []
     sizes, n = clustered.sizes, clustered.n
+    trim = " or use trimmed k-means (TrimmedKMeans)" if _could_trim(clustered.estimator) else ""
     tiny = [j for j, size in enumerate(sizes) if 0 < size < max(TINY_ROWS, TINY_SHARE * n)]
     if tiny and len(sizes) > 1:
         listed = joined([f"cluster {j} ({plural(int(sizes[j]), 'row')})" for j in tiny], limit=LISTED)
-        advice = "They may be outliers rather than groups: check their rows, or use trimmed k-means."
+        advice = f"They may be outliers rather than groups: check their rows{',' if trim else ''}{trim}."
         found.append(Caution(f"Very small: {listed}.", advice))
     empty = [str(j) for j, size in enumerate(sizes) if size == 0]
     if empty:
@@ -97,15 +122,23 @@ def _about_sizes(clustered: ClusteredTable) -> list[Caution]:
         found.append(Caution(f"No row belongs to {which}.", "Use fewer clusters."))
     if len(sizes) > 1 and sizes.max() > 0.9 * n:
         what = f"Cluster {int(sizes.argmax())} contains {sizes.max() / n:.0%} of the rows."
-        found.append(Caution(what, "The others may be outliers: try scaling, or trimmed k-means."))
-    out = len(clustered.outliers)
+        scale = "" if clustered.scaled else " scale the columns,"
+        todo = f":{scale}{trim}".removesuffix(",") if scale or trim else ""
+        found.append(Caution(what, f"The others may be outliers{todo}."))
+    out = int(outliers.sum()) if (outliers := outlier_rows(clustered)) is not None else 0
     if out > 0.1 * n:
         what = f"{out:,} rows ({out / n:.0%}) are outliers."
-        found.append(Caution(what, "That is a large share: trim fewer rows, or use more clusters."))
+        trims = has_parameter(clustered.estimator, "trim")
+        found.append(Caution(what, "Trim fewer rows, or use more clusters." if trims else "Check their rows."))
     if clustered.k > 1 and n < 10 * clustered.k:
         what = f"There are only {n} rows for {clustered.k} clusters."
         found.append(Caution(what, "With fewer than ten rows per cluster, single clusters are unreliable."))
     return found
+
+
+def _could_trim(estimator: Any) -> bool:
+    """Whether the estimator is a variant of k-means without outliers, so that the trimmed variant is an alternative."""
+    return of_center_family(type(estimator)) and not finds_outliers(estimator)
 
 
 def _about_count(choice: Choice | None, counts: OtherCounts | None) -> list[Caution]:
@@ -124,16 +157,26 @@ def _about_count(choice: Choice | None, counts: OtherCounts | None) -> list[Caut
     return [Caution(what, f"Compare with {counts.best} clusters.")]
 
 
-def _about_trust(
-    clustered: ClusteredTable, silhouettes: Silhouettes | None, stability: Stability | str
-) -> list[Caution]:
+def _about_trust(clustered: ClusteredTable, stability: Stability | str) -> list[Caution]:
     found = []
-    if silhouettes is not None and silhouettes.mean < 0.25:
-        what = f"The clusters overlap: the mean silhouette is {silhouettes.mean:.2f}."
+    certainty = getattr(clustered.estimator, "certainty_", None)
+    if certainty is not None:  # a network that clusters any shape, about which silhouettes say little
+        doubtful = float((np.asarray(certainty) < 0.5).mean())
+        if doubtful > 0.2 and clustered.k > 1:
+            what = f"The cluster of {doubtful:.0%} of the rows is uncertain (certainty below 0.5)."
+            found.append(Caution(what, "Rely on rows of high certainty only."))
+    elif clustered.silhouettes is not None and clustered.silhouettes.mean < 0.25:
+        what = f"The clusters overlap: the mean silhouette is {clustered.silhouettes.mean:.2f}."
         found.append(Caution(what, "Many rows could equally well belong to another cluster."))
     if isinstance(stability, Stability) and stability.mean < 0.8:
-        what = f"Other random seeds give other clusters: their mean agreement is {stability.mean:.2f} (1 is identical)."
-        found.append(Caution(what, "Use more starts (n_init) or fewer clusters, or rely only on clusters that recur."))
+        what = (
+            "Fits to 80% of the rows give other clusters: their mean agreement with these is "
+            f"{stability.mean:.2f} (1 is identical)."
+        )
+        options = ["more starts (n_init)"] if has_parameter(clustered.estimator, "n_init") else []
+        options += ["fewer clusters"] if has_parameter(clustered.estimator, "n_clusters") else []
+        use = f"Use {' or '.join(options)}, or rely" if options else "Rely"
+        found.append(Caution(what, f"{use} only on clusters that recur."))
     return found
 
 

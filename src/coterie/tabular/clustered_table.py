@@ -1,5 +1,6 @@
 """A table and its clusters: the value that the command line, the studio, the report and pictures read."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,8 @@ from coterie.tabular.model import TableModel
 if TYPE_CHECKING:
     from coterie.selection import Choice
     from coterie.tabular.facts import Facts
+    from coterie.tabular.quality import Silhouettes
+    from coterie.tabular.verdict import Verdict
 
 MAX_CELLS = 50_000_000
 
@@ -144,9 +147,32 @@ class ClusteredTable:
 
         return facts_of(self)
 
+    @cached_property
+    def silhouettes(self) -> "Silhouettes | None":
+        """Silhouettes of a sample of the rows; None if there are fewer than two clusters."""
+        from coterie.tabular.quality import silhouettes
+
+        return silhouettes(self)
+
+    @cached_property
+    def verdict(self) -> "Verdict":
+        """How far the clusters can be trusted to be groups."""
+        from coterie.tabular.verdict import verdict_of
+
+        return verdict_of(self)
+
     def input(self, rows: np.ndarray) -> Any:
         """Some rows in the form in which the estimator takes them."""
         return self.points[rows] if self.encoded is None else self.encoded.take(rows)
+
+    def probabilities(self, rows: np.ndarray) -> np.ndarray | None:
+        """(len(rows), k) the probability of each cluster for some rows, if the estimator has ``predict_proba``."""
+        ask = getattr(self.estimator, "predict_proba", None)
+        if ask is None:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the array has no column names
+            return np.asarray(ask(self.input(rows)))
 
     @cached_property
     def spherical(self) -> bool:

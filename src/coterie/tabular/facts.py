@@ -1,15 +1,17 @@
-"""The facts of a clustering, which every front shows: sizes, centres, notes and cautions."""
+"""The facts of a clustering, which every front shows: sizes, centres, the verdict, notes and cautions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from coterie.data.encoding import Encoding
 from coterie.selection import Choice
-from coterie.tabular.cautions import Caution, cautions
+from coterie.tabular.cautions import cautions
+from coterie.tabular.certainty import count_probabilities, outlier_rows
 from coterie.tabular.clustered_table import ClusteredTable, Run
+from coterie.tabular.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,13 @@ class ClusterSummary:
 
 @dataclass(frozen=True)
 class Facts:
-    """What there is to say about a clustering, whether its rows are in memory or in blocks."""
+    """What there is to say about a clustering, whether its rows are in memory or in blocks.
+
+    ``outliers`` is the number of rows that are outliers, and None if the estimator does not look for any.
+    ``count_probabilities`` has the probability of each number of clusters, the most probable first, and ``certainty``
+    is the mean over all rows; they are empty or None where the estimator gives no probabilities. ``verdict`` is None
+    for data in blocks.
+    """
 
     run: Run
     encoding: Encoding
@@ -43,29 +51,31 @@ class Facts:
     notes: tuple[str, ...]
     inertia: float | None
     iterations: int | None
+    outliers: int | None = None
+    verdict: Verdict | None = None
+    count_probabilities: Mapping[int, float] = field(default_factory=dict)
+    certainty: float | None = None
 
     @classmethod
     def of(
-        cls, run: Run, encoding: Encoding, estimator: Any, summaries: Sequence[ClusterSummary], found: Sequence[Caution]
+        cls, run: Run, encoding: Encoding, estimator: Any, summaries: Sequence[ClusterSummary], **more: Any
     ) -> "Facts":
+        """``more`` are fields that not every clustering has."""
         inertia, iterations = getattr(estimator, "inertia_", None), getattr(estimator, "n_iter_", None)
+        below = sum(one.size for one in summaries if one.label < 0)
         return cls(
             run,
             encoding,
             sum(one.size for one in summaries),
             tuple(summaries),
-            (*run.notes, *(caution.text for caution in found)),
-            None if inertia is None else float(inertia),
-            None if iterations is None else int(iterations),
+            inertia=None if inertia is None else float(inertia),
+            iterations=None if iterations is None else int(iterations),
+            **{"notes": run.notes, "outliers": below or None, **more},
         )
 
     @property
     def n_clusters(self) -> int:
         return sum(one.label >= 0 for one in self.summaries)
-
-    @property
-    def outliers(self) -> int:
-        return sum(one.size for one in self.summaries if one.label < 0)
 
     @property
     def choice(self) -> Choice | None:
@@ -74,7 +84,18 @@ class Facts:
 
 def facts_of(clustered: ClusteredTable) -> Facts:
     encoding = clustered.encoding or Encoding.affine(clustered.value_names)
-    return Facts.of(clustered.run, encoding, clustered.estimator, summaries_of(clustered), cautions(clustered))
+    outliers, certainty = outlier_rows(clustered), getattr(clustered.estimator, "certainty_", None)
+    return Facts.of(
+        clustered.run,
+        encoding,
+        clustered.estimator,
+        summaries_of(clustered),
+        notes=(*clustered.run.notes, *(caution.text for caution in cautions(clustered))),
+        outliers=None if outliers is None else int(outliers.sum()),
+        verdict=clustered.verdict,
+        count_probabilities=count_probabilities(clustered),
+        certainty=None if certainty is None else float(np.mean(certainty)),
+    )
 
 
 def summaries_of(clustered: ClusteredTable) -> list[ClusterSummary]:

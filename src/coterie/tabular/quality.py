@@ -1,4 +1,4 @@
-"""How reliable the clusters are: silhouettes, memberships, fits with other seeds and other numbers of clusters."""
+"""How reliable the clusters are: silhouettes, memberships, fits to subsamples and with other numbers of clusters."""
 
 import time
 import warnings
@@ -15,6 +15,7 @@ from coterie.tabular.clustered_table import ClusteredTable, stratified_sample
 
 SILHOUETTE_ROWS = 2_000
 REFIT_ROWS = 10_000
+SUBSAMPLE = 0.8  # share of the rows of a further fit
 OTHER_K_ROWS = 2_000
 
 
@@ -36,13 +37,20 @@ class Silhouettes:
 
 @dataclass(frozen=True)
 class Stability:
-    """Adjusted Rand indices between this clustering (first) and further fits, and how well each cluster recurs."""
+    """How well the clusters recur in fits to random subsamples of the rows.
 
-    seeds: list[int]
-    matrix: np.ndarray
-    mean: float
-    recovery: dict[int, float]  # best Jaccard index, mean over the further fits
-    rows: int
+    ``agreement`` has one adjusted Rand index per subsample, between the clusters of that fit and the clusters of all
+    rows, on the rows of the subsample. ``recovery`` is the mean over the subsamples of the largest Jaccard index of a
+    cluster with a cluster of the subsample (Hennig 2007).
+    """
+
+    agreement: list[float]
+    recovery: dict[int, float]
+    rows: int  # of a subsample
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.agreement))
 
     @property
     def words(self) -> str:
@@ -86,42 +94,40 @@ def silhouettes(clustered: ClusteredTable) -> Silhouettes | None:
 
 def memberships(clustered: ClusteredTable, count: int = 20_000) -> tuple[np.ndarray, np.ndarray] | None:
     """(rows, probabilities) of a sample, if the estimator has ``predict_proba``."""
-    ask = getattr(clustered.estimator, "predict_proba", None)
-    if ask is None or clustered.k < 2:
+    if clustered.k < 2:
         return None
     rows = stratified_sample(clustered.labels, count)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the array has no column names
-        return rows, np.asarray(ask(clustered.input(rows)))
+    shares = clustered.probabilities(rows)
+    return None if shares is None else (rows, shares)
 
 
 def stability(clustered: ClusteredTable, refits: int = 5, seconds: float = 3.0, seed: int = 0) -> Stability | str:
-    """Further fits with other seeds on at most 10,000 rows, as many as time permits; or why there are none."""
-    if not has_parameter(clustered.estimator, "random_state"):
-        return "The estimator uses no random seed: another fit gives the same clusters."
-    if start_was_given(clustered.estimator):
-        return "The initial centres were given, so no random seed is involved: another fit gives the same clusters."
+    """Fits to random subsamples of 80% of the rows (of at most 10,000), as many as time permits; or why there are none.
+
+    Other random seeds would say nothing about an estimator that divides one group in the same way every time.
+    """
+    if clustered.k < 2:
+        return "There is one cluster, so there is nothing that could change."
+    rng = np.random.default_rng(seed)
     rows = stratified_sample(clustered.labels, REFIT_ROWS, seed)
-    own = clustered.labels[rows]
-    found, seeds = [own], []
+    size = max(2, round(SUBSAMPLE * len(rows)))
+    agreement: list[float] = []
+    recovery: dict[int, list[float]] = {}
     end = time.perf_counter() + seconds
-    for number in range(refits):
+    for _ in range(refits):
         begun = time.perf_counter()
-        other = _fit_again(clustered, {"random_state": seed + 1 + number}, rows)
+        part = np.sort(rng.choice(rows, size, replace=False))
+        other = _fit_again(clustered, {}, part)
         if other is None:
             return "The estimator could not be fitted to a sample of the rows."
-        found.append(np.asarray(other.labels_))
-        seeds.append(seed + 1 + number)
+        own, found = clustered.labels[part], np.asarray(other.labels_)
+        agreement.append(float(adjusted_rand_score(own, found)))
+        for j in np.unique(own[own >= 0]).tolist():
+            recovery.setdefault(j, []).append(_best_jaccard(own == j, found))
         now = time.perf_counter()
         if now + (now - begun) > end:
             break
-    matrix = np.array([[adjusted_rand_score(a, b) for b in found] for a in found])
-    pairs = matrix[np.triu_indices(len(found), 1)]
-    recovery = {
-        j: float(np.mean([_best_jaccard(own == j, labels) for labels in found[1:]]))
-        for j in np.unique(own[own >= 0]).tolist()
-    }
-    return Stability(seeds, matrix, float(pairs.mean()), recovery, len(rows))
+    return Stability(agreement, {j: float(np.mean(each)) for j, each in sorted(recovery.items())}, size)
 
 
 def other_counts(clustered: ClusteredTable, choice: Choice | None = None, seconds: float = 2.5) -> OtherCounts | None:

@@ -94,6 +94,15 @@ function tellResult(next, points) {
   if (points.note) told.push(`${points.note[0].toUpperCase()}${points.note.slice(1)}.`);
   told.push(`${result.seconds.toFixed(1)} s.`);
   $("result-told").textContent = told.join(" ");
+  const [words, ...reason] = result.verdict.text.split(". ");
+  const likely = result.probabilities.map(([k, p]) => `${k} (${percent(p)})`).join(", ");
+  const sure = [`${words.replace(/\.$/, "")}.`, ` ${reason.join(". ")}`];
+  if (likely) sure.push(` Probability of the number of clusters: ${likely}.`);
+  if (result.certainty !== null && clusters.length > 1) sure.push(` Mean certainty of the rows: ${result.certainty.toFixed(2)}.`);
+  if (result.outliers) sure.push(` ${plural(result.outliers, "row")} marked as outlier.`);
+  $("verdict").replaceChildren(make("strong", {}, sure[0]), ...sure.slice(1));
+  $("verdict").dataset.verdict = result.verdict.words;
+  $("profile-part").hidden = clusters.length < 2;
   $("notes").replaceChildren(...result.notes.map((note) => make("li", {}, note)));
 }
 
