@@ -6,6 +6,7 @@ blocks depends only on the number of rows, and results are reduced in order, so 
 of threads.
 """
 
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -14,7 +15,6 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import joblib
-from numba import njit
 
 T = TypeVar("T")
 
@@ -23,6 +23,8 @@ _pool: ThreadPoolExecutor | None = None
 
 def kernel(**options: Any) -> Any:
     """Compile a function to serial code without the GIL, and cache the machine code on disk."""
+    from numba import njit
+
     return njit(nogil=True, cache=True, **options)
 
 
@@ -31,8 +33,14 @@ def count(n_threads: int | None = None) -> int:
     if n_threads is not None and n_threads > 0:
         return n_threads
     limit = os.environ.get("OMP_NUM_THREADS", "")
-    cores = joblib.cpu_count()
+    cores = _n_processors()
     return max(1, min(cores, int(limit)) if limit.isdigit() and int(limit) else cores)
+
+
+@functools.cache
+def _n_processors() -> int:
+    """The processors that this process may use. joblib reads files to find out."""
+    return joblib.cpu_count()
 
 
 @contextmanager

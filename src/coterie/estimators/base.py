@@ -2,7 +2,8 @@
 
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -134,11 +135,7 @@ class CenterClusterer(
         n_init = self._n_runs()
         best, lowest = None, np.inf
         with watching(self, X, n_init, self.max_iter) as watch:
-            for number in range(n_init):
-                with watch.run(number) as on_iteration:
-                    seeded = self._seeded(algorithm, random_state)
-                    start = self._start(rows, weight, seeded, random_state, exponent)
-                    result = self._run(rows, start, weight, seeded, tol, random_state, on_iteration)
+            for result in self._runs(rows, weight, algorithm, tol, random_state, exponent, n_init, watch):
                 criterion = self._criterion(result, rows, weight, algorithm) if n_init > 1 else 0.0
                 if best is None or criterion < lowest:
                     best, lowest = result, criterion
@@ -148,6 +145,24 @@ class CenterClusterer(
                 self.labels_ = self._labels(on_sphere(X) if algorithm.spherical else X)
             watch.close(vars(self))
         return self
+
+    def _runs(
+        self, X, weight, algorithm: Algorithm, tol: float, random_state, exponent: int, n_runs: int, watch
+    ) -> Iterator[Result]:
+        """The results of all runs. Unobserved runs on a small table are performed as one batch."""
+        from coterie.kmeans import engines
+
+        starts = self._starts(X, weight, algorithm, random_state, n_runs, exponent)
+        small = watch.silent and getattr(self, "engine", "auto") == "auto"
+        if small and engines.is_small(X, self.n_clusters, algorithm, self._device()):
+            loop = {"sample_weight": weight, "max_iter": self.max_iter, "tol": tol}
+            yield from engines.run_small(X, list(starts), algorithm, **loop)
+            return
+        for number in range(n_runs):
+            with watch.run(number) as on_iteration:
+                seeded = self._seeded(algorithm, random_state)
+                result = self._run(X, next(starts), weight, seeded, tol, random_state, on_iteration)
+            yield result
 
     def _run(self, X, start, weight, algorithm: Algorithm, tol: float, random_state, on_iteration) -> Result:
         """One run from one start."""
@@ -196,13 +211,15 @@ class CenterClusterer(
             return 1
         return self.n_init
 
-    def _start(self, X, weight, algorithm: Algorithm, random_state, exponent: int = 0) -> np.ndarray:
-        """Starting centres for X, which was divided by 2^exponent."""
+    def _starts(
+        self, X, weight, algorithm: Algorithm, random_state, n_runs: int = 1, exponent: int = 0
+    ) -> Iterator[np.ndarray]:
+        """The starting centres of each run for X, which was divided by 2^exponent."""
         from coterie import starts
 
         init = self.init
         if callable(init) and exponent:
-            init = init(scaled(X, exponent), self.n_clusters, random_state=random_state)
+            init = _Rescaled(init, exponent)
         if not isinstance(init, str) and not callable(init):
             try:
                 init = check_rows(_NoNames(), np.asarray(init), reset=True)
@@ -210,10 +227,10 @@ class CenterClusterer(
                 message = str(error).replace("Input X", "init").replace("_NoNames", type(self).__name__)
                 raise ValueError(f"The array of starting centres cannot be used. {message}") from error
             init = scaled(init, -exponent)
-        centers = starts.choose(
-            X, self.n_clusters, init, random_state, weight, n_threads=self._n_threads(), trim=algorithm.outliers
-        )
-        return on_sphere(centers) if algorithm.spherical else centers
+        for centers in starts.several(
+            X, self.n_clusters, init, random_state, n_runs, weight, self._n_threads(), algorithm.outliers
+        ):
+            yield on_sphere(centers) if algorithm.spherical else centers
 
     @staticmethod
     def _seeded(algorithm: Algorithm, random_state) -> Algorithm:
@@ -414,6 +431,18 @@ def algorithm_of(estimator: Any) -> Algorithm | None:
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     return Algorithm() if isinstance(estimator, KMeans | MiniBatchKMeans) else None
+
+
+@dataclass(frozen=True)
+class _Rescaled:
+    """A callable start for rows that were divided by 2^exponent."""
+
+    init: Callable[..., Any]
+    exponent: int
+
+    def __call__(self, X, n_clusters, random_state):
+        centers = self.init(scaled(X, self.exponent), n_clusters, random_state=random_state)
+        return scaled(np.asarray(centers), -self.exponent)
 
 
 class _NoNames(BaseEstimator):

@@ -127,13 +127,13 @@ class KMeans(CenterClusterer):
     def _algorithm(self) -> Algorithm:
         return Algorithm()
 
-    def _start(self, X, weight, algorithm, random_state, exponent=0):
-        centers = super()._start(X, weight, algorithm, random_state, exponent)
+    def _starts(self, X, weight, algorithm, random_state, n_runs=1, exponent=0):
+        starts = super()._starts(X, weight, algorithm, random_state, n_runs, exponent)
         if self.algorithm == "lloyd":
-            return centers
+            return starts
         from coterie.kmeans import learned
 
-        return learned.improved_start(X, centers, weight, self._device())
+        return (learned.improved_start(X, centers, weight, self._device()) for centers in starts)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, sample_weight=None, *, must_link=None, cannot_link=None):

@@ -24,6 +24,7 @@ def fit(estimator, X, sample_weight):
     check_enough_rows(sample.n_rows, estimator.n_clusters)
     rows = on_sphere(sample.rows) if algorithm.spherical else sample.rows
     random_state, n_init = check_random_state(estimator.random_state), estimator._n_runs()
+    starts = estimator._starts(rows, sample.times, algorithm, random_state, n_init)
     best: Result | None = None
     with watching(estimator, rows, n_init, estimator.max_iter) as watch:
         for number in range(n_init):
@@ -31,7 +32,7 @@ def fit(estimator, X, sample_weight):
             with watch.run(number) as on_iteration:
                 result = chunked.run(
                     chunks,
-                    estimator._start(rows, sample.times, seeded, random_state),
+                    next(starts),
                     seeded,
                     device=estimator._device(),
                     max_iter=estimator.max_iter,
@@ -56,7 +57,8 @@ def partial_fit(model, X, sample_weight):
         X, weight = X[weight > 0], weight[weight > 0]
     if first:
         check_enough_rows(len(X), model.n_clusters)
-        model.cluster_centers_ = model._start(X, weight, model._algorithm(), check_random_state(model.random_state))
+        random_state = check_random_state(model.random_state)
+        model.cluster_centers_ = next(model._starts(X, weight, model._algorithm(), random_state))
         model.n_iter_ = 0
         model.converged_ = False
         model._n_features_out = len(model.cluster_centers_)

@@ -31,6 +31,11 @@ class Watch:
             self.context = estimator._init_callback_context(max_subtasks=n_runs)
             self.context.call_on_fit_task_begin(estimator=estimator, X=X)
 
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing to report to."""
+        return self.context is None and self.bar is None
+
     def close(self, attributes: Mapping[str, Any]) -> None:
         if self.context is not None:
             self.context.call_on_fit_task_end(
@@ -40,7 +45,7 @@ class Watch:
     @contextmanager
     def run(self, number: int) -> Iterator[Any]:
         """The ``on_iteration`` function of run ``number`` (from 0), or None if there is nothing to report to."""
-        if self.context is None and self.bar is None:
+        if self.silent:
             yield None
             return
         task = None

@@ -1,15 +1,32 @@
 """Running an algorithm on rows in memory: the choice of an engine, and predictions from fitted centres.
 
-Dense rows on the CPU are processed by compiled code where possible, and torch is not imported. Sparse rows, other
-devices, soft memberships and the literal network need torch.
+Dense rows on the CPU are processed by array operations if the table is small, and otherwise by compiled code where
+possible. Sparse rows, other devices, soft memberships and the literal network need torch. Compiled code and torch take
+a large part of a second to load and are imported where they are used.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
 
-from coterie.kmeans import lazy, single_pass
+from coterie.kmeans import small
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import OnIteration, Result
+
+
+def run_small(
+    X, starts: Sequence[np.ndarray], algorithm: Algorithm, *, sample_weight=None, max_iter: int, tol: float
+) -> list[Result]:
+    """The runs from several starts, of shape (k, d) each, on a table for which :func:`is_small` holds."""
+    spherical = algorithm.spherical
+    loop = {"sample_weight": sample_weight, "max_iter": max_iter, "tol": tol}
+    return small.run(X, np.stack(starts), spherical=spherical, **loop)
+
+
+def is_small(X, n_clusters: int, algorithm: Algorithm, device: str = "cpu") -> bool:
+    """Whether array operations are the fastest way to run the algorithm on X."""
+    return algorithm.hard_means and small.suits(X, n_clusters) and _compiled(X, algorithm, device)
 
 
 def run(
@@ -57,9 +74,13 @@ def run(
         raise ValueError(
             "engine='lazy' requires dense rows on the CPU: use engine='auto', which selects a suitable engine."
         )
+    if engine == "auto" and on_iteration is None and is_small(X, len(centers), algorithm, device):
+        return run_small(X, [centers], algorithm, sample_weight=sample_weight, max_iter=max_iter, tol=tol)[0]
     if engine != "fused" and compiled and algorithm.hard_means:
+        from coterie.kmeans import lazy
+
         return lazy.run(X, centers, spherical=algorithm.spherical, n_threads=n_threads, **loop)
-    from coterie.kmeans import fused
+    from coterie.kmeans import fused, lazy
 
     assigner = lazy.Assigner(X, n_threads=n_threads) if compiled else None
     return fused.run(X, centers, algorithm, device=device, assigner=assigner, n_threads=n_threads, **loop)
@@ -78,14 +99,28 @@ def choose(
         with torch.no_grad():
             chosen, cost = fused.choose(fused.state(centers).places)
         return chosen.cpu().numpy().astype(np.int32), cost.cpu().numpy()
-    nearest = _nearest(X, centers, algorithm, n_threads)
-    costs = single_pass.costs(X, centers, nearest, n_threads)
+    if small.suits(X, len(centers)):
+        nearest, costs = small.choose(X, centers)
+        nearest = _zero_rows_first(X, nearest, algorithm)
+    else:
+        from coterie.kmeans import single_pass
+
+        nearest = _nearest(X, centers, algorithm, n_threads)
+        costs = single_pass.costs(X, centers, nearest, n_threads)
     return nearest, costs / 2 if algorithm.spherical else costs
 
 
 def _nearest(X, centers: np.ndarray, algorithm: Algorithm, n_threads: int | None) -> np.ndarray:
-    nearest = single_pass.assign(X, centers, n_threads)
-    if algorithm.spherical:  # a row of zeros is equally far from all centres, whatever their rounding
+    if small.suits(X, len(centers)):
+        return _zero_rows_first(X, small.choose(X, centers)[0], algorithm)
+    from coterie.kmeans import single_pass
+
+    return _zero_rows_first(X, single_pass.assign(X, centers, n_threads), algorithm)
+
+
+def _zero_rows_first(X, nearest: np.ndarray, algorithm: Algorithm) -> np.ndarray:
+    """Rows of zeros are equally far from all centres of the sphere, whatever their rounding."""
+    if algorithm.spherical:
         nearest[~X.any(axis=1)] = 0
     return nearest
 
@@ -118,6 +153,10 @@ def distances(
 ) -> np.ndarray:
     """The distances (n, k) of the rows to the centres; on the sphere, 1 - cosine."""
     if not (sparse.issparse(X) or device != "cpu" or algorithm.spherical):
+        if small.suits(X, len(centers)):
+            return np.sqrt(small.sq_distances(X, centers)).astype(X.dtype, copy=False)
+        from coterie.kmeans import single_pass
+
         return single_pass.distances(X, centers, n_threads)
     from coterie.kmeans.fused import Fused
 

@@ -85,18 +85,22 @@ def iterate(
     on_iteration: OnIteration | None = None,
     first: int = 1,
 ) -> em.Outcome:
-    """Alternate E- and M-steps until no label changes, the centres converge, or ``max_iter`` is reached.
-
-    Centres have converged if the sum of their squared moves is at most ``tol``. The rules are those of scikit-learn.
-    """
+    """Alternate E- and M-steps until a run has :func:`settled`, or ``max_iter`` is reached."""
 
     def stop(old: Centers, new: Centers, expectation: Any) -> bool:
-        if engine.labels_decide and expectation.moved == 0:
-            return True
-        return float(((new.places - old.places) ** 2).sum()) <= tol
+        moved = not engine.labels_decide or expectation.moved != 0
+        return bool(settled(old.places, new.places, moved, tol))
 
     steps = (engine.e_step, engine.m_step)
     return em.run(state, *steps, max_iter=max_iter, stop=stop, on_iteration=on_iteration, first=first)
+
+
+def settled(old, new, moved, tol: float):
+    """Whether a run stops: no label changed, or the sum of the squared moves of the centres is at most ``tol``.
+
+    The rules are those of scikit-learn. Centres are (k, d), or (runs, k, d) for several runs at once.
+    """
+    return (((new - old) ** 2).sum((-2, -1)) <= tol) | (moved == 0)
 
 
 class Moments(NamedTuple):
@@ -124,6 +128,8 @@ def mean_variance(X, sample_weight=None) -> float:
     """The mean of the weighted variances of the columns of an array or CSR matrix."""
     if sparse.issparse(X):
         return float(np.mean(mean_variance_axis(X, axis=0, weights=sample_weight)[1]))
+    if sample_weight is None and len(X) <= _ROWS:
+        return float(np.mean(np.var(X, axis=0, dtype=np.float64)))
     return float(np.mean(moments(X, sample_weight).variance))
 
 

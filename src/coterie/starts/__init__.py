@@ -5,13 +5,17 @@ row of weight 2 is equivalent to two copies of the row. Rows are therefore drawn
 values, which depends neither on their position nor on their dtype nor on whether they are stored as sparse.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from coterie import em, neighbours, threads
-from coterie.starts.plus_plus import kmeans_plus_plus, trimmed_plus_plus
+from coterie import em, threads
+from coterie.starts import small
 from coterie.starts.row_hashes import (
+    SMALL,
+    Order,
     count_distinct_rows,
     distinct,
     has_distinct_rows,
@@ -19,6 +23,7 @@ from coterie.starts.row_hashes import (
     require_distinct_rows,
     require_spread,
 )
+from coterie.starts.trimmed import trimmed_plus_plus
 
 __all__ = [
     "by_neighbours",
@@ -29,6 +34,7 @@ __all__ = [
     "neighbour_graph",
     "require_distinct_rows",
     "require_spread",
+    "several",
 ]
 
 
@@ -58,18 +64,40 @@ def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.
     centers : array of shape (n_clusters, d), dtype of ``X``
         If X has fewer distinct rows than clusters, some rows are repeated.
     """
-    if callable(init):
-        return checked(init(X, n_clusters, random_state=rng), n_clusters, X.shape[1], X.dtype)
+    return next(several(X, n_clusters, init, rng, 1, sample_weight, n_threads, trim))
+
+
+def several(
+    X, n_clusters, init, rng, n_runs: int, sample_weight=None, n_threads=None, trim=0.0
+) -> Iterator[np.ndarray]:
+    """The starts of ``n_runs`` runs, which share what does not depend on ``rng``. Parameters as for :func:`choose`."""
     if not isinstance(init, str):
-        return checked(init, n_clusters, X.shape[1], X.dtype)
-    if init not in _STARTS:
-        raise ValueError(f"init must be one of {sorted(_STARTS)}, an array or a callable; got {init!r}.")
+        for _ in range(n_runs):
+            centers = init(X, n_clusters, random_state=rng) if callable(init) else init
+            yield checked(centers, n_clusters, X.shape[1], X.dtype)
+        return
+    names = ["k-means++", *_OTHERS]
+    if init not in names:
+        raise ValueError(f"init must be one of {sorted(names)}, an array or a callable; got {init!r}.")
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    count = threads.count(n_threads)
     if not has_distinct_rows(X, n_clusters):
-        return _all_rows(X, n_clusters, weights, threads.count(n_threads))
-    if init == "k-means++" and trim > 0:
-        return trimmed_plus_plus(X, n_clusters, rng, weights, threads.count(n_threads), trim).astype(X.dtype)
-    return _STARTS[init](X, n_clusters, rng, weights, threads.count(n_threads))
+        yield from (_all_rows(X, n_clusters, weights, count) for _ in range(n_runs))
+    elif init == "k-means++":
+        yield from _plus_plus(X, n_clusters, rng, n_runs, weights, count, trim)
+    else:
+        yield from (_OTHERS[init](X, n_clusters, rng, weights, count) for _ in range(n_runs))
+
+
+def _plus_plus(X, n_clusters, rng, n_runs, weights, n_threads, trim):
+    if trim > 0:
+        return (trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim) for _ in range(n_runs))
+    if not sparse.issparse(X) and X.size <= SMALL:
+        return iter(small.plus_plus(X, n_clusters, rng, weights, n_runs))
+    from coterie.starts.plus_plus import kmeans_plus_plus
+
+    order = Order.of(hash_rows(X, n_threads))
+    return (kmeans_plus_plus(X, n_clusters, rng, weights, n_threads, order) for _ in range(n_runs))
 
 
 def checked(centers, n_clusters: int, n_features: int, dtype) -> np.ndarray:
@@ -102,10 +130,12 @@ def _random(X, n_clusters, rng, weights, n_threads):
 
 
 def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
+    from coterie.starts.plus_plus import kmeans_plus_plus
+
     hashes = hash_rows(X, n_threads)
     rows, totals = distinct(hashes, weights)
     projected = np.ascontiguousarray((X @ _top_eigenvectors(X, weights, min(n_clusters, X.shape[1])))[rows])
-    centers = kmeans_plus_plus(projected, n_clusters, rng, totals, n_threads, hashes[rows])
+    centers = kmeans_plus_plus(projected, n_clusters, rng, totals, n_threads, Order.of(hashes[rows]))
 
     def e_step(centers):
         scores = projected @ centers.T
@@ -128,6 +158,8 @@ def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
 
 def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1) -> np.ndarray:
     """The cluster of every row, from the nearest-neighbour graph of the leading principal components."""
+    from coterie import neighbours
+
     require_distinct_rows(X, n_clusters)
     if n_clusters == 1:
         return np.zeros(X.shape[0], dtype=np.int64)
@@ -137,6 +169,8 @@ def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1) -> np.ndarray:
 
 def neighbour_graph(X, n_threads: int = 1, n_components: int = 50) -> tuple[sparse.csr_matrix, np.ndarray]:
     """The graph of the distinct rows, and the node of every row. The time is quadratic in the number of rows."""
+    from coterie import neighbours
+
     hashes = hash_rows(X, n_threads)
     rows, totals = distinct(hashes, np.ones(X.shape[0]))
     nodes = X[rows]
@@ -172,8 +206,7 @@ def _top_eigenvectors(X, weights, n_vectors):
     return eigsh(operator, k=n_vectors, v0=np.ones(d))[1].astype(X.dtype)
 
 
-_STARTS = {
-    "k-means++": kmeans_plus_plus,
+_OTHERS = {
     "random": _random,
     "spectral": _spectral,
     "neighbour graph": _neighbour_graph,

@@ -1,10 +1,10 @@
-"""Greedy k-means++ for dense and sparse rows, and a variant for data with outliers."""
+"""Greedy k-means++ for dense and sparse rows, compiled."""
 
 import numpy as np
 from scipy import sparse
 
 from coterie import threads
-from coterie.starts.row_hashes import BUCKET_BITS, ROWS_PER_BLOCK, Order, distinct, hash_rows, require_spread
+from coterie.starts.row_hashes import BUCKET_BITS, ROWS_PER_BLOCK, Order, require_spread
 from coterie.threads import kernel
 
 
@@ -161,8 +161,7 @@ class _Potential:
         return self.weights[rows] * self.sq_nearest[rows]
 
 
-def kmeans_plus_plus(X, n_clusters, rng, weights, n_threads, hashes=None):
-    order = Order.of(hash_rows(X, n_threads) if hashes is None else hashes)
+def kmeans_plus_plus(X, n_clusters, rng, weights, n_threads, order: Order):
     potential = _Potential(X, weights, order.bucket, n_clusters, n_threads)
     bucket_mass = np.bincount(order.bucket, weights=weights, minlength=2**BUCKET_BITS)
     first = order.draw(weights.__getitem__, bucket_mass, rng.random_sample(1) * bucket_mass.sum())
@@ -178,28 +177,3 @@ def kmeans_plus_plus(X, n_clusters, rng, weights, n_threads, hashes=None):
         best = int(np.argmax(gains >= gains.max() - 1e-12 * total))
         potential.add(candidates[best])
     return potential.centers
-
-
-def trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim):
-    """Greedy k-means++ on capped distances: the farthest rows, a share ``trim`` of the weight, are never drawn."""
-    rows, totals = distinct(hash_rows(X, n_threads), weights)
-    X = np.asarray(X[rows], dtype=np.float64)
-    share = np.cumsum(totals) / totals.sum()
-    chosen = [int(np.searchsorted(share, rng.random_sample(), side="right"))]
-    sq_nearest = ((X - X[chosen[0]]) ** 2).sum(axis=1)
-    for _ in range(1, n_clusters):
-        order = np.argsort(sq_nearest, kind="stable")
-        kept = np.cumsum(totals[order]) <= (1.0 - trim) * totals.sum()
-        cap = sq_nearest[order[max(int(np.count_nonzero(kept)) - 1, 0)]]
-        mass = totals * sq_nearest * (sq_nearest <= cap)
-        if not mass.any():  # nothing but outliers is left
-            mass, cap = totals * sq_nearest, np.inf
-            require_spread(mass.sum(), X)
-        targets = rng.random_sample(2 + int(np.log(n_clusters))) * mass.sum()
-        drawn = np.minimum(np.searchsorted(np.cumsum(mass), targets, side="right"), np.flatnonzero(mass)[-1])
-        closer = [np.minimum(sq_nearest, ((X - X[row]) ** 2).sum(axis=1)) for row in drawn]
-        costs = np.array([totals @ np.minimum(sq, cap) for sq in closer])
-        best = int(np.argmax(costs <= costs.min() + 1e-12 * abs(costs).max()))
-        chosen.append(int(drawn[best]))
-        sq_nearest = closer[best]
-    return X[chosen]

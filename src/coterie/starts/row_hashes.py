@@ -6,58 +6,47 @@ import numpy as np
 from scipy import sparse
 
 from coterie import threads
-from coterie.threads import kernel
 
 BUCKET_BITS = 12
 ROWS_PER_BLOCK = 16_384
 
 
-@kernel()
-def _mix(z):
+STEP = np.uint64(0x9E3779B97F4A7C15)  # between the columns
+SMALL = 2**15  # values that array operations hash in less time than compiled code takes to load
+
+
+def mix(z):
+    """Mix the bits of unsigned 64-bit integers (SplitMix64)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
 
 
-@kernel()
-def _hash_dense(X, start, stop, hashes):
-    n_features = X.shape[1]
-    values = np.empty(n_features, np.float64)
-    bits = values.view(np.uint64)
-    for i in range(start, stop):
-        for j in range(n_features):
-            values[j] = X[i, j]
-        total = np.uint64(0)
-        for j in range(n_features):
-            # zeros, of either sign, add nothing: a sparse row hashes as its dense copy
-            term = _mix(bits[j] + np.uint64(j + 1) * np.uint64(0x9E3779B97F4A7C15))
-            total += term if values[j] != 0.0 else np.uint64(0)
-        hashes[i] = _mix(total)
+def hash_small(X: np.ndarray) -> np.ndarray:
+    """The hashes of the rows of an array by array operations: the definition, which compiled code repeats.
 
-
-@kernel()
-def _hash_sparse(data, indices, indptr, start, stop, hashes):
-    value = np.empty(1, np.float64)
-    bits = value.view(np.uint64)
-    for i in range(start, stop):
-        total = np.uint64(0)
-        for p in range(indptr[i], indptr[i + 1]):
-            value[0] = data[p]
-            if value[0] != 0.0:
-                total += _mix(bits[0] + np.uint64(indices[p] + 1) * np.uint64(0x9E3779B97F4A7C15))
-        hashes[i] = _mix(total)
+    Zeros of either sign add nothing, so that a sparse row has the hash of its dense copy.
+    """
+    values = np.array(X, dtype=np.float64, order="C")
+    terms = mix(values.view(np.uint64) + np.arange(1, X.shape[1] + 1, dtype=np.uint64) * STEP)
+    terms[values == 0.0] = 0
+    return mix(terms.sum(axis=1, dtype=np.uint64))
 
 
 def hash_rows(X, n_threads: int) -> np.ndarray:
     """Hashes (n,) of the rows as uint64. Equal rows have equal hashes."""
+    if not sparse.issparse(X) and X.size <= SMALL:
+        return hash_small(X)
+    from coterie.starts.hash_kernels import hash_dense, hash_sparse
+
     hashes = np.empty(X.shape[0], np.uint64)
     cuts = threads.blocks(X.shape[0], ROWS_PER_BLOCK)
 
     def task(b):
         if sparse.issparse(X):
-            _hash_sparse(X.data, X.indices, X.indptr, *cuts[b], hashes)
+            hash_sparse(X.data, X.indices, X.indptr, *cuts[b], hashes)
         else:
-            _hash_dense(X, *cuts[b], hashes)
+            hash_dense(X, *cuts[b], hashes)
 
     threads.run(task, len(cuts), n_threads)
     return hashes

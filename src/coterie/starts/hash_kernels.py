@@ -1,0 +1,36 @@
+"""The row hashes of :mod:`coterie.starts.row_hashes`, compiled, for large tables and sparse rows."""
+
+import numpy as np
+
+from coterie.starts.row_hashes import STEP, mix
+from coterie.threads import kernel
+
+_mix = kernel()(mix)
+
+
+@kernel()
+def hash_dense(X, start, stop, hashes):
+    n_features = X.shape[1]
+    values = np.empty(n_features, np.float64)
+    bits = values.view(np.uint64)
+    for i in range(start, stop):
+        for j in range(n_features):
+            values[j] = X[i, j]
+        total = np.uint64(0)
+        for j in range(n_features):
+            term = _mix(bits[j] + np.uint64(j + 1) * STEP)
+            total += term if values[j] != 0.0 else np.uint64(0)
+        hashes[i] = _mix(total)
+
+
+@kernel()
+def hash_sparse(data, indices, indptr, start, stop, hashes):
+    value = np.empty(1, np.float64)
+    bits = value.view(np.uint64)
+    for i in range(start, stop):
+        total = np.uint64(0)
+        for p in range(indptr[i], indptr[i + 1]):
+            value[0] = data[p]
+            if value[0] != 0.0:
+                total += _mix(bits[0] + np.uint64(indices[p] + 1) * STEP)
+        hashes[i] = _mix(total)
