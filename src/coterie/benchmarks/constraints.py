@@ -5,7 +5,9 @@ tables need COTERIE_DATA.
 """
 
 import json
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
@@ -26,10 +28,9 @@ def run(quick: bool = False, output: Path = Path("results/constraints")) -> dict
     for one in sets[7:9] if quick else sets:
         truth = one.labels - 1
         points = StandardScaler().fit_transform(one.X)
-        k = one.n_clusters
-        ways = {
-            "zero-shot": (one.X, lambda: ZeroShotClusterer(random_state=0)),
-            "k-means, K given": (points, lambda k=k: KMeans(k, n_init=10, random_state=0)),
+        ways: dict[str, tuple[Any, Any]] = {
+            "zero-shot": (one.X, partial(ZeroShotClusterer, random_state=0)),
+            "k-means, K given": (points, partial(KMeans, one.n_clusters, n_init=10, random_state=0)),
         }
         for name, (X, make) in ways.items():
             without = adjusted_rand_score(truth, make().fit(X).labels_)

@@ -143,7 +143,8 @@ def write(clustered: ClusteredTable, watcher: RunWatcher, n_rows: int, folder: P
     everywhere = np.full(n_rows, LEFT_OUT, dtype=np.int32)
     everywhere[places] = clustered.labels
     np.save(folder / "labels.npy", everywhere)
-    np.savez(folder / "beside.npz", **row_facts(clustered))
+    beside: dict[str, Any] = row_facts(clustered)
+    np.savez(folder / "beside.npz", **beside)
     clustered.model.save(folder / "model.safetensors")
     if clustered.values.nbytes + clustered.points.nbytes <= STORED_BYTES:
         np.save(folder / "values.npy", clustered.values)
