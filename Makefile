@@ -11,7 +11,7 @@ PINS   ?= $(shell $(PYTHON) -c 'import sys; print("constraints.txt" if sys.versi
 TORCH_INDEX ?=
 TORCH  := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 
-.PHONY: install demo test lint types check coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds
+.PHONY: install demo test lint types check coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds fuzz
 install: $(STAMP)
 
 # torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
@@ -74,6 +74,11 @@ test-lowest: $(LOWEST)/.installed browser
 BOUNDS ?= tests
 test-bounds: $(STAMP) browser
 	$(SERIAL) NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/numba-bounds $(BIN)/pytest -n 2 -q $(BOUNDS)
+
+# Damaged and hostile files for everything that reads files; what fails is kept in build/fuzz.
+FUZZ_SECONDS ?= 600
+fuzz: $(STAMP)
+	$(SERIAL) $(BIN)/python -m tests.fuzz.fuzzer --seconds $(FUZZ_SECONDS)
 
 screenshots: $(STAMP) browser
 	$(BIN)/python -m tests.studio.screenshots

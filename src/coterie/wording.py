@@ -27,3 +27,8 @@ def joined(parts: Sequence[str], word: str = "and", *, limit: int = 8) -> str:
 def quoted(names: Sequence[str], word: str = "and", *, limit: int = 8) -> str:
     """An enumeration of names in quotes."""
     return joined([repr(name) for name in names], word, limit=limit)
+
+
+def shown(text: str) -> str:
+    """A text for a terminal: control characters are written as escapes, so that they are shown and not obeyed."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)

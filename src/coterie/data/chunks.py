@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from coterie.data.columns import TableError
+from coterie.data.raw_files import read_npy
+from coterie.wording import shown
+
 CHUNK_BYTES = 32 * 2**20
 
 
@@ -39,17 +43,23 @@ class Chunks:
             self._read = lambda: iter(blocks)
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        first = 0
+        first, width = 0, 0
         for block in self._read():
             block = np.asarray(block)
             if block.ndim != 2:
-                raise ValueError(f"A chunk must have rows and columns; got an array of shape {block.shape}.")
+                raise TableError(f"A chunk must have rows and columns; got an array of shape {block.shape}.")
+            width = width or block.shape[1]
+            if block.shape[1] != width:
+                raise TableError(
+                    f"The chunk from row {first} has {block.shape[1]} columns, those before it have {width}: all "
+                    "chunks must have the same columns."
+                )
             if self.dtype is None:
                 self.dtype = block.dtype if block.dtype in (np.float32, np.float64) else np.dtype(np.float64)
             block = np.ascontiguousarray(block, dtype=self.dtype)
             if not np.isfinite(block).all():
                 row, column = np.argwhere(~np.isfinite(block))[0]
-                raise ValueError(
+                raise TableError(
                     f"Row {first + row}, column {column} is {block[row, column]}: fill or remove such values first."
                 )
             first += len(block)
@@ -61,7 +71,7 @@ class Chunks:
             raise FileNotFoundError(f"There is no file {path}.")
         suffix = path.suffix.lower()
         if suffix == ".npy":
-            return lambda: _cut(np.load(path, mmap_mode="r"))
+            return lambda: _cut(read_npy(path, mapped=True))
         if suffix in (".parquet", ".pq"):
             return self._parquet(path)
         raise ValueError(
@@ -72,15 +82,20 @@ class Chunks:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = pq.read_schema(path)
+        try:
+            schema = pq.read_schema(path)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _damaged(path, error) from error
         names = self.columns or schema.names
+        if not names:
+            raise TableError(f"{path.name} has no columns.")
         missing = [name for name in names if name not in schema.names]
         if missing:
-            raise ValueError(f"{path.name} has no column {missing[0]!r}. Its columns are {', '.join(schema.names)}.")
+            raise TableError(f"{path.name} has no column {missing[0]!r}. Its columns are {', '.join(schema.names)}.")
         kinds = [schema.field(name).type for name in names]
         wrong = [n for n, t in zip(names, kinds) if not (pa.types.is_floating(t) or pa.types.is_integer(t))]
         if wrong:
-            raise ValueError(
+            raise TableError(
                 f"{path.name} has columns that are not numbers: {', '.join(map(repr, wrong))}. "
                 "Choose columns with columns=[...]."
             )
@@ -91,14 +106,26 @@ class Chunks:
         size = max(1, CHUNK_BYTES // (len(names) * dtype.itemsize))
 
         def read():
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=size, columns=names):
-                    block = np.empty((batch.num_rows, len(names)), dtype)
-                    for j, column in enumerate(batch.columns):
-                        block[:, j] = column.to_numpy(zero_copy_only=False)
-                    yield block
+            try:
+                with pq.ParquetFile(path) as file:
+                    for batch in file.iter_batches(batch_size=size, columns=names):
+                        yield _as_rows(batch, dtype)
+            except (pa.ArrowException, OSError, MemoryError, OverflowError) as error:
+                raise _damaged(path, error) from error
 
         return read
+
+
+def _as_rows(batch: Any, dtype: np.dtype) -> np.ndarray:
+    block = np.empty((batch.num_rows, batch.num_columns), dtype)
+    for j, column in enumerate(batch.columns):
+        block[:, j] = column.to_numpy(zero_copy_only=False)
+    return block
+
+
+def _damaged(path: Path, error: Exception) -> TableError:
+    reason = shown(str(error).splitlines()[0][:200]) if str(error) else type(error).__name__
+    return TableError(f"{path.name} is not a complete Parquet file ({reason}): write it again, or check its extension.")
 
 
 def is_chunked(X: Any) -> bool:

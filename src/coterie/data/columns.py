@@ -130,7 +130,12 @@ def _microseconds(series: "pd.Series") -> np.ndarray:
     if isinstance(series.dtype, pd.ArrowDtype):
         series = series.astype(object)
     if series.dtype != object:
-        return series.dt.as_unit("us").array.asi8
+        try:
+            return series.dt.as_unit("us").array.asi8
+        except (ValueError, OverflowError) as error:
+            raise TableError(
+                f"The column {series.name!r} has dates that are too far away ({error}): correct or exclude it."
+            ) from error
     known: list[Any] = [None if pd.isna(value) else value for value in series]
     known = [at.astimezone(timezone.utc).replace(tzinfo=None) if getattr(at, "tzinfo", None) else at for at in known]
     kind = "m8" if any(isinstance(value, timedelta) for value in known) else "M8"

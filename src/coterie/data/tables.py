@@ -24,8 +24,9 @@ from coterie.data.columns import (
     require_finite,
     split_names,
 )
+from coterie.data.raw_files import read_npy
 from coterie.data.text_files import read_text, require_unique_names
-from coterie.wording import quoted
+from coterie.wording import quoted, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,8 @@ class Table:
             if path.stat().st_size == 0:
                 raise TableError(f"{path} is empty: it needs a line of column names and at least one row.")
             if kind == ".npy":
-                table = cls.of(_read_npy(path))
+                array = read_npy(path)
+                table = cls.of(np.asarray(array, dtype=array.dtype.newbyteorder("=")))
             elif kind == ".parquet":
                 table = cls.of(_to_frame(_read_parquet(path)))
             else:
@@ -164,8 +166,9 @@ class Table:
     def _found(self, columns: str | Sequence[str]) -> list[str]:
         """The named columns, each of which must exist and be named once."""
         names = split_names(columns, self.names) if isinstance(columns, str) else list(columns)
+        known = set(self.names)
         for name in names:
-            if name in self.names:
+            if name in known:
                 continue
             by_folded = {other.strip().casefold(): other for other in self.names}
             near = difflib.get_close_matches(name.strip().casefold(), by_folded, n=3)
@@ -175,9 +178,9 @@ class Table:
             raise TableError(f"There is no column {name!r}. The columns are {quoted(self.names)}.")
         if not names:
             raise TableError("No column was chosen: name at least one.")
-        repeated = [name for i, name in enumerate(names) if name in names[:i]]
-        if repeated:
-            raise TableError(f"The column {repeated[0]!r} is named twice: name it once.")
+        if len(set(names)) < len(names):
+            repeated = next(name for i, name in enumerate(names) if name in names[:i])
+            raise TableError(f"The column {repeated!r} is named twice: name it once.")
         return names
 
 
@@ -230,31 +233,6 @@ def _names_in(folder: Path) -> list[str]:
         return []
 
 
-def _read_npy(path: Path) -> np.ndarray:
-    with open(path, "rb") as file:
-        if file.read(6) != b"\x93NUMPY":
-            raise TableError(f"{path} is not an NPY file: write it with np.save, or check its extension.")
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        if "Object arrays" in str(error):
-            raise TableError(
-                f"{path} holds Python objects, which are never unpickled: save numbers, np.save(path, X.astype(float))."
-            ) from error
-        raise TableError(f"{path} is not a complete NPY file: write it again with np.save.") from error
-    if array.dtype.names or array.dtype.kind not in "biuf":
-        raise TableError(f"{path} holds values of type {array.dtype}: save numbers, np.save(path, X.astype(float)).")
-    if array.dtype == np.float16:
-        raise TableError(
-            f"{path} holds float16 numbers, which are too coarse for sums of squares: "
-            "np.save(path, X.astype('float32'))."
-        )
-    if array.ndim != 2:
-        hint = "X.reshape(-1, 1) makes it one column" if array.ndim == 1 else "X.reshape(len(X), -1) makes it a table"
-        raise TableError(f"{path} has {array.ndim} dimensions, but a table has rows and columns: {hint}.")
-    return np.asarray(array, dtype=array.dtype.newbyteorder("="))
-
-
 def _read_parquet(path: Path) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -262,7 +240,7 @@ def _read_parquet(path: Path) -> Any:
     try:
         with pq.ParquetFile(path) as file:
             table = file.read()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise TableError(f"{path} is not a complete Parquet file: write it again, or check its extension.") from error
@@ -274,15 +252,24 @@ def _to_frame(table: Any) -> "pd.DataFrame":
     """An Arrow table as a DataFrame; columns that Arrow knows to be numbers or missing stay so."""
     import pyarrow as pa
 
-    for i, field in enumerate(table.schema):
-        has_missing = table.column(i).null_count > 0
-        if pa.types.is_boolean(field.type) and has_missing:
-            table = table.set_column(i, field.name, table.column(i).cast(pa.uint8()).cast(pa.float64()))
-        elif pa.types.is_decimal(field.type) or pa.types.is_null(field.type):
-            table = table.set_column(i, field.name, table.column(i).cast(pa.float64()))
+    columns = []
+    for column in table.columns:
+        if pa.types.is_boolean(column.type) and column.null_count > 0:
+            column = column.cast(pa.uint8()).cast(pa.float64())
+        elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
+            column = column.cast(pa.float64())
+        columns.append(column)
+    schema = pa.schema(zip(table.column_names, (column.type for column in columns)), table.schema.metadata)
+    made = pa.Table.from_arrays(columns, schema=schema)  # at once: thousands of changed tables would be slow
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Arrow's and pandas' own
-        return table.to_pandas().reset_index(drop=True)
+        try:
+            return made.to_pandas().reset_index(drop=True)
+        except (ValueError, OverflowError, ArithmeticError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            message = shown(str(error).splitlines()[0][:200])
+            raise TableError(
+                f"The table has values that cannot be read ({message}): correct or remove them."
+            ) from error
 
 
 def _about_text(frame: "pd.DataFrame", text: list[str]) -> str:

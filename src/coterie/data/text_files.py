@@ -1,7 +1,6 @@
 """CSV and TSV files: find the separator and the header, then parse with Arrow."""
 
 import csv
-import gzip
 import io
 import re
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from coterie.data.columns import TableError
+from coterie.data.raw_files import first_bytes, has_hexadecimal
 
 FIRST_BLOCK = 2**24  # bytes from which the types of the columns are guessed
 LARGEST_BLOCK = 2**31 - 2
@@ -30,13 +30,14 @@ def read_text(path: Path, delimiter: str | None, header: bool | None) -> Any:
     require_unique_names([] if header is False else first, path)
     names = [f"x{i}" for i in range(len(first))] if header is False else None
 
-    def read(block_size: int, use_threads: bool) -> Any:
+    def read(block_size: int, use_threads: bool, types: dict[str, Any] | None = None) -> Any:
         return pyarrow.csv.read_csv(
             path,
             pyarrow.csv.ReadOptions(
                 use_threads=use_threads, block_size=block_size, column_names=names, autogenerate_column_names=False
             ),
             pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            pyarrow.csv.ConvertOptions(column_types=types),
         )
 
     try:
@@ -45,6 +46,10 @@ def read_text(path: Path, delimiter: str | None, header: bool | None) -> Any:
         except pa.ArrowInvalid:
             # A type guessed from the first block may not hold for the rest; and only one thread can number the lines.
             table = read(_block_for_whole_file(path), False)
+        integers = [field.name for field in table.schema if pa.types.is_integer(field.type)]
+        if integers and has_hexadecimal(path):
+            texts = read(_block_for_whole_file(path), False, dict.fromkeys(integers, pa.string()))
+            table = _without_hexadecimal(table, texts, integers)
     except (pa.ArrowInvalid, UnicodeDecodeError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
@@ -52,6 +57,16 @@ def read_text(path: Path, delimiter: str | None, header: bool | None) -> Any:
     binary = [field.name for field in table.schema if pa.types.is_binary(field.type)]
     if binary:
         raise TableError(f"{path} is not UTF-8 (column {binary[0]!r}): save it as UTF-8.")
+    return table
+
+
+def _without_hexadecimal(table: Any, texts: Any, integers: list[str]) -> Any:
+    """The table with text where Arrow read hexadecimal codes as numbers."""
+    import pyarrow.compute as pc
+
+    for name in integers:
+        if pc.any(pc.match_substring_regex(texts[name], "^[ +-]*0[xX]")).as_py():
+            table = table.set_column(table.column_names.index(name), name, texts[name])
     return table
 
 
@@ -70,11 +85,7 @@ def _block_for_whole_file(path: Path) -> int:
 
 def _first_line(path: Path, delimiter: str | None) -> tuple[list[str], str]:
     """The cells of the first line that is not blank, and their separator."""
-    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb") as file:
-        try:
-            start = file.read(2**16)
-        except (gzip.BadGzipFile, EOFError) as error:
-            raise TableError(f"{path} is not a complete gzip file: write it again, or check its extension.") from error
+    start = first_bytes(path)
     if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise TableError(f"{path} is UTF-16: save it as UTF-8.")
     if b"\x00" in start:

@@ -83,7 +83,7 @@ class EncodedTable:
             repeated = next(name for i, name in enumerate(made) if name in made[:i])
             raise TableError(f"A column is named {repeated!r}, which is also a value of another column: rename it.")
         notes = (*_column_notes(read, encoding), *_value_notes(used, encoding))
-        return cls(table, encoding.encode(values), notes, places)
+        return cls(table, _comparable(encoding, values), notes, places)
 
     @classmethod
     def apply(cls, encoding: Encoding, table: Any) -> "EncodedTable":
@@ -94,10 +94,9 @@ class EncodedTable:
             return cls(table, encoding.encode(table.matrix(names)))
         read = [table.column(name) for name in names]
         try:
-            rows = encoding.encode([column.values for column in read])
+            rows = _comparable(encoding, [column.values for column in read])
         except ValueError as error:
             raise TableError(str(error)) from error
-        require_finite(rows.values, encoding.value_names)
         return cls(table, rows, tuple(_value_notes(read, encoding)))
 
     @property
@@ -122,6 +121,18 @@ class EncodedTable:
         import pandas as pd
 
         return pd.DataFrame(self.rows.points, columns=self.encoding.names)
+
+
+def _comparable(encoding: Encoding, values: list[np.ndarray]) -> Encoded:
+    """The encoded rows, or an error if their points are not finite numbers."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = encoding.encode(values)
+    require_finite(rows.values, encoding.value_names)
+    infinite = ~np.isfinite(rows.points).all(axis=0)
+    if infinite.any():
+        name = encoding.point_names[int(infinite.argmax())]
+        raise TableError(f"The values of {name!r} differ too much in size to be compared: scale or exclude the column.")
+    return rows
 
 
 def _complete_rows(table: Table, names: list[str]) -> np.ndarray | None:

@@ -1,0 +1,64 @@
+"""What the fuzzer feeds: every file must end in a result or in one sentence of the expected kind."""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import coterie
+from coterie.data.chunks import Chunks
+from coterie.data.columns import TableError
+from coterie.data.tables import Table
+from coterie.distributed.checkpointing import Checkpoint
+from coterie.tabular import EncodedTable, TableModel
+
+TABLES = (".csv", ".tsv", ".csv.gz", ".npy", ".parquet")
+LONGEST = 2_000  # characters of a message
+
+
+class NoSentenceError(AssertionError):
+    """Raised if the message of an error is not one that a user can read."""
+
+
+def run(path: Path) -> None:
+    """Feed one file, by its extension. Everything but a result or a sentence is raised."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if path.name.endswith(TABLES):
+            _told(lambda: _table(path), TableError)
+        if path.suffix in (".npy", ".parquet"):
+            _told(lambda: [len(block) for block in Chunks(path)], TableError)
+        if path.suffix == ".model":
+            _told(lambda: _model(path), ValueError)
+            _told(lambda: TableModel.load(path), TableError)
+        if path.suffix == ".checkpoint":
+            _told(lambda: Checkpoint(path, resume=True).load({}), ValueError)
+
+
+def _table(path: Path) -> None:
+    table = Table.read(path)
+    for encode in (False, True):
+        _told(lambda encode=encode: _finite(EncodedTable.learn(table, encode=encode)), TableError)
+
+
+def _finite(rows: EncodedTable) -> None:
+    if not np.isfinite(rows.points).all():
+        raise NoSentenceError("The points of the rows are not finite.")
+
+
+def _model(path: Path) -> None:
+    model = coterie.load(path)
+    labels = model.predict(np.zeros((3, model.n_features_in_)))
+    assert labels.shape == (3,)
+
+
+def _told(action: Callable[[], object], kind: type[Exception]) -> None:
+    try:
+        action()
+    except NoSentenceError:
+        raise
+    except kind as error:
+        text = str(error)
+        if not text or len(text) > LONGEST or any(ord(letter) < 32 and letter not in "\n\t" for letter in text):
+            raise NoSentenceError(f"{type(error).__name__}: {text[:200]!r}") from error
