@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import _num_samples
 
 from coterie.constraints import Constraints
 from coterie.data.chunks import is_chunked
@@ -167,7 +168,7 @@ class KMeans(CenterClusterer):
             if linked:
                 raise ValueError("must_link and cannot_link need an array or a DataFrame: load the rows into memory.")
         elif linked or y is not None:
-            known = Constraints.of(np.shape(X)[0], y, must_link, cannot_link)
+            known = Constraints.of(_num_samples(X), y, must_link, cannot_link)
         if known is None:
             return super().fit(X, y, sample_weight)
         return self._fit_constrained(X, known, sample_weight)
@@ -182,10 +183,10 @@ class KMeans(CenterClusterer):
         random_state = check_random_state(self.random_state)
         tol = self.tol * mean_variance(X, weight)
         best, n_init = None, self._n_runs()
+        starts = self._starts(X, weight, self._algorithm(), random_state, n_init)
         with watching(self, X, n_init, self.max_iter) as watch:
-            for number in range(n_init):
+            for number, start in enumerate(starts):
                 with watch.run(number) as on_iteration:
-                    start = self._start(X, weight, self._algorithm(), random_state)
                     result = constrained.run(
                         X, start, known, sample_weight=weight, max_iter=self.max_iter, tol=tol,
                         on_iteration=on_iteration,
