@@ -75,8 +75,13 @@ def test_all_engines_of_k_means_agree_at_an_offset_in_single_precision(engine, o
 
 @pytest.mark.parametrize("kind", FAMILY, **names)
 @settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 20), exponent=st.integers(-495, 480), weighted=st.booleans())
-def test_scaling_by_a_power_of_two_changes_no_label(kind, seed, exponent, weighted):
+@given(
+    seed=st.integers(0, 20),
+    exponent=st.integers(-495, 480),
+    weighted=st.booleans(),
+    init=st.sampled_from(["given", "k-means++", "random", "spectral"]),
+)
+def test_scaling_by_a_power_of_two_changes_no_label(kind, seed, exponent, weighted, init):
     inner, middles, _ = problem(seed)
     X = inner + 3 * middles
     weight = np.random.default_rng(seed).uniform(0.5, 2, len(X)) if weighted else None
@@ -84,8 +89,8 @@ def test_scaling_by_a_power_of_two_changes_no_label(kind, seed, exponent, weight
     settings = {"n_clusters": 5, "random_state": 0, "max_iter": 10}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        one = kind(init=X[:5], **settings).fit(X, sample_weight=weight)
-        other = kind(init=big[:5], **settings).fit(big, sample_weight=weight)
+        one = kind(init=X[:5] if init == "given" else init, **settings).fit(X, sample_weight=weight)
+        other = kind(init=big[:5] if init == "given" else init, **settings).fit(big, sample_weight=weight)
     assert_array_equal(other.labels_, one.labels_)
     assert_array_equal(other.predict(big), other.labels_)
     if kind is not SphericalKMeans:

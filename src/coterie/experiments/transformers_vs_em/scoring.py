@@ -24,8 +24,6 @@ from coterie.starts.batched import lloyd
 
 SEED = 20_250
 SHIPPED = "incontext"
-SWEEPS = gibbs.Sweeps(burn_in=100, apart=5, n_draws=60)
-REPLICAS = 3
 
 
 def test_data(setting: Setting, instances: int) -> Separated:
@@ -112,8 +110,8 @@ def posterior_answers(data: Separated, *, from_truth: bool = False) -> tuple[np.
     for number, (x, truth) in enumerate(zip(data.points_BND.double().numpy(), data.centers_BKD.double().numpy())):
         start = truth if from_truth else KMeans(data.n_clusters, n_init=10, random_state=0).fit(x).cluster_centers_
         rng = np.random.default_rng([SEED, number])
-        replicas = gibbs.temperatures(1 if from_truth else REPLICAS)
-        members = gibbs.sample(x, start, rng, SWEEPS, inverse_temperatures=replicas)
+        replicas = gibbs.temperatures(1 if from_truth else gibbs.REPLICAS)
+        members = gibbs.sample(x, start, rng, gibbs.SWEEPS, inverse_temperatures=replicas).members(x)
         labels.append(consensus.best_partition(members))
         probabilities.append(consensus.aligned_mean(members))
     return np.stack(labels), floored_log(np.stack(probabilities))
