@@ -192,6 +192,7 @@ class SoftKMeans(CenterClusterer):
         random = check_random_state(self.random_state)
         exponent = exponent_of(X, self.cluster_centers_)
         rows = scaled(X, -exponent).astype(np.float64)
+        assert self.gamma_ is not None
         draws = gibbs.sample(
             rows,
             scaled(self.cluster_centers_, -exponent),

@@ -45,7 +45,19 @@ class Parameters:
 UNTRAINED = Parameters()  # annealing
 # The start of the training, and what it found: ``coterie reproduce learned-lloyd/training``.
 FIRST = Parameters(log_split=math.log(0.3), swaps=1.0)
-TRAINED = FIRST
+TRAINED = Parameters(
+    log_gamma_first=0.9688,
+    log_gamma_last=1.6338,
+    step_first=2.0172,
+    step_last=1.6077,
+    momentum_first=0.0174,
+    momentum_last=0.9448,
+    share=0.2496,
+    lead=-0.05,
+    radius=0.0183,
+    log_split=-1.9699,
+    swaps=0.9027,
+)
 
 
 @kernel()
