@@ -3,7 +3,7 @@ import pytest
 from scipy.special import gammaln
 
 from coterie import gibbs
-from coterie.gibbs import Sweeps, _draw_concentration, sample, temperatures
+from coterie.gibbs import Sweeps, _draw_concentration, temperatures
 
 SHORT = Sweeps(burn_in=5, apart=3, n_draws=30)
 FAR = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0]])
@@ -12,6 +12,11 @@ FAR = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0]])
 def blobs(rng, centers=FAR, counts=(40, 40, 40)):
     labels = np.repeat(np.arange(len(centers)), counts)
     return centers[labels] + rng.normal(size=(len(labels), centers.shape[1])), labels
+
+
+def sample(x, start, rng, sweeps, **options):
+    """Draws of the membership probabilities (J, N, K)."""
+    return gibbs.sample(x, start, rng, sweeps, **options).members(x)
 
 
 def together(members):
@@ -24,6 +29,12 @@ def test_far_clusters_keep_their_points():
     members = sample(x, FAR + 1, np.random.default_rng(1), SHORT)
     np.testing.assert_allclose(members.sum(-1), 1, atol=1e-12)
     np.testing.assert_allclose(together(members), labels[:, None] == labels, atol=1e-6)
+
+
+def test_members_of_a_row_do_not_depend_on_the_others():
+    x, _ = blobs(np.random.default_rng(0), FAR / 10)
+    draws = gibbs.sample(x, FAR / 10, np.random.default_rng(3), SHORT)
+    np.testing.assert_array_equal(draws.members(x)[:, 7:9], draws.members(x[7:9]))
 
 
 def test_the_same_seed_gives_the_same_draws():

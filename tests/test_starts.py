@@ -43,6 +43,28 @@ def test_single_and_double_precision_copies_hash_equally_and_zero_has_no_sign():
     np.testing.assert_array_equal(starts.hash_rows(X, 1), starts.hash_rows(Y, 1))
 
 
+def test_multiplying_by_a_power_of_two_keeps_the_order_of_the_rows_and_tells_a_row_from_its_double():
+    X = np.concatenate([rows(8), 2 * rows(8)[:40], np.zeros((1, 3)), rows(8)[:5]])
+    X[3, 1] = 0.0
+    plain = starts.hash_rows(X, 1)
+    assert len(np.unique(plain)) == len(np.unique(X, axis=0))
+    for exponent in (-900, -3, 1, 900):
+        order = np.argsort(starts.hash_rows(np.ldexp(X, exponent), 1), kind="stable")
+        np.testing.assert_array_equal(order, np.argsort(plain, kind="stable"))
+
+
+@pytest.mark.parametrize("trim", [0.0, 0.1])
+@pytest.mark.parametrize("init", [*INITS, "neighbour graph"])
+@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix])
+def test_the_start_of_scaled_rows_is_the_scaled_start(init, convert, trim):
+    X = rows(9) * (rows(10) > -0.5)
+    if trim and convert is not np.asarray:
+        pytest.skip("outliers are trimmed from dense rows only")
+    for exponent in (-40, 1, 37):
+        one, other = choose(convert(X), 6, init, trim=trim), choose(convert(np.ldexp(X, exponent)), 6, init, trim=trim)
+        np.testing.assert_allclose(np.ldexp(other, -exponent), one, rtol=1e-12, atol=1e-15)
+
+
 @pytest.mark.parametrize("init", INITS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_number_of_threads_changes_nothing(init, dtype):

@@ -37,6 +37,32 @@ class Sweeps:
     n_draws: int
 
 
+@dataclass(frozen=True)
+class Draws:
+    """Drawn mixtures. Clusters may exchange their places from one draw to the next."""
+
+    origin_D: np.ndarray  # the centres are relative to it
+    centers_JKD: np.ndarray
+    weights_JK: np.ndarray
+    var_J: np.ndarray  # noise variance per dimension
+
+    def members(self, points_ND: np.ndarray) -> np.ndarray:
+        """(J, N, K) probability of every cluster for every point, given the drawn centres, weights and variance.
+
+        Given those, labels are independent, so averages over draws estimate probabilities of labels, and of pairs of
+        labels, with less variance than drawn labels do. A point's probabilities do not depend on the other points.
+        """
+        points = np.ascontiguousarray(points_ND - self.origin_D, dtype=np.float64)
+        members = np.empty((len(self.var_J), len(points), self.weights_JK.shape[1]))
+        _fill_members(points, self.centers_JKD, self.weights_JK, self.var_J, members)
+        return members
+
+
+# Enough for four clusters in ten dimensions, by chains that start at the truth (results/RESULTS.md).
+SWEEPS = Sweeps(burn_in=100, apart=5, n_draws=60)
+REPLICAS = 3
+
+
 def temperatures(n_replicas: int, least: float = 0.4) -> np.ndarray:
     """Inverse temperatures from 1 down to ``least``, in geometric progression."""
     return np.geomspace(1.0, least, n_replicas) if n_replicas > 1 else np.ones(1)
@@ -52,12 +78,8 @@ def sample(
     var: float | None = None,
     inverse_temperatures: np.ndarray | None = None,
     concentrations: tuple[float, ...] = CONCENTRATIONS,
-) -> np.ndarray:
-    """Draws of the membership probabilities, (J, N, K).
-
-    A draw holds the probability of every cluster for every point given the drawn centres, weights and variance. Given
-    those, labels are independent, so averages over draws estimate probabilities of labels, and of pairs of labels, with
-    less variance than drawn labels do. Clusters may exchange their places from one draw to the next.
+) -> Draws:
+    """Draw mixtures from the posterior, given the points.
 
     Parameters
     ----------
@@ -86,28 +108,36 @@ def sample(
     beta = np.ones(1) if inverse_temperatures is None else np.asarray(inverse_temperatures, dtype=np.float64)
     shares = np.full(n_clusters, 1 / n_clusters) if shares_K is None else np.asarray(shares_K, dtype=np.float64)
     state = np.repeat(start[None], len(beta), 0), np.repeat(shares[None], len(beta), 0)
-    members = np.empty((sweeps.n_draws, len(points), n_clusters))
-    _chain(points, *state, max(var, TINY), beta, np.array(concentrations), rng, sweeps.burn_in, sweeps.apart, members)
-    return members
+    draws = Draws(
+        origin,
+        np.empty((sweeps.n_draws, n_clusters, dims)),
+        np.empty((sweeps.n_draws, n_clusters)),
+        np.empty(sweeps.n_draws),
+    )
+    kept = draws.centers_JKD, draws.weights_JK, draws.var_J
+    _chain(points, *state, max(var, TINY), beta, np.array(concentrations), rng, sweeps.burn_in, sweeps.apart, *kept)
+    return draws
 
 
 @threads.kernel()
-def _chain(points, center, weight, start_var, beta, concentrations, rng, burn_in, apart, members):
-    """Fill ``members`` (J, N, K); ``center`` (R, K, D) and ``weight`` (R, K) are the states and change."""
+def _chain(
+    points, center, weight, start_var, beta, concentrations, rng, burn_in, apart, kept_center, kept_weight, kept_var
+):
+    """Fill the arrays ``kept``; ``center`` (R, K, D) and ``weight`` (R, K) are the states and change."""
     dims = points.shape[1]
     n_replicas, n_clusters = weight.shape
     var, signal = np.full(n_replicas, start_var), np.zeros(n_replicas)
     for r in range(n_replicas):
         signal[r] = max(np.square(center[r]).mean(), LEAST_RATIO * start_var)
     total, count, work = np.zeros((n_clusters, dims)), np.zeros(n_clusters), np.zeros(n_clusters)
-    energy, nothing = np.zeros(n_replicas), np.zeros((0, n_clusters))
-    log_p = np.zeros(len(concentrations))
+    energy, log_p = np.zeros(n_replicas), np.zeros(len(concentrations))
     sq_norm = np.square(points).sum()
-    for sweep in range(burn_in + (len(members) - 1) * apart + 1):
-        keep = sweep >= burn_in and (sweep - burn_in) % apart == 0
+    for sweep in range(burn_in + (len(kept_var) - 1) * apart + 1):
+        if sweep >= burn_in and (sweep - burn_in) % apart == 0:
+            draw = (sweep - burn_in) // apart
+            kept_center[draw], kept_weight[draw], kept_var[draw] = center[0], weight[0], var[0]
         for r in range(n_replicas):
-            kept = members[(sweep - burn_in) // apart] if keep and r == 0 else nothing
-            draw_labels(points, center[r], weight[r], n_clusters, var[r] / beta[r], rng, total, count, work, kept)
+            draw_labels(points, center[r], weight[r], n_clusters, var[r] / beta[r], rng, total, count, work)
             residual = sq_norm + draw_centers(center[r], total, count, n_clusters, var[r] / beta[r], signal[r], rng)
             residual = max(residual, TINY)
             var[r] = beta[r] * residual / 2 / rng.standard_gamma(beta[r] * points.size / 2)
@@ -120,33 +150,51 @@ def _chain(points, center, weight, start_var, beta, concentrations, rng, burn_in
 
 
 @threads.kernel()
-def draw_labels(points, center, weight, n_now, var, rng, total, count, work, members):
+def _log_joint(points, i, center, log_weight, n_now, var, work):
+    """Fill ``work`` with log weight minus squared distance over 2 var, for every component; returns the largest."""
+    best = -math.inf
+    for k in range(n_now):
+        sq_distance = 0.0
+        for j in range(points.shape[1]):
+            sq_distance += (points[i, j] - center[k, j]) ** 2
+        work[k] = log_weight[k] - sq_distance / (2 * var)
+        best = max(best, work[k])
+    return best
+
+
+@threads.kernel()
+def _fill_members(points, center, weight, var, members):
+    work = np.zeros(weight.shape[1])
+    for draw in range(len(members)):
+        log_weight = np.log(weight[draw] + TINY)
+        for i in range(len(points)):
+            best = _log_joint(points, i, center[draw], log_weight, len(work), var[draw], work)
+            reach = 0.0
+            for k in range(len(work)):
+                work[k] = math.exp(work[k] - best)
+                reach += work[k]
+            for k in range(len(work)):
+                members[draw, i, k] = work[k] / reach
+
+
+@threads.kernel()
+def draw_labels(points, center, weight, n_now, var, rng, total, count, work):
     """Give every point to one of the first ``n_now`` components.
 
-    ``total`` and ``count`` get the sums and numbers of the points of each, ``members`` (N, K) the probabilities from
-    which the labels were drawn, unless it has no rows.
+    ``total`` and ``count`` get the sums and numbers of the points of each.
     """
     n_points, dims = points.shape
     log_weight = np.log(weight[:n_now] + TINY)
     total[:n_now] = 0.0
     count[:n_now] = 0.0
     for i in range(n_points):
-        best = -math.inf
-        for k in range(n_now):
-            sq_distance = 0.0
-            for j in range(dims):
-                sq_distance += (points[i, j] - center[k, j]) ** 2
-            work[k] = log_weight[k] - sq_distance / (2 * var)
-            best = max(best, work[k])
+        best = _log_joint(points, i, center, log_weight, n_now, var, work)
         reach = 0.0
         for k in range(n_now):
             below = work[k] - best
             if below > -30:  # exp(-30) changes nothing
                 reach += math.exp(below)
             work[k] = reach
-        if len(members):
-            for k in range(n_now):
-                members[i, k] = (work[k] - (work[k - 1] if k else 0.0)) / reach
         threshold = rng.random() * reach
         label = 0
         while label < n_now - 1 and work[label] <= threshold:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 from coterie import (
     AttentionClustering,
@@ -62,6 +63,36 @@ def test_labels_are_those_of_exact_distances_at_any_offset(kind, dtype, offset):
         assert_array_equal(model.predict(X), model.labels_)
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 20),
+    offset=st.sampled_from([1.0, 1e4, 1e6, 1e8]),
+    exponent=st.integers(-495, 450),
+    single=st.booleans(),
+    weighted=st.booleans(),
+    init=st.sampled_from(["given", "k-means++", "random"]),
+)
+def test_labels_of_sparse_rows_are_those_of_exact_distances(seed, offset, exponent, single, weighted, init):
+    inner, middles, _ = problem(seed)
+    dtype = np.float32 if single else np.float64
+    X = (inner + min(offset, 1e5 if single else 1e8) * middles).astype(dtype)
+    weight = np.random.default_rng(seed).uniform(0.5, 2, len(X)) if weighted else None
+    exponent = max(-60, min(40, exponent)) if single else exponent
+    big = np.ldexp(X, exponent)
+    settings = {"n_clusters": 6, "max_iter": 10, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KMeans(init=X[:6] if init == "given" else init, **settings)
+        model.fit(sparse.csr_matrix(X), sample_weight=weight)
+        scaled = KMeans(init=big[:6] if init == "given" else init, **settings)
+        scaled.fit(sparse.csr_matrix(big), sample_weight=weight)
+    labels, clear = nearest(X, model.cluster_centers_)
+    assert_array_equal(model.labels_[clear], labels[clear])
+    assert_array_equal(model.predict(sparse.csr_matrix(X)), model.labels_)
+    assert_array_equal(model.predict(X)[clear], labels[clear])
+    assert_array_equal(scaled.labels_, model.labels_)
+
+
 @pytest.mark.parametrize("engine", ["literal", "fused", "lazy", "auto"])
 @pytest.mark.parametrize("offset", [1.0, 1e4])
 def test_all_engines_of_k_means_agree_at_an_offset_in_single_precision(engine, offset):
@@ -75,8 +106,13 @@ def test_all_engines_of_k_means_agree_at_an_offset_in_single_precision(engine, o
 
 @pytest.mark.parametrize("kind", FAMILY, **names)
 @settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 20), exponent=st.integers(-495, 480), weighted=st.booleans())
-def test_scaling_by_a_power_of_two_changes_no_label(kind, seed, exponent, weighted):
+@given(
+    seed=st.integers(0, 20),
+    exponent=st.integers(-495, 480),
+    weighted=st.booleans(),
+    init=st.sampled_from(["given", "k-means++", "random", "spectral"]),
+)
+def test_scaling_by_a_power_of_two_changes_no_label(kind, seed, exponent, weighted, init):
     inner, middles, _ = problem(seed)
     X = inner + 3 * middles
     weight = np.random.default_rng(seed).uniform(0.5, 2, len(X)) if weighted else None
@@ -84,8 +120,8 @@ def test_scaling_by_a_power_of_two_changes_no_label(kind, seed, exponent, weight
     settings = {"n_clusters": 5, "random_state": 0, "max_iter": 10}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        one = kind(init=X[:5], **settings).fit(X, sample_weight=weight)
-        other = kind(init=big[:5], **settings).fit(big, sample_weight=weight)
+        one = kind(init=X[:5] if init == "given" else init, **settings).fit(X, sample_weight=weight)
+        other = kind(init=big[:5] if init == "given" else init, **settings).fit(big, sample_weight=weight)
     assert_array_equal(other.labels_, one.labels_)
     assert_array_equal(other.predict(big), other.labels_)
     if kind is not SphericalKMeans:

@@ -8,7 +8,7 @@ from coterie import experiments
 from coterie.experiments.transformers_vs_em import figures, pictures, scoring, settings
 from coterie.experiments.transformers_vs_em.settings import Budget, Row, Setting
 
-TINY = Budget(steps=2, batch=1, seeds=1, instances=2)
+TINY = Budget(steps=2, batch=1, seeds=1, instances=2, settings=2)
 
 
 @pytest.fixture

@@ -76,3 +76,25 @@ def test_lemma_b1_bounds_the_distance_of_softmax_and_hardmax(beta):
     v = v[(v != v.amax(1, keepdim=True)).any(1)]
     error = (torch.softmax(beta * v, dim=1) - approx.hardmax(v)).norm(dim=1)
     assert (error <= approx.hardmax_bound(v, beta) * (1 + 1e-9) + 1e-15).all()
+
+
+def softmax_sum_error(n_outputs, n_units, radius):
+    """Largest error of the best Σ a_i softmax(A_i [x; 1]), random A_i, for the first two coordinates of (x, x, 0)."""
+    x = torch.linspace(-radius, radius, 401, dtype=torch.float64)
+    ones = torch.stack([x, torch.ones_like(x)])
+    a_MO2 = 3 * torch.randn(n_units, n_outputs, 2, dtype=torch.float64, generator=generator(n_units))
+    units_MOX = (a_MO2 @ ones).softmax(1)
+    target_2X = torch.stack([x, x])
+    features = units_MOX[:, :2].flatten(1).T
+    found = torch.linalg.lstsq(features, target_2X.flatten()[:, None], rcond=1e-12, driver="gelsd").solution[:, 0]
+    total_OX = torch.einsum("m,mox->ox", found, units_MOX)
+    torch.testing.assert_close(total_OX.sum(0), found.sum().expand(len(x)), rtol=1e-8, atol=1e-6)
+    return float((total_OX[:2] - target_2X).abs().max())
+
+
+@pytest.mark.parametrize("radius", [0.5, 2.0])
+def test_lemma_3_1_fails_as_printed_because_the_coordinates_of_a_sum_of_softmaxes_have_a_constant_sum(radius):
+    # of f(x) = (x, x) the sum is 2x, from -2R to 2R: some coordinate is off by R, whatever the number of units
+    assert all(softmax_sum_error(2, m, radius) >= radius * (1 - 1e-9) for m in (4, 64, 512))
+    # one more coordinate, which is not read, takes up the difference
+    assert softmax_sum_error(3, 64, radius) < 0.01 * radius

@@ -300,3 +300,19 @@ def test_the_parameter_norm_grows_with_log_n():
 def test_an_unknown_measure_is_told():
     with pytest.raises(ValueError, match="measure must be 'norm' or 'square'"):
         transformer(Size(10, 2, 2, 1.0), 1, ConstructionSettings(measure="cube"))
+
+
+@pytest.mark.parametrize("sharpness", [1.5, 2.0])
+def test_a_subtracted_centre_is_wrong_by_n_to_the_one_minus_c(sharpness):
+    centers = torch.tensor([[3.0, -1.0], [0.5, 2.0]], dtype=torch.float64)
+    rows = Rows(2, 2)
+
+    def error(n):
+        h = context(torch.zeros(n, 2, dtype=torch.float64), centers, torch.zeros(n, dtype=torch.long))
+        strength = sharpness * math.log(n)
+        moved = pieces.softmax(pieces.subtracted_center(rows, 0, strength))(h)[:, rows.copy_of(0)]
+        found = float((moved + centers[0]).abs().max())
+        assert found <= n * math.exp(-strength) * float(centers.abs().max())  # (N + k - 2) exp(-strength)
+        return found
+
+    assert math.log(error(30_000) / error(300)) / math.log(100) == pytest.approx(1 - sharpness, abs=0.03)

@@ -94,7 +94,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
     See Also
     --------
-    SoftKMeans : EM with a given or estimated variance, without a network and without limits.
+    SoftKMeans : EM without a network and without limits; with ``refine="posterior"`` the posterior by Gibbs sampling.
 
     Examples
     --------

@@ -3,6 +3,8 @@
 from numbers import Real
 from typing import ClassVar
 
+import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from coterie.distributed import is_dask
@@ -11,6 +13,10 @@ from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm
 
+MAX_CONTEXT = 2_000  # rows from which the rule for labels is made
+MEMBERS_PER_BLOCK = 2**22  # numbers: 32 MB
+EQUAL_SIZES = (1000.0,)  # concentration of the mixing weights if they are not estimated
+
 
 class SoftKMeans(CenterClusterer):
     """Soft k-means: every point belongs to every cluster with a share.
@@ -18,6 +24,12 @@ class SoftKMeans(CenterClusterer):
     The shares of a point are softmax(-gamma ‖x - c‖²) (Clarkson et al., Algorithm 2). With ``mixing_weights=True`` the
     weights of the clusters are estimated as well and their logarithms are added to the scores; this is EM for a mixture
     of spherical Gaussians with the known variance 1/(2 gamma).
+
+    Where clusters overlap, one fitted mixture says little about how certain its centres are. With
+    ``refine="posterior"``, the fit is followed by Gibbs sampling of the Bayesian posterior of centres, weights and the
+    common variance, with three tempered replicas and 60 draws (:mod:`coterie.gibbs`). Shares are averages over the
+    draws. Labels maximise the expected adjusted Rand index under the co-assignments (Fritsch and Ickstadt, 2009), so a
+    label need not be the cluster of the largest share. The refinement takes as long as about 1,200 iterations of EM.
 
     Parameters
     ----------
@@ -28,6 +40,10 @@ class SoftKMeans(CenterClusterer):
         starting centre, which is the value for a spherical Gaussian of that size; scaling X scales the centres.
     mixing_weights : bool, default=False
         Whether the weights of the clusters are estimated. Otherwise all clusters have the same weight.
+    refine : {"posterior"} or None, default=None
+        What follows the fit. None keeps it. "posterior" samples the posterior of the mixture, from the fit; the
+        variance is sampled too, whatever ``gamma`` is, and clusters have nearly the same weight unless
+        ``mixing_weights``. It needs all rows in memory and does not support ``sample_weight``.
     init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
         How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
         clusters the projections on the leading eigenvectors. A callable is called as
@@ -54,11 +70,12 @@ class SoftKMeans(CenterClusterer):
     cluster_centers_ : array of shape (n_clusters, n_features)
         The centres, the means of the points weighted by their shares.
     weights_ : array of shape (n_clusters,)
-        The mixing weights of the clusters; all equal unless ``mixing_weights``.
+        The mixing weights of the clusters; all equal unless ``mixing_weights``. Refined, the mean shares.
     gamma_ : float
-        The inverse temperature that was used.
+        The inverse temperature that was used. Refined, that of the mean variance of the draws.
     labels_ : int32 array of shape (n_samples,)
-        The cluster in which each row has the largest share.
+        The cluster in which each row has the largest share. Refined, the labels of the largest expected adjusted Rand
+        index.
     inertia_ : float
         Sum of squared distances to all centres, weighted by the shares.
     n_iter_ : int
@@ -67,10 +84,21 @@ class SoftKMeans(CenterClusterer):
         Whether that run stopped by itself, before ``max_iter``.
     n_clusters_ : int
         Number of clusters that have at least one row.
+    posterior_centers_, posterior_weights_, posterior_vars_, posterior_origin_ : arrays
+        The draws, only if refined: centres relative to the origin (n_draws, n_clusters, n_features), mixing weights and
+        variances. Clusters may exchange their places from one draw to the next.
+    posterior_names_ : array of shape (n_draws, n_clusters)
+        The cluster of each draw that is matched to each cluster of ``labels_``.
+    coassignment_sums_, coassignment_sizes_, coassignment_level_ : arrays and float
+        How the draws are combined into labels.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : array of shape (n_features_in_,)
         Names of the columns of X, if X is a DataFrame whose column names are all strings.
+
+    See Also
+    --------
+    InContextClusterer : A pretrained network that approximates the same posterior, in less time.
 
     Examples
     --------
@@ -85,6 +113,7 @@ class SoftKMeans(CenterClusterer):
         **CenterClusterer._parameter_constraints,
         "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
         "mixing_weights": ["boolean"],
+        "refine": [StrOptions({"posterior"}), None],
     }
 
     def __init__(
@@ -93,6 +122,7 @@ class SoftKMeans(CenterClusterer):
         *,
         gamma="scale",
         mixing_weights=False,
+        refine=None,
         init="k-means++",
         n_init="auto",
         max_iter=300,
@@ -115,10 +145,121 @@ class SoftKMeans(CenterClusterer):
         )
         self.gamma = gamma
         self.mixing_weights = mixing_weights
+        self.refine = refine
 
     def _algorithm(self) -> Algorithm:
         gamma = None if self.gamma == "scale" else float(self.gamma)
         return Algorithm(TABLE["soft"], gamma=gamma, mixing_weights=self.mixing_weights)
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Fit the centres to the data, and refine the fit if ``refine`` says so.
+
+        Parameters
+        ----------
+        X : array, DataFrame, Dask array or DataFrame, path, or ``coterie.data.chunks.Chunks``
+            Rows to cluster, of shape (n_samples, n_features). With ``refine="posterior"`` an array or DataFrame.
+        y : ignored
+            Present for API consistency.
+        sample_weight : array of shape (n_samples,), default=None
+            How often each row counts; None gives all rows the weight 1. Not supported for files and chunks and with
+            ``refine="posterior"``.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if self.refine is not None and sample_weight is not None:
+            raise ValueError("refine='posterior' does not support sample_weight: repeat the rows, or use refine=None.")
+        super().fit(X, sample_weight=sample_weight)
+        if self.refine is not None:
+            self._sample_posterior(self._checked_new(X))
+        return self
+
+    def _require_plain_fit(self, what: str) -> None:
+        super()._require_plain_fit(what)
+        if self.refine is not None:
+            raise ValueError(f"{what} cannot be refined: pass an array or a sample of the rows, or use refine=None.")
+
+    def _forget(self) -> None:
+        super()._forget()
+        for name in [name for name in vars(self) if name.startswith(("posterior_", "coassignment_"))]:
+            del self.__dict__[name]
+
+    def _sample_posterior(self, X) -> None:
+        from coterie import consensus, gibbs
+
+        random = check_random_state(self.random_state)
+        exponent = exponent_of(X, self.cluster_centers_)
+        rows = scaled(X, -exponent).astype(np.float64)
+        assert self.gamma_ is not None
+        draws = gibbs.sample(
+            rows,
+            scaled(self.cluster_centers_, -exponent),
+            np.random.default_rng(random.randint(2**31 - 1)),
+            gibbs.SWEEPS,
+            shares_K=self.weights_,
+            var=float(np.ldexp(0.5 / self.gamma_, -2 * exponent)),
+            inverse_temperatures=gibbs.temperatures(gibbs.REPLICAS),
+            concentrations=gibbs.CONCENTRATIONS if self.mixing_weights else EQUAL_SIZES,
+        )
+        self.posterior_origin_ = np.ldexp(draws.origin_D, exponent)
+        self.posterior_centers_ = np.ldexp(draws.centers_JKD, exponent)
+        self.posterior_weights_ = draws.weights_JK
+        self.posterior_vars_ = np.ldexp(draws.var_J, 2 * exponent)
+        context = X
+        if len(X) > MAX_CONTEXT:
+            context = X[np.sort(random.choice(len(X), MAX_CONTEXT, replace=False))]
+        members = np.concatenate(list(self._members(context)), axis=1)
+        labels = consensus.best_partition(members)
+        mean = consensus.aligned_mean(members, first=np.eye(self.n_clusters)[labels])
+        self.posterior_names_ = consensus.renamings(members, mean)
+        rule = consensus.Rule.of(consensus.features(members), labels, self.n_clusters)
+        self.coassignment_sums_, self.coassignment_sizes_ = rule.sums_KF, rule.counts_K
+        self.coassignment_level_ = rule.level
+        self._summarise(X, rows, exponent)
+
+    def _summarise(self, X, rows, exponent: int) -> None:
+        """Centres, weights, labels and inertia of the refined shares."""
+        self.labels_ = self._labels(X)
+        self.n_clusters_ = len(np.unique(self.labels_))
+        shares = self._mean_members(X)
+        self.weights_ = shares.mean(axis=0)
+        centers = (shares / np.maximum(shares.sum(axis=0), np.finfo(float).tiny)).T @ rows
+        self.inertia_ = float(
+            np.ldexp(sum(share @ ((rows - c) ** 2).sum(axis=1) for share, c in zip(shares.T, centers)), 2 * exponent)
+        )
+        self.cluster_centers_ = np.ldexp(centers, exponent).astype(X.dtype)
+        self.gamma_ = float(0.5 / self.posterior_vars_.mean())
+
+    def _members(self, X):
+        """The membership probabilities (n_draws, rows, n_clusters) of one block of rows after another."""
+        from coterie import gibbs
+
+        exponent = exponent_of(X, self.cluster_centers_)
+        draws = gibbs.Draws(
+            np.ldexp(self.posterior_origin_, -exponent),
+            np.ldexp(self.posterior_centers_, -exponent),
+            self.posterior_weights_,
+            np.ldexp(self.posterior_vars_, -2 * exponent),
+        )
+        size = max(1, MEMBERS_PER_BLOCK // self.posterior_weights_.size)
+        for first in range(0, len(X), size):
+            yield draws.members(scaled(X[first : first + size], -exponent).astype(np.float64))
+
+    def _mean_members(self, X) -> np.ndarray:
+        names = self.posterior_names_[:, None]
+        parts = [np.take_along_axis(members, names, axis=2).mean(axis=0) for members in self._members(X)]
+        return np.concatenate(parts)
+
+    def _labels(self, X) -> np.ndarray:
+        if not hasattr(self, "coassignment_level_"):
+            return super()._labels(X)
+        from coterie import consensus
+
+        rule = consensus.Rule(self.coassignment_sums_, self.coassignment_sizes_, self.coassignment_level_)
+        parts = [rule.labels(consensus.features(members)) for members in self._members(X)]
+        return np.concatenate(parts).astype(np.int32)
 
     def predict_proba(self, X):
         """Compute the share of every row in every cluster.
@@ -140,6 +281,8 @@ class SoftKMeans(CenterClusterer):
         from coterie.kmeans import engines
 
         X = self._checked_new(X)
+        if hasattr(self, "posterior_names_"):
+            return self._mean_members(X).astype(X.dtype)
         exponent = exponent_of(X, self.cluster_centers_)
         X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
         algorithm = scaled_algorithm(self._fitted_algorithm(), -exponent)

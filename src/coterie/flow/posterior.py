@@ -117,7 +117,7 @@ def _chain(points, start, start_weights, var, var_known, signal, log_p_K, rng, b
     total, count, work = np.zeros((most, dim)), np.zeros(most), np.zeros(most)
     half_size, sq_norm = points.size / 2, np.square(points).sum()
     for sweep in range(burn_in + (n_draws - 1) * apart + 1):
-        draw_labels(points, center, weight, n_now, var, rng, total, count, work, points[:0])
+        draw_labels(points, center, weight, n_now, var, rng, total, count, work)
         n_used = _in_front(total, count, n_now)
         n_now = _draw_components(log_p_K, n_used, rng, work)
         if sweep >= burn_in and (sweep - burn_in) % apart == 0:

@@ -26,14 +26,8 @@ def posterior_members(data: Separated, generator: torch.Generator, n_draws: int,
     points, centers = (t.double().numpy() for t in (data.points_BND, data.centers_BKD))
 
     def one(b: int) -> np.ndarray:
-        return gibbs.sample(
-            points[b],
-            centers[b],
-            np.random.default_rng(seeds[b]),
-            sweeps,
-            shares_K=data.weights_BK[b].numpy(),
-            var=float(data.var_BK[b].mean()),
-        )
+        rng, shares, var = np.random.default_rng(seeds[b]), data.weights_BK[b].numpy(), float(data.var_BK[b].mean())
+        return gibbs.sample(points[b], centers[b], rng, sweeps, shares_K=shares, var=var).members(points[b])
 
     return torch.as_tensor(np.stack(threads.run(one, len(data), threads.count())), dtype=data.points_BND.dtype)
 

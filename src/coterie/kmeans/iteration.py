@@ -127,7 +127,8 @@ def moments(X, sample_weight=None, before: Moments | None = None) -> Moments:
 def mean_variance(X, sample_weight=None) -> float:
     """The mean of the weighted variances of the columns of an array or CSR matrix."""
     if sparse.issparse(X):
-        return float(np.mean(mean_variance_axis(X, axis=0, weights=sample_weight)[1]))
+        weights = None if sample_weight is None else sample_weight.astype(X.dtype)  # scikit-learn mixes no dtypes
+        return float(np.mean(mean_variance_axis(X, axis=0, weights=weights)[1]))
     if sample_weight is None and len(X) <= _ROWS:
         return float(np.mean(np.var(X, axis=0, dtype=np.float64)))
     return float(np.mean(moments(X, sample_weight).variance))

@@ -75,7 +75,7 @@ class DenseRows:
 
 
 class SparseRows:
-    """X (n, d) as a CSR matrix. Products are computed by scipy; centres and scores are dense."""
+    """X (n, d) as a CSR matrix. Products are computed by scipy in double precision; centres and scores are dense."""
 
     def __init__(self, X):
         self.x = X
@@ -87,12 +87,28 @@ class SparseRows:
         return _block_list(self.n, 1, k)
 
     def dot(self, block: slice, centers: Tensor) -> Tensor:
-        return torch.from_numpy(np.asarray(self.x[block] @ centers.numpy().T))
+        return torch.from_numpy(np.asarray(self.x[block].astype(np.float64) @ centers.double().numpy().T))
 
     def sq_distances(self, block: slice, centers: Tensor) -> Tensor:
-        rows = self.x[block]
-        sq_norms = torch.from_numpy(np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1, 1))
-        return (sq_norms - 2 * self.dot(block, centers) + centers.square().sum(-1)).clamp(min=0.0)
+        """The squared distances (b, k) as float64, computed as ‖x‖² - 2⟨x, c⟩ + ‖c‖².
+
+        Rows for which rounding may decide between the two nearest centres are made dense, and their distances are
+        computed from differences, so that labels are those of dense rows.
+        """
+        rows, centers = self.x[block].astype(np.float64), centers.double()
+        sq_norms = np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1)
+        sq_centers = centers.square().sum(-1)
+        expanded = torch.from_numpy(sq_norms)[:, None] - 2 * self.dot(block, centers) + sq_centers
+        if len(centers) > 1:
+            first, second = expanded.topk(2, dim=-1, largest=False).values.unbind(-1)
+            n_terms = int(np.diff(rows.indptr).max(initial=0)) + 64
+            reach = (np.sqrt(sq_norms) + float(sq_centers.max()) ** 0.5) ** 2
+            close = np.flatnonzero((second - first).numpy() <= 4 * n_terms * np.finfo(np.float64).eps * reach)
+            size = max(1, BLOCK_SCORES // max(self.d, 1))
+            for some in np.split(close, range(size, len(close), size)):
+                exact = single_pass.sq_distances(rows[some].toarray(), centers.numpy())
+                expanded[torch.from_numpy(some)] = torch.from_numpy(exact)
+        return expanded.clamp(min=0.0)
 
     def distances(self, block: slice, centers: Tensor) -> Tensor:
         return self.sq_distances(block, centers).sqrt()

@@ -1,8 +1,9 @@
 """Starting centres: greedy k-means++, random rows, a spectral start, a neighbour graph, an array or a callable.
 
 A start is a function of the distinct rows and their total weights. It does not depend on the order of the rows, and a
-row of weight 2 is equivalent to two copies of the row. Rows are therefore drawn in the order of a 64-bit hash of their
-values, which depends neither on their position nor on their dtype nor on whether they are stored as sparse.
+row of weight 2 is equivalent to two copies of the row. Rows are therefore drawn in the order of a 64-bit key of their
+values, which depends neither on their position nor on their dtype nor on whether they are stored as sparse. A power of
+two by which X is multiplied does not change the order either.
 """
 
 from collections.abc import Iterator

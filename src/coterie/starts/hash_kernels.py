@@ -1,8 +1,8 @@
-"""The row hashes of :mod:`coterie.starts.row_hashes`, compiled, for large tables and sparse rows."""
+"""The keys of :mod:`coterie.starts.row_hashes`, compiled, for large tables and sparse rows."""
 
 import numpy as np
 
-from coterie.starts.row_hashes import STEP, mix
+from coterie.starts.row_hashes import EXPONENT, HASH, MANTISSA, STEP, mix
 from coterie.threads import kernel
 
 _mix = kernel()(mix)
@@ -14,13 +14,15 @@ def hash_dense(X, start, stop, hashes):
     values = np.empty(n_features, np.float64)
     bits = values.view(np.uint64)
     for i in range(start, stop):
+        exponent, total = np.uint64(0), np.uint64(0)
         for j in range(n_features):
             values[j] = X[i, j]
-        total = np.uint64(0)
         for j in range(n_features):
-            term = _mix(bits[j] + np.uint64(j + 1) * STEP)
+            exponent = max(exponent, (bits[j] >> MANTISSA) & EXPONENT)
+        for j in range(n_features):
+            term = _mix(bits[j] - (exponent << MANTISSA) + np.uint64(j + 1) * STEP)
             total += term if values[j] != 0.0 else np.uint64(0)
-        hashes[i] = _mix(total)
+        hashes[i] = (_mix(total) & HASH) | exponent
 
 
 @kernel()
@@ -28,9 +30,12 @@ def hash_sparse(data, indices, indptr, start, stop, hashes):
     value = np.empty(1, np.float64)
     bits = value.view(np.uint64)
     for i in range(start, stop):
-        total = np.uint64(0)
+        exponent, total = np.uint64(0), np.uint64(0)
+        for p in range(indptr[i], indptr[i + 1]):
+            value[0] = data[p]
+            exponent = max(exponent, (bits[0] >> MANTISSA) & EXPONENT)
         for p in range(indptr[i], indptr[i + 1]):
             value[0] = data[p]
             if value[0] != 0.0:
-                total += _mix(bits[0] + np.uint64(indices[p] + 1) * STEP)
-        hashes[i] = _mix(total)
+                total += _mix(bits[0] - (exponent << MANTISSA) + np.uint64(indices[p] + 1) * STEP)
+        hashes[i] = (_mix(total) & HASH) | exponent

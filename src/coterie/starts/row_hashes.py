@@ -1,4 +1,9 @@
-"""The canonical order of rows: by a 64-bit hash of their values, independent of their position and storage."""
+"""The canonical order of rows: by a 64-bit key of their values, independent of their position, storage and scale.
+
+The upper 52 bits of a key are a hash of the values divided by 2^e, where e is the exponent of the row's largest value;
+the lower 12 bits are e. If X is multiplied by a power of two, all keys grow by the same small number, so rows keep
+their order and their equality, and a start of 2^s X is 2^s times the start of X.
+"""
 
 from dataclasses import dataclass
 
@@ -12,6 +17,9 @@ ROWS_PER_BLOCK = 16_384
 
 
 STEP = np.uint64(0x9E3779B97F4A7C15)  # between the columns
+MANTISSA = np.uint64(52)  # bits of a double below its exponent
+EXPONENT = np.uint64(0x7FF)
+HASH = np.uint64(0xFFFFFFFFFFFFF000)  # the bits of a key that are a hash
 SMALL = 2**15  # values that array operations hash in less time than compiled code takes to load
 
 
@@ -23,18 +31,20 @@ def mix(z):
 
 
 def hash_small(X: np.ndarray) -> np.ndarray:
-    """The hashes of the rows of an array by array operations: the definition, which compiled code repeats.
+    """The keys of the rows of an array by array operations: the definition, which compiled code repeats.
 
-    Zeros of either sign add nothing, so that a sparse row has the hash of its dense copy.
+    Zeros of either sign add nothing, so that a sparse row has the key of its dense copy.
     """
     values = np.array(X, dtype=np.float64, order="C")
-    terms = mix(values.view(np.uint64) + np.arange(1, X.shape[1] + 1, dtype=np.uint64) * STEP)
+    bits = values.view(np.uint64)
+    exponent = ((bits >> MANTISSA) & EXPONENT).max(axis=1, keepdims=True, initial=np.uint64(0))
+    terms = mix(bits - (exponent << MANTISSA) + np.arange(1, X.shape[1] + 1, dtype=np.uint64) * STEP)
     terms[values == 0.0] = 0
-    return mix(terms.sum(axis=1, dtype=np.uint64))
+    return (mix(terms.sum(axis=1, dtype=np.uint64)) & HASH) | exponent[:, 0]
 
 
 def hash_rows(X, n_threads: int) -> np.ndarray:
-    """Hashes (n,) of the rows as uint64. Equal rows have equal hashes."""
+    """Keys (n,) of the rows as uint64. Equal rows have equal keys."""
     if not sparse.issparse(X) and X.size <= SMALL:
         return hash_small(X)
     from coterie.starts.hash_kernels import hash_dense, hash_sparse

@@ -1,7 +1,8 @@
 """The figures of He et al. (2025), and what belongs beside them.
 
 1 to 5 are the paper's own, 6 the curve of Proposition 3.1 and Theorem 3.3, 7 the open checks, 8 the shipped network
-against the variance, and 9 the readings that the text allows where it is silent.
+against the variance, and 9 the readings that the text allows where it is silent. Figures 1 to 5 and 9 accept a
+``budget``: ``FULL`` takes hours on one core, ``SHORT`` minutes.
 """
 
 import json
@@ -50,41 +51,39 @@ from coterie.incontext.train import starting_labels
 from coterie.metrics import best_renaming
 
 
-def _budget(quick: bool, steps: int = FULL.steps) -> Budget:
-    return QUICK if quick else replace(FULL, steps=steps)
+def _rows(rows: tuple[Row, ...], budget: Budget) -> tuple[Row, ...]:
+    return tuple(row.thinned(budget.settings) for row in rows)
 
 
-def _rows(rows: tuple[Row, ...], quick: bool) -> tuple[Row, ...]:
-    return tuple(row.thinned(2) for row in rows) if quick else rows
-
-
-def _sweep(name: str, rows: tuple[Row, ...], output: Path, quick: bool) -> dict[str, Any]:
+def _sweep(name: str, rows: tuple[Row, ...], output: Path, quick: bool, budget: Budget) -> dict[str, Any]:
     """Rows of settings, a network trained for each."""
-    budget, cached = _budget(quick), {}  # type: ignore[var-annotated]
+    budget, cached = QUICK if quick else budget, {}  # type: ignore[var-annotated]
     kept = Kept(output / f"{name}.partial.json", budget)
-    panels = {row.name: {"axis": row.axis, "points": run_row(row, budget, kept, cached)} for row in _rows(rows, quick)}
+    rows = _rows(rows, budget)
+    panels = {row.name: {"axis": row.axis, "points": run_row(row, budget, kept, cached)} for row in rows}
     record = write({"rows": panels}, name, output, budget, quick)
     pictures.draw_rows(record, name, output / f"{name}.png")
     kept.done()
     return record
 
 
-def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
+def figure1(output: Path, quick: bool = False, budget: Budget = FULL) -> dict[str, Any]:
     """Minimum distance, dimension, points N and training instances n."""
-    return _sweep("figure1", (DISTANCE, DIMENSION, POINTS, INSTANCES), output, quick)
+    return _sweep("figure1", (DISTANCE, DIMENSION, POINTS, INSTANCES), output, quick, budget)
 
 
-def figure2(output: Path, quick: bool = False) -> dict[str, Any]:
+def figure2(output: Path, quick: bool = False, budget: Budget = FULL) -> dict[str, Any]:
     """Number of classes and imbalance."""
-    return _sweep("figure2", (CLASSES, IMBALANCE), output, quick)
+    return _sweep("figure2", (CLASSES, IMBALANCE), output, quick, budget)
 
 
-def figure3(output: Path, quick: bool = False) -> dict[str, Any]:
+def figure3(output: Path, quick: bool = False, budget: Budget = FULL) -> dict[str, Any]:
     """Layers of the transformer against iterations of Lloyd's algorithm, 500 steps for every layer."""
-    budget, cached = replace(_budget(quick, steps=500), per_layer=True), {}  # type: ignore[var-annotated]
+    budget = replace(QUICK if quick else replace(budget, steps=500), per_layer=True)
+    cached: dict[tuple, dict] = {}
     kept = Kept(output / "figure3.partial.json", budget)
     panels = {}
-    for row in _rows(tuple(LAYERS.values()), quick):
+    for row in _rows(tuple(LAYERS.values()), budget):
         points = run_row(row, budget, kept, cached)
         data = test_data(row.settings[0], budget.instances)
         lloyd = []
@@ -110,12 +109,14 @@ def _earlier(path: Path, row: Row, budget: Budget) -> list[dict[str, Any]] | Non
     return points if same else None
 
 
-def _compare(name: str, earlier: str, rows: tuple[Row, ...], output: Path, quick: bool) -> dict[str, Any]:
+def _compare(
+    name: str, earlier: str, rows: tuple[Row, ...], output: Path, quick: bool, budget: Budget
+) -> dict[str, Any]:
     """Concatenated beside averaged heads; the former from the figure ``earlier``, where it is already there."""
-    budget, cached = _budget(quick), {}  # type: ignore[var-annotated]
+    budget, cached = QUICK if quick else budget, {}  # type: ignore[var-annotated]
     kept = Kept(output / f"{name}.partial.json", budget)
     panels = {}
-    for row in _rows(rows, quick):
+    for row in _rows(rows, budget):
         points = _earlier(output / f"{earlier}.json", row, budget) or run_row(row, budget, kept, cached)
         cached |= {setting.data_key(): point for setting, point in zip(row.settings, points)}
         for point, other in zip(points, run_row(averaged(row), budget, kept, cached)):
@@ -127,14 +128,14 @@ def _compare(name: str, earlier: str, rows: tuple[Row, ...], output: Path, quick
     return record
 
 
-def figure4(output: Path, quick: bool = False) -> dict[str, Any]:
+def figure4(output: Path, quick: bool = False, budget: Budget = FULL) -> dict[str, Any]:
     """Heads concatenated or averaged: minimum distance and number of data."""
-    return _compare("figure4", "figure1", (DISTANCE, POINTS), output, quick)
+    return _compare("figure4", "figure1", (DISTANCE, POINTS), output, quick, budget)
 
 
-def figure5(output: Path, quick: bool = False) -> dict[str, Any]:
+def figure5(output: Path, quick: bool = False, budget: Budget = FULL) -> dict[str, Any]:
     """Heads concatenated or averaged: number of classes and imbalance."""
-    return _compare("figure5", "figure2", (CLASSES, IMBALANCE), output, quick)
+    return _compare("figure5", "figure2", (CLASSES, IMBALANCE), output, quick, budget)
 
 
 def paper_loss(network: PointTransformer, setting: Setting, instances: int) -> float:
@@ -213,7 +214,7 @@ def _copied(setting: Setting, n: int, budget: Budget) -> dict[str, Any]:
 
 def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
     """Checks: context rows, layer norm, temperature; trained at N = 200, tested at other N too."""
-    budget = _budget(quick)
+    budget = QUICK if quick else FULL
     kept = Kept(output / "figure7.partial.json", budget)
     sizes = (25, 50) if quick else (12, 25, 50, 100)
     panels: dict[str, Any] = {}
@@ -241,11 +242,11 @@ def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
     """The shipped network beside k-means, EM and the posterior at 4 x 50 points, distance 5, variance 0.5 to 40."""
-    budget = Budget(0, 0, seeds=0, instances=QUICK.instances if quick else FULL.instances)
+    budget = replace(QUICK if quick else FULL, steps=0, batch=0, seeds=0)
     kept = Kept(output / "figure8.partial.json", budget)
     panels = {
         row.name: {"axis": row.axis, "points": run_row(row, budget, kept, {}, check=True)}
-        for row in _rows((VARIANCE, VARIANCE_WIDE), quick)
+        for row in _rows((VARIANCE, VARIANCE_WIDE), budget)
     }
     record = write({"rows": panels}, "figure8", output, budget, quick)
     pictures.draw_rows(record, "figure8", output / "figure8.png")
@@ -253,13 +254,13 @@ def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
     return record
 
 
-def figure9(output: Path, quick: bool = False) -> dict[str, Any]:
+def figure9(output: Path, quick: bool = False, budget: Budget = FULL) -> dict[str, Any]:
     """Figure 1's first row under every reading: batches of 8, 32 and 128, centres exactly or at least so far apart."""
-    budget, cached = _budget(quick), {}  # type: ignore[var-annotated]
+    budget, cached = QUICK if quick else budget, {}  # type: ignore[var-annotated]
     kept = Kept(output / "figure9.partial.json", budget)
     panels = {}
     for reading in READINGS:
-        row = reading.row()
+        row = reading.row().thinned(budget.settings)
         points = run_row(row, replace(budget, batch=reading.batch), kept, cached)
         panels[row.name] = {"axis": row.axis, "batch": reading.batch, "at_least": reading.at_least, "points": points}
     record = write({"rows": panels}, "figure9", output, budget, quick)

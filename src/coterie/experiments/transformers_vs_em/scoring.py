@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 import coterie
 from coterie import checkpoints, consensus, gibbs, starts
 from coterie.data.separated import Separated
-from coterie.experiments.transformers_vs_em.settings import Budget, Row, Setting
+from coterie.experiments.transformers_vs_em.settings import FULL, MOST_STEPS, Budget, Row, Setting
 from coterie.incontext.inference import read
 from coterie.incontext.pair_transformer import PairTransformer
 from coterie.incontext.point_transformer import PointConfig, PointTransformer
@@ -24,8 +24,6 @@ from coterie.starts.batched import lloyd
 
 SEED = 20_250
 SHIPPED = "incontext"
-SWEEPS = gibbs.Sweeps(burn_in=100, apart=5, n_draws=60)
-REPLICAS = 3
 
 
 def test_data(setting: Setting, instances: int) -> Separated:
@@ -112,8 +110,8 @@ def posterior_answers(data: Separated, *, from_truth: bool = False) -> tuple[np.
     for number, (x, truth) in enumerate(zip(data.points_BND.double().numpy(), data.centers_BKD.double().numpy())):
         start = truth if from_truth else KMeans(data.n_clusters, n_init=10, random_state=0).fit(x).cluster_centers_
         rng = np.random.default_rng([SEED, number])
-        replicas = gibbs.temperatures(1 if from_truth else REPLICAS)
-        members = gibbs.sample(x, start, rng, SWEEPS, inverse_temperatures=replicas)
+        replicas = gibbs.temperatures(1 if from_truth else gibbs.REPLICAS)
+        members = gibbs.sample(x, start, rng, gibbs.SWEEPS, inverse_temperatures=replicas).members(x)
         labels.append(consensus.best_partition(members))
         probabilities.append(consensus.aligned_mean(members))
     return np.stack(labels), floored_log(np.stack(probabilities))
@@ -185,7 +183,7 @@ def shipped_scores(setting: Setting, budget: Budget, others: dict[str, list[floa
 def train_setting(setting: Setting, budget: Budget, seed: int) -> PointTransformer:
     """The paper's network for one setting. Gradients are clipped at norm 1, of which the paper says nothing."""
     config = PointConfig(dims=setting.dims, n_clusters=setting.n_clusters, **setting.network)
-    steps = budget.steps * (config.n_layers if budget.per_layer else 1)
+    steps = min(budget.steps * config.n_layers, MOST_STEPS) if budget.per_layer else budget.steps
     training = ExponentialDecay(steps=steps, seed=seed, log_every=steps, checkpoint_every=steps)
     instances = setting.training_instances
     batch = budget.batch if instances is None else min(budget.batch, instances)
@@ -262,11 +260,17 @@ class Kept:
         self.path.unlink(missing_ok=True)
 
 
-def write(record: dict[str, Any], name: str, output: Path, budget: Budget, quick: bool) -> dict[str, Any]:
-    """The record with the command, the budget, versions and the weights' hash before it, as JSON."""
+def write(record: dict[str, Any], name: str, output: Path, budget: Budget, quick: bool = False) -> dict[str, Any]:
+    """The record with the command, the budget, versions and the weights' hash before it, as JSON.
+
+    The command runs the full budget; another one is an argument of the figure's function.
+    """
+    command = f"coterie reproduce incontext/{name}" + (" --quick" if quick else "")
+    if not quick and budget.instances != FULL.instances:
+        command = f"coterie.experiments.transformers_vs_em.{name}(output, budget={budget})"
     weights = {card["name"]: card["sha256"][:12] for card in checkpoints.available() if card["kind"] == "incontext"}
     head = {
-        "command": f"coterie reproduce incontext/{name}" + (" --quick" if quick else ""),
+        "command": command,
         "seed": SEED,
         "budget": vars(budget),
         "gradient_clipping": "norm 1",

@@ -1,7 +1,10 @@
-"""Sums of sigmoid units fitted to smooth maps (document 001, Lemmas 3.1, A.1-A.3), and softmax as hardmax (B.1).
+"""Sums of sigmoid units fitted to smooth maps (He et al., 2025, Lemmas 3.1, A.1-A.3), and softmax as hardmax (B.1).
 
-A softmax over two alternatives with scores s and 0 is a sigmoid, so what follows are also sums of softmax units. Every
-sum here holds on the unit ball or interval; ``scaled`` carries it to another size.
+One coordinate of a softmax over two alternatives with scores s and 0 is a sigmoid, so what follows are also sums of
+coordinates of softmax units. The lemmas 3.1 and A.2 use all coordinates of a softmax at once, and fail: the coordinates
+of Σ a_i softmax(A_i [x; 1]) add up to Σ a_i for every x, so that no such sum is nearer than R to f(x) = (x, x) on
+[-R, R]. The networks read single coordinates (``pieces.units``) and do not need the lemmas. Every sum here holds on the
+unit ball or interval; ``scaled`` carries it to another size.
 
 Three ways to choose the units, each measured by ``experiments.incontext_theory``:
 
@@ -49,7 +52,7 @@ class SigmoidSum:
 
 
 def _with_constant(weights: Tensor, biases: Tensor) -> tuple[Tensor, Tensor]:
-    """One more unit, which is 1 everywhere: the a_0 of the document's sums."""
+    """One more unit, which is 1 everywhere: the a_0 of the paper's sums."""
     return (
         torch.cat([weights, weights.new_zeros(1, weights.shape[1])]),
         torch.cat([biases, biases.new_full((1,), ALWAYS_ON)]),

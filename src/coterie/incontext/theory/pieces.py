@@ -103,9 +103,10 @@ def subtracted_center(rows: Rows, a: int, strength: float) -> Heads:
     """Every token subtracts centre a from its own copy of x number a.
 
     The score is strength · e_a(i): that much for token a, which holds μ_a, and zero for all others. Un-normalised with
-    strength 1 the sum is μ_a itself. The softmax gives token a the weight 1 / (1 + (N - 1) exp(-strength)), and as
-    centres are zero on tokens ≥ k, the error is at most k · exp(-strength) times the largest centre (N^-C for
-    strength C log N). The document approximates this constant map by M units; nothing has to be approximated.
+    strength 1 the sum is μ_a itself. The softmax gives token a the weight 1 / (1 + (N - 1) exp(-strength)), so a share
+    of at most (N - 1) exp(-strength) of μ_a is missing. The other k - 1 centres, alone in having a value, add
+    at most exp(-strength) each. The error is at most (N + k - 2) exp(-strength) times the largest centre: of the order
+    N^(1-C) for strength C log N. The paper approximates this constant map by M units; nothing has to be approximated.
     """
     marker = slice(rows.marker.start + a, rows.marker.start + a + 1)
     return head(rows.reading(marker, strength), rows.reading(rows.one), rows.moving(rows.center, rows.copy_of(a), -1.0))
