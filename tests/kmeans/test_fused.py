@@ -51,7 +51,7 @@ def test_both_engines_run_to_the_same_end_with_weights_and_empty_clusters(name):
 def test_blocks_change_nothing(monkeypatch):
     X, C = instance(5)
     whole = fused.run(X, C, Algorithm(TABLE["soft"], gamma=0.5), max_iter=5)
-    monkeypatch.setattr("coterie.kmeans.rows.BLOCK_SCORES", 1)
+    monkeypatch.setattr("coterie.kmeans.rows.CPU_SCORES", 1)
     blocked = fused.run(X, C, Algorithm(TABLE["soft"], gamma=0.5), max_iter=5)
     np.testing.assert_allclose(blocked.centers, whole.centers, atol=1e-12)
 

@@ -99,13 +99,12 @@ def choose(
         with torch.no_grad():
             chosen, cost = fused.choose(fused.state(centers).places)
         return chosen.cpu().numpy().astype(np.int32), cost.cpu().numpy()
-    if small.suits(X, len(centers)):
-        nearest, costs = small.choose(X, centers)
-        nearest = _zero_rows_first(X, nearest, algorithm)
-    else:
+    nearest = _nearest(X, centers, algorithm, n_threads)
+    if algorithm.hard_means and small.suits(X, len(centers)):
+        costs = small.costs(X, centers, nearest)
+    else:  # costs are compared with thresholds of the fit: they must be the same to the last bit
         from coterie.kmeans import single_pass
 
-        nearest = _nearest(X, centers, algorithm, n_threads)
         costs = single_pass.costs(X, centers, nearest, n_threads)
     return nearest, costs / 2 if algorithm.spherical else costs
 

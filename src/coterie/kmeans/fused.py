@@ -147,10 +147,14 @@ class Fused:
 
     def _means(self, state: Centers, assigned: Assigned) -> tuple[Tensor, Tensor]:
         k = len(state.places)
-        sums = torch.zeros(k, self.rows.d, dtype=torch.float64, device=self.rows.device)
-        for block in self.rows.blocks(k):
-            sums = sums + self.rows.sums(block, assigned.chosen[block], assigned.weight[block], k)
-        counts = assigned.weight.new_zeros(k).index_add(0, assigned.chosen, assigned.weight)
+        if self.assigner is not None:
+            found = self.assigner.fresh_statistics(assigned.weight.numpy())
+            sums, counts = torch.from_numpy(found.sums), torch.from_numpy(found.counts)
+        else:
+            sums = torch.zeros(k, self.rows.d, dtype=torch.float64, device=self.rows.device)
+            for block in self.rows.blocks(k):
+                sums = sums + self.rows.sums(block, assigned.chosen[block], assigned.weight[block], k)
+            counts = assigned.weight.new_zeros(k).index_add(0, assigned.chosen, assigned.weight)
         if bool((counts <= 0).any()):
             sums, counts = self._refilled(assigned, sums, counts)
         return sums, counts

@@ -6,6 +6,9 @@ segments, by sorting on (label, cost). ``cost`` is the negative score of a point
 ⟨x, c⟩ on the sphere. Everything is float64.
 """
 
+from functools import cached_property
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,19 +20,39 @@ class Segments:
     """Points ordered by cluster and, within it, from the nearest to the farthest."""
 
     def __init__(self, labels: Tensor, cost: Tensor, weight: Tensor, k: int):
-        by_cost = cost.argsort(stable=True)
-        self.order = by_cost[labels[by_cost].argsort(stable=True)]
-        self.labels = labels[self.order]
-        self.cost = cost[self.order]
-        self.weight = weight[self.order]
         self.k = k
+        self._given = labels, cost, weight
         self.total = cost.new_zeros(k).index_add(0, labels, weight)
-        self.best = cost.new_full((k,), torch.inf).scatter_reduce(0, labels, cost, "amin").detach()
+
+    @cached_property
+    def best(self) -> Tensor:
+        """The lowest cost (k,) in each cluster."""
+        labels, cost, _ = self._given
+        return cost.new_full((self.k,), torch.inf).scatter_reduce(0, labels, cost, "amin").detach()
+
+    @cached_property
+    def _ordered(self) -> tuple[Tensor, Tensor, Tensor]:
+        labels, cost, weight = self._given
+        order = _order(labels, cost.detach())
+        return labels[order], cost[order], weight[order]
+
+    @property
+    def labels(self) -> Tensor:
+        return self._ordered[0]
+
+    @property
+    def cost(self) -> Tensor:
+        return self._ordered[1]
+
+    @property
+    def weight(self) -> Tensor:
+        return self._ordered[2]
 
     def running(self, values: Tensor) -> Tensor:
         """Cumulative sums within each segment, up to and including each point."""
         summed = values.cumsum(0)
-        start = torch.searchsorted(self.labels, self.labels)  # first position of each segment
+        clusters = torch.arange(self.k, device=values.device, dtype=self.labels.dtype)
+        start = torch.searchsorted(self.labels, clusters)[self.labels]  # first position of each segment
         return summed - torch.where(start > 0, summed[(start - 1).clamp(min=0)], 0.0)
 
     def at_last(self, inside: Tensor, values: Tensor, empty: float) -> Tensor:
@@ -43,6 +66,17 @@ class Segments:
         """The weighted percentile (k,) of each segment: the lowest cost with ``wanted`` weight at or below it."""
         before = self.running(self.weight) - self.weight
         return self.at_last(before < wanted[self.labels], self.cost, -torch.inf)
+
+
+def _order(labels: Tensor, cost: Tensor) -> Tensor:
+    """The points by label and then by cost."""
+    if cost.device.type != "cpu":
+        by_cost = cost.argsort(stable=True)
+        return by_cost[labels[by_cost].argsort(stable=True)]
+    # numpy sorts numbers with vector instructions, and small integers by their digits: ten times as fast as torch
+    by_cost = np.argsort(cost.numpy())
+    small = labels.numpy().astype(np.uint16 if len(labels) == 0 or int(labels.max()) < 2**16 else np.int64)
+    return torch.from_numpy(by_cost[np.argsort(small[by_cost], kind="stable")])
 
 
 def thresholds(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: Tensor, k: int) -> Tensor:

@@ -7,7 +7,9 @@ from torch import Tensor
 
 from coterie.kmeans import single_pass
 
-# Scores in one block: with 4 bytes each, and three or four such arrays alive at a time, well under 100 MB.
+# Scores in one block. On the CPU, the three or four arrays of this size that are alive at a time stay in the cache; on
+# other devices, they need well under 100 MB.
+CPU_SCORES = 2**17
 BLOCK_SCORES = 2**22
 
 
@@ -20,8 +22,8 @@ def rows_of(X, device: str | torch.device = "cpu", n_threads: int | None = None)
     return DenseRows(torch.from_numpy(X).to(device), n_threads)
 
 
-def _block_list(n: int, d: int, k: int) -> list[slice]:
-    size = max(256, BLOCK_SCORES // max(d, k, 1))
+def _block_list(n: int, d: int, k: int, scores: int = BLOCK_SCORES) -> list[slice]:
+    size = max(256, scores // max(d, k, 1))
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
@@ -34,7 +36,7 @@ class DenseRows:
         self.dtype, self.device = x.dtype, x.device
 
     def blocks(self, k: int) -> list[slice]:
-        return _block_list(self.n, self.d, k)
+        return _block_list(self.n, self.d, k, CPU_SCORES if self.device.type == "cpu" else BLOCK_SCORES)
 
     def dot(self, block: slice, centers: Tensor) -> Tensor:
         """The dot products (b, k) ⟨x, c⟩."""

@@ -20,7 +20,7 @@ from coterie.kmeans.lazy.distances import (
     rounding,
     sq_distance,
 )
-from coterie.kmeans.lazy.lanes import ROWS, copy_lanes, first_and_second, lanes, score_rows
+from coterie.kmeans.lazy.lanes import CHUNK, ROWS, as_tiles, first_and_second, lanes, score_rows
 from coterie.kmeans.statistics import Statistics
 from coterie.threads import kernel
 
@@ -51,7 +51,7 @@ class Tiles(NamedTuple):
         tiles[:k] = -shifted
         offsets = np.full(padded, np.inf, dtype)
         offsets[:k] = half_sq
-        tiles = np.ascontiguousarray(tiles.reshape(-1, width, d).transpose(0, 2, 1))
+        tiles = as_tiles(tiles.reshape(-1, width, d))
         return cls(
             centers, centers.astype(dtype), origin, tiles, offsets.reshape(-1, width), float(np.sqrt(2 * half_sq.max()))
         )
@@ -64,9 +64,8 @@ class _Scratch(NamedTuple):
     best: np.ndarray  # (size,) smallest score so far
     second: np.ndarray  # (size,) smallest of the other tiles
     tile: np.ndarray  # (size,) where the smallest score is
-    scores: np.ndarray  # (size + 1, lanes) scores of that tile; the last row takes what is not wanted
-    out: np.ndarray  # (ROWS, lanes)
-    minima: np.ndarray  # (ROWS,)
+    scores: np.ndarray  # (size * tiles, lanes)
+    minima: np.ndarray  # (size,) the smallest score of the tile at hand
 
 
 @kernel(fastmath=LOOSE, forceinline=True)
@@ -84,21 +83,18 @@ def _score(count, tiles, offsets, scratch):
     """The smallest score of every row in the scratch, its tile, and the smallest score of the other tiles."""
     values, places = scratch.values, scratch.places
     best_of, second_of, tile_of = scratch.best, scratch.second, scratch.tile
-    scores_of, out, minima = scratch.scores, scratch.out, scratch.minima
-    size = len(places)
+    scores, minima = scratch.scores, scratch.minima
     best_of[:] = np.inf
     second_of[:] = np.inf
     for t in range(tiles.shape[0]):
-        for first in range(0, count, ROWS):  # the rows of the last batch beyond ``count`` are stale, and unused
-            score_rows(values, places, first, tiles, offsets, t, out, minima)
-            for r in range(ROWS):
-                p = first + r
-                score, best = minima[r], best_of[p]
-                better = score < best
-                copy_lanes(out, r, scores_of, p if better else size)
-                second_of[p] = min(second_of[p], max(best, score))
-                best_of[p] = min(best, score)
-                tile_of[p] = t if better else tile_of[p]
+        for chunk in range(0, tiles.shape[1], CHUNK):
+            for first in range(0, count, ROWS):  # the rows of the last batch beyond ``count`` are stale, and unused
+                score_rows(values, places, 0, first, tiles, offsets, t, chunk, scores, minima)
+        for p in range(count):
+            score, best = minima[p], best_of[p]
+            second_of[p] = min(second_of[p], max(best, score))
+            best_of[p] = min(best, score)
+            tile_of[p] = t if score < best else tile_of[p]
 
 
 @kernel()
@@ -116,18 +112,17 @@ def _nearest(X, i, centers):
 def _assign(X, weights, start, stop, centers, rounded, origin, tiles, offsets, reach, labels, sums, counts):
     """Assign rows ``start:stop``, add to sums and counts, and return the inertia. Empty ``labels`` are not written."""
     n_features = X.shape[1]
-    size = max(16, min(256, 8_192 // n_features)) // ROWS * ROWS
-    width = tiles.shape[2]
+    n_tiles, _, width = tiles.shape
+    size = max(16, min(256, 131_072 // X.itemsize // max(n_features, n_tiles * width))) // ROWS * ROWS
     scratch = _Scratch(
         np.zeros((size, n_features), X.dtype),
         np.zeros(size, np.float64),
         np.arange(size),
         np.empty(size, X.dtype),
         np.empty(size, X.dtype),
-        np.zeros(size, np.int64),
-        np.empty((size + 1, width), X.dtype),
-        np.empty((ROWS, width), X.dtype),
-        np.empty(ROWS, X.dtype),
+        np.zeros(size, np.int32),
+        np.empty((size * n_tiles, width), X.dtype),
+        np.empty(size, X.dtype),
     )
     relative = rounding(X)
     inertia = 0.0
@@ -138,7 +133,7 @@ def _assign(X, weights, start, stop, centers, rounded, origin, tiles, offsets, r
         _score(count, tiles, offsets, scratch)
         for p in range(count):
             i = begin + p
-            lane, second = first_and_second(scratch.scores, p, scratch.best[p])
+            lane, second = first_and_second(scratch.scores, p * n_tiles + scratch.tile[p], scratch.best[p])
             second = min(second, scratch.second[p])
             label = scratch.tile[p] * width + lane
             slack = relative * (math.sqrt(scratch.sq_norm[p]) + reach) ** 2

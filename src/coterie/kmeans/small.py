@@ -32,6 +32,11 @@ def choose(X: np.ndarray, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return labels.astype(np.int32), sq[np.arange(len(sq)), labels]
 
 
+def costs(X: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The squared distance (n,) of every row to the centre of its label as float64, from the differences."""
+    return ((X.astype(np.float64) - centers[labels]) ** 2).sum(axis=1)
+
+
 def run(
     X: np.ndarray, starts: np.ndarray, *, spherical: bool, sample_weight, max_iter: int, tol: float
 ) -> list[Result]:

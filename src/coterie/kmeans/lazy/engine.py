@@ -8,7 +8,7 @@ from coterie.kmeans.iteration import Centers, OnIteration, Result
 from coterie.kmeans.kernel_input import check_centers, check_lengths
 from coterie.kmeans.lazy import distances, kernel
 from coterie.kmeans.lazy.grouping import Grouping
-from coterie.kmeans.lazy.lanes import lanes
+from coterie.kmeans.lazy.lanes import as_tiles, lanes
 from coterie.kmeans.refill import refill
 from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
@@ -106,7 +106,7 @@ class Assigner:
             near,
             error,
             self.mean,
-            np.ascontiguousarray(grouping.tiles(-shifted, 0.0).transpose(0, 2, 1)),
+            as_tiles(grouping.tiles(-shifted, 0.0)),
             grouping.tiles(half_sq, np.inf),
             float(np.sqrt(2 * half_sq.max())),
             grouping.tile_index,
@@ -148,13 +148,17 @@ class Assigner:
         self.statistics.sums[empty] = 0.0
         self.statistics.counts[empty] = 0.0
 
-    def fresh_statistics(self) -> Statistics:
-        """Sums and counts of the current labels, computed from all rows so that no rounding errors accumulate."""
+    def fresh_statistics(self, weights: np.ndarray | None = None) -> Statistics:
+        """Sums and counts of the current labels, computed from all rows so that no rounding errors accumulate.
+
+        ``weights`` (n,) replace the sample weights.
+        """
+        weights = self.weights if weights is None else weights
         counts = np.zeros((len(self.parts), len(self.members)))
         self._sums.fill(0.0)
 
         def task(p):
-            distances.add_rows(self.X, self.weights, *self.parts[p], self.labels, self._sums[p], counts[p])
+            distances.add_rows(self.X, weights, *self.parts[p], self.labels, self._sums[p], counts[p])
 
         threads.run(task, len(self.parts), self.n_threads)
         return Statistics(self._sums.sum(axis=0), counts.sum(axis=0))

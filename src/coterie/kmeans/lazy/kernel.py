@@ -3,7 +3,7 @@
 For every row the engine keeps its label, an upper bound on the distance to its own centre and, for every group of
 centres, a lower bound on the distance to the nearest of them other than its own. Bounds are stored relative to the
 moves of the centres since the start, so a row whose bounds still hold is read but not written. If the bound of a group
-is below the upper bound, the row is scored against the tiles of that group. Eight rows share a tile.
+is below the upper bound, the row is scored against the tiles of that group. Several rows share a tile.
 
 Scores are |c|²/2 - x·c on data shifted by the mean. Each score has a rounding error of at most ``slack``, which every
 bound takes into account. If two scores are closer than that, exact distances decide, from differences in double
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.kmeans.lazy.distances import GROWTH, LOOSE, add_row, exact_sq_distance, rounding, sq_distance
-from coterie.kmeans.lazy.lanes import ROWS, copy_lanes, first_and_second, prefetch, score_few, score_rows
+from coterie.kmeans.lazy.lanes import CHUNK, ROWS, first_and_second, prefetch, score_few, score_rows
 from coterie.threads import kernel
 
 STRIP = 64  # rows screened at a time where there is one group
@@ -70,7 +70,8 @@ class Block(NamedTuple):
     best: np.ndarray  # (size,) smallest score so far
     second: np.ndarray  # (size,) smallest of the other tiles
     tile: np.ndarray  # (size,) where the smallest score is; -1 for the own centre
-    scores: np.ndarray  # (size + 1, lanes) scores of that tile; the last row takes what is not wanted
+    scores: np.ndarray  # (size * tiles, lanes) the scores
+    minima: np.ndarray  # (size + ROWS,) the smallest score of the tile at hand, by place in the list of its group
     lists: np.ndarray  # (groups * (size + ROWS),) places in the block that look at each group
     length: np.ndarray  # (groups,)
     flags: np.ndarray  # (STRIP,) bytes
@@ -215,8 +216,24 @@ def _gather(X, n_active, rows, centers, block):
         tile_of[p] = -1
 
 
+@kernel(fastmath=LOOSE, forceinline=True)
+def _note(p, q, t, minima, below, best, second, tile):
+    """Note ``minima[q]``, the smallest score of tile ``t``, for row ``p``; replace it by the distance it implies."""
+    score, before = minima[q], best[p]
+    second[p] = min(second[p], max(before, score))
+    best[p] = min(before, score)
+    tile[p] = t if score < before else tile[p]
+    minima[q] = math.sqrt(max(score + score + below[p], score * 0))
+
+
+@kernel(fastmath=LOOSE)
+def _note_all(count, t, minima, below, best, second, tile):
+    for p in range(count):
+        _note(p, p, t, minima, below, best, second, tile)
+
+
 @kernel()
-def _score(X, rows, centers, block, out, minima, changes):
+def _score(n_active, rows, centers, block, changes):
     """Score the block against the tiles of every group on its list, and update the bounds of the groups."""
     lower = rows.lower
     tiles = centers.tiles
@@ -229,13 +246,13 @@ def _score(X, rows, centers, block, out, minima, changes):
     best_of = block.best
     second_of = block.second
     tile_of = block.tile
-    scores_of = block.scores
+    scores = block.scores
+    minima = block.minima
     lists = block.lists
     length = block.length
     work = changes.work
-    size = len(row_of)
-    stride = size + ROWS
-    zero = out[0, 0] * 0
+    stride = len(row_of) + ROWS
+    n_features = values.shape[1]
     shrink = np.float32(1 - GROWTH)
     for g in range(len(length)):
         count = length[g]
@@ -247,28 +264,22 @@ def _score(X, rows, centers, block, out, minima, changes):
         begin = group_begin[g]
         moved = group_moved_down[g]
         for t in range(begin, group_begin[g + 1]):
-            work[1] += count * out.shape[1]
-            for first in range(0, count, ROWS):
-                n_rows = min(ROWS, count - first)
-                if n_rows > ROWS // 2:
-                    score_rows(values, lists, at + first, tiles, offsets, t, out, minima)
-                else:
-                    score_few(values, lists, at + first, tiles, offsets, t, out, minima)
-                for r in range(n_rows):
-                    p = lists[at + first + r]
-                    score = minima[r]
-                    best = best_of[p]
-                    better = score < best
-                    copy_lanes(out, r, scores_of, p if better else size)
-                    second_of[p] = min(second_of[p], max(best, score))
-                    best_of[p] = min(best, score)
-                    tile_of[p] = t if better else tile_of[p]
-                    sq = max(score + score + below_of[p], zero)
-                    bound = np.float32(math.sqrt(sq)) * shrink + moved
-                    row = row_of[p]
-                    if t > begin:
-                        bound = min(bound, lower[row, g])
-                    lower[row, g] = bound
+            work[1] += count * scores.shape[1]
+            for chunk in range(0, n_features, CHUNK):
+                for first in range(0, count, ROWS):
+                    if count - first > ROWS // 2:
+                        score_rows(values, lists, at, first, tiles, offsets, t, chunk, scores, minima)
+                    else:
+                        score_few(values, lists, at, first, tiles, offsets, t, chunk, scores, minima)
+            if count == n_active:  # many rows at once
+                _note_all(count, t, minima, below_of, best_of, second_of, tile_of)
+            else:
+                for q in range(count):
+                    _note(lists[at + q], q, t, minima, below_of, best_of, second_of, tile_of)
+            for q in range(count):
+                row = row_of[lists[at + q]]
+                bound = np.float32(minima[q]) * shrink + moved
+                lower[row, g] = bound if t == begin else min(bound, lower[row, g])
 
 
 @kernel()
@@ -314,7 +325,8 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
     best_of = block.best
     second_of = block.second
     tile_of = block.tile
-    scores_of = block.scores
+    scores = block.scores
+    n_tiles = centers.tiles.shape[0]
     one_tile = group_begin[-1] == len(block.length)  # a group is a tile
     sums = changes.sums
     counts = changes.counts
@@ -327,7 +339,7 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
         slack = slack_of[p]
         lane, second = 0, second_of[p]
         if tile_of[p] >= 0:
-            lane, beside = first_and_second(scores_of, p, best_of[p])
+            lane, beside = first_and_second(scores, p * n_tiles + tile_of[p], best_of[p])
             second = min(second, beside)
         if second - best_of[p] <= 2 * slack:
             work[2] += 1
@@ -367,8 +379,8 @@ def assign(X, weights, start, stop, rows, centers, changes):
     """Assign rows ``start:stop``, and sum the changes that result from the moves."""
     n_features = X.shape[1]
     n_groups = rows.lower.shape[1]
-    lanes = centers.tiles.shape[2]
-    size = max(16, min(512, 16_384 // n_features))
+    n_tiles, _, lanes = centers.tiles.shape
+    size = max(16, min(512, 131_072 // X.itemsize // max(n_features, n_tiles * lanes)))
     block = Block(
         np.empty((size, n_features), X.dtype),
         np.empty(size + 1, np.int64)[:size],
@@ -377,18 +389,17 @@ def assign(X, weights, start, stop, rows, centers, changes):
         np.empty(size + 1, np.float64)[:size],
         np.empty(size, X.dtype),
         np.empty(size, X.dtype),
-        np.empty(size, np.int64),
-        np.empty((size + 1, lanes), X.dtype),
+        np.empty(size, np.int32),
+        np.empty((size * n_tiles, lanes), X.dtype),
+        np.empty(size + ROWS, X.dtype),
         np.empty(n_groups * (size + ROWS), np.int64),
         np.empty(n_groups, np.int64),
         np.zeros(STRIP, np.uint8),
     )
-    out = np.empty((ROWS, lanes), X.dtype)
-    minima = np.empty(ROWS, X.dtype)
     distances = np.empty(2, np.float64)
     i = start
     while i < stop:
         n_active, i = _screen(X, i, stop, rows, centers, block)
         _gather(X, n_active, rows, centers, block)
-        _score(X, rows, centers, block, out, minima, changes)
+        _score(n_active, rows, centers, block, changes)
         _take(X, weights, n_active, rows, centers, block, distances, changes)

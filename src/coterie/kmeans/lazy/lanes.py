@@ -1,26 +1,49 @@
 """Vector instructions for compiled kernels, for any vector width and processor.
 
-A tile is a group of centres in the lanes of one vector: 16 in single precision, 8 in double precision. Scores of
-several rows against one tile are accumulated in registers, with one multiply-add per row, coordinate and tile. The
-order of the additions for a row does not depend on the other rows, so a score is the same number in every batch.
+A tile is a group of centres in 64 bytes: 16 in single precision, 8 in double precision. That is one vector of AVX-512,
+two of AVX2 and four of NEON. Scores of several rows against one tile are accumulated in registers, and the number of
+rows is chosen such that the registers suffice. The order of the additions for a row does not depend on the other rows,
+so a score is the same number in every batch.
 """
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, codegen, config
 from numba.extending import intrinsic as _intrinsic
 
 intrinsic: Any = _intrinsic  # its callers do not pass the typing context
 
-ROWS = 8  # rows scored at a time
+
+def vector_bits() -> int:
+    """The width of the vectors of the processor for which numba compiles, in bits."""
+    features = codegen.get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
+    enabled = features.split(",")
+    return 512 if "+avx512f" in enabled else 256 if "+avx" in enabled else 128
+
+
+# Rows scored at a time. Tiles of 8 rows need 8 vectors of AVX-512, which has 32; tiles of 4 rows need 8 of the 16
+# vectors of AVX2, or 16 of the 32 of NEON.
+ROWS = 8 if vector_bits() == 512 else 4
 STRETCH = 64  # coordinates summed apart from the rest: rounding grows with the stretch, not with their number
+CHUNK = 4 * STRETCH  # coordinates of a tile that stay in the nearest cache while rows pass
 
 
 def lanes(itemsize: int) -> int:
     """The number of lanes of a tile for numbers of this size in bytes."""
     return 64 // itemsize
+
+
+def as_tiles(values: np.ndarray) -> np.ndarray:
+    """A copy of ``values`` (tiles, lanes, d) as (tiles, d, lanes), in which every vector is in one cache line."""
+    shape = (values.shape[0], values.shape[2], values.shape[1])
+    room = np.empty(values.nbytes + 64, np.uint8)
+    begin = -room.ctypes.data % 64
+    tiles = room[begin : begin + values.nbytes].view(values.dtype).reshape(shape)
+    tiles[:] = values.transpose(0, 2, 1)
+    return tiles
 
 
 def _vector(array_type):
@@ -72,35 +95,44 @@ def _row_minima(builder, vectors, width):
 
 def _tile_scores(n_rows):
     @intrinsic
-    def scores(typing, block, members, first, tiles, offsets, tile, out, minima):
-        """Scores of ``n_rows`` rows of ``block``, given by ``members[first:]``, against one tile.
+    def scores(typing, block, members, at, first, tiles, offsets, tile, begin, out, minima):
+        """Scores of ``n_rows`` rows of ``block`` against one tile, by a chunk of the coordinates from ``begin``.
 
-        ``out[r]`` becomes ``offsets[tile] + block[members[first + r]] @ tiles[tile]`` for every lane, and
-        ``minima[r]`` becomes the smallest of them.
+        The rows are ``p = members[at + first + r]``. Row ``p * n_tiles + tile`` of ``out`` becomes
+        ``offsets[tile] + block[p] @ tiles[tile]`` over the chunks so far, and ``minima[first + r]`` the smallest lane.
         """
 
         def generate(context, builder, signature, arguments):
-            block_t, members_t, first_t, tiles_t, _, tile_t, out_t, minima_t = signature.args
+            block_t, members_t, at_t, first_t, tiles_t, offsets_t, tile_t, begin_t, out_t, minima_t = signature.args
             number, width = _vector(tiles_t)
             vector = ir.VectorType(number, width)
             int64 = ir.IntType(64)
-            block_v, members_v, first_v, tiles_v, offsets_v, tile_v, out_v, minima_v = arguments
+            block_v, members_v, at_v, first_v, tiles_v, offsets_v, tile_v, begin_v, out_v, minima_v = arguments
             first_i = _as_int64(context, builder, first_v, first_t)
+            begin_i = _as_int64(context, builder, begin_v, begin_t)
             tile_i = _as_int64(context, builder, tile_v, tile_t)
             tiles_s = context.make_array(tiles_t)(context, builder, tiles_v)
-            n_features = cgutils.unpack_tuple(builder, tiles_s.shape)[1]
+            n_tiles, n_features, _ = cgutils.unpack_tuple(builder, tiles_s.shape)
             lane_count = ir.Constant(int64, width)
+            chunk_end = builder.add(begin_i, ir.Constant(int64, CHUNK))
+            stop = builder.select(builder.icmp_signed("<", chunk_end, n_features), chunk_end, n_features)
 
             tile_at = builder.mul(builder.mul(tile_i, n_features), lane_count)
             tile_p = builder.gep(tiles_s.data, [tile_at])
-            offset_p = _pointer(context, builder, signature.args[4], offsets_v, builder.mul(tile_i, lane_count))
-            offset = builder.load(builder.bitcast(offset_p, vector.as_pointer()), align=_bytes(number))
-            rows = []
+            offset_p = _pointer(context, builder, offsets_t, offsets_v, builder.mul(tile_i, lane_count))
+            is_first = builder.icmp_signed("==", begin_i, ir.Constant(int64, 0))
+            from_i = builder.add(_as_int64(context, builder, at_v, at_t), first_i)
+            rows, targets, before_chunk = [], [], []
             for r in range(n_rows):
-                at = builder.add(first_i, ir.Constant(int64, r))
-                member = builder.load(_pointer(context, builder, members_t, members_v, at))
+                at_i = builder.add(from_i, ir.Constant(int64, r))
+                member = builder.load(_pointer(context, builder, members_t, members_v, at_i))
                 member = _as_int64(context, builder, member, members_t.dtype)
                 rows.append(_pointer(context, builder, block_t, block_v, builder.mul(member, n_features)))
+                place = builder.mul(builder.add(builder.mul(member, n_tiles), tile_i), lane_count)
+                out_p = _pointer(context, builder, out_t, out_v, place)
+                targets.append(builder.bitcast(out_p, vector.as_pointer()))
+                source = builder.bitcast(builder.select(is_first, offset_p, out_p), vector.as_pointer())
+                before_chunk.append(builder.load(source, align=_bytes(number)))
 
             zero = ir.Constant(vector, [0.0] * width)
             multiply_add = cgutils.get_or_insert_function(
@@ -116,10 +148,10 @@ def _tile_scores(n_rows):
             builder.branch(outer)
             builder.position_at_end(outer)
             begin = builder.phi(int64)
-            begin.add_incoming(ir.Constant(int64, 0), before)
+            begin.add_incoming(begin_i, before)
             totals = [builder.phi(vector) for _ in range(n_rows)]
             stretch_end = builder.add(begin, ir.Constant(int64, STRETCH))
-            end = builder.select(builder.icmp_signed("<", stretch_end, n_features), stretch_end, n_features)
+            end = builder.select(builder.icmp_signed("<", stretch_end, stop), stretch_end, stop)
             builder.branch(inner)
             builder.position_at_end(inner)
             j = builder.phi(int64)
@@ -138,24 +170,22 @@ def _tile_scores(n_rows):
             builder.cbranch(builder.icmp_signed("<", following, end), inner, joined)
             builder.position_at_end(joined)
             finals = []
-            for total, new in zip(totals, news):
+            for total, new, earlier in zip(totals, news, before_chunk):
                 finals.append(builder.fadd(total, new))
-                total.add_incoming(offset, before)
+                total.add_incoming(earlier, before)
                 total.add_incoming(finals[-1], joined)
             begin.add_incoming(end, joined)
-            builder.cbranch(builder.icmp_signed("<", end, n_features), outer, after)
+            builder.cbranch(builder.icmp_signed("<", end, stop), outer, after)
             builder.position_at_end(after)
 
-            out_p = _pointer(context, builder, out_t, out_v)
-            for r, final in enumerate(finals):
-                at = builder.gep(out_p, [ir.Constant(int64, r * width)])
-                builder.store(final, builder.bitcast(at, vector.as_pointer()), align=_bytes(number))
+            for target, final in zip(targets, finals):
+                builder.store(final, target, align=_bytes(number))
             best = _row_minima(builder, finals, width)
-            minima_p = _pointer(context, builder, minima_t, minima_v)
+            minima_p = _pointer(context, builder, minima_t, minima_v, first_i)
             builder.store(best, builder.bitcast(minima_p, best.type.as_pointer()), align=_bytes(number))
             return context.get_dummy_value()
 
-        return types.void(block, members, first, tiles, offsets, tile, out, minima), generate
+        return types.void(block, members, at, first, tiles, offsets, tile, begin, out, minima), generate
 
     return scores
 
@@ -166,26 +196,6 @@ def _bytes(number):
 
 score_rows = _tile_scores(ROWS)
 score_few = _tile_scores(ROWS // 2)
-
-
-@intrinsic
-def copy_lanes(typing, source, source_row, target, target_row):
-    """``target[target_row] = source[source_row]`` for rows of one vector."""
-
-    def generate(context, builder, signature, arguments):
-        source_t, source_row_t, target_t, target_row_t = signature.args
-        number, width = _vector(source_t)
-        pointer = ir.VectorType(number, width).as_pointer()
-        lane_count = ir.Constant(ir.IntType(64), width)
-        i = builder.mul(_as_int64(context, builder, arguments[1], source_row_t), lane_count)
-        o = builder.mul(_as_int64(context, builder, arguments[3], target_row_t), lane_count)
-        source_p = builder.bitcast(_pointer(context, builder, source_t, arguments[0], i), pointer)
-        target_p = builder.bitcast(_pointer(context, builder, target_t, arguments[2], o), pointer)
-        align = _bytes(number)
-        builder.store(builder.load(source_p, align=align), target_p, align=align)
-        return context.get_dummy_value()
-
-    return types.void(source, source_row, target, target_row), generate
 
 
 @intrinsic
