@@ -33,6 +33,7 @@ LEVEL = {
     "zeroshot": 5,
     "training_run": 4,
     "training": 3,
+    "training_state": 2,
     "starts": 3,
     "em": 2,
     "neighbours": 2,

@@ -1,9 +1,16 @@
-"""Atomic writing of files."""
+"""Atomic writing of files, and folders with one writer."""
 
+import errno
 import os
+import signal
+import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC))
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class OutputError(OSError):
@@ -23,25 +30,74 @@ def check_writable(path: str | os.PathLike) -> Path:
     if not folder.is_dir():
         raise OutputError(f"{path} cannot be written: {folder} is not a folder. Use another location.")
     probe = _beside(path)
-    try:
-        _create(probe)
-        probe.unlink()
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written ({error.strerror}): use another location.") from error
+    _create(probe, path)
+    probe.unlink()
     return path
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder, or raise an :class:`OutputError`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"The folder {folder} cannot be created ({error.strerror}): use another one.") from error
 
 
 @contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[Path]:
-    """A temporary file in the same folder, which replaces ``path`` if the block succeeds and is removed otherwise."""
+    """A temporary file in the same folder, which replaces ``path`` if the block succeeds and is removed otherwise.
+
+    The new file keeps the permissions of the one that it replaces. File and folder are flushed to the disk, so that a
+    power failure leaves the old or the new file. SIGTERM and SIGHUP remove the temporary file before they end the
+    process, unless the program handles them itself. A full disk raises an :class:`OutputError`.
+    """
     path = Path(path)
-    temporary = _beside(path)
-    _create(temporary)
+    target, temporary = Path(os.path.realpath(path)), _beside(path)
+    with _removed_on_signal(temporary):
+        try:
+            _create(temporary, path)
+            yield temporary
+            if target.exists():
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+            _flush(temporary)
+            os.replace(temporary, target)
+            if os.name == "posix":
+                _flush(target.parent)
+        except OSError as error:
+            if error.errno in _FULL and not isinstance(error, OutputError):
+                raise OutputError(
+                    f"{path} could not be written ({error.strerror}): free some space, or use another location."
+                ) from error
+            raise
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def only_writer(folder: str | os.PathLike) -> Iterator[None]:
+    """Hold a lock on an existing folder, or raise an :class:`OutputError` if another process holds it.
+
+    The system releases the lock when the process ends, however it ends. Without ``fcntl`` (Windows) there is no lock.
+    """
     try:
-        yield temporary
-        os.replace(temporary, os.path.realpath(path))
+        import fcntl
+    except ImportError:
+        yield
+        return
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(place)
+        raise OutputError(
+            f"Another process is writing to {folder}: wait until it has ended, or use another folder."
+        ) from error
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
     finally:
-        temporary.unlink(missing_ok=True)
+        os.close(place)
 
 
 def _beside(path: Path) -> Path:
@@ -50,5 +106,43 @@ def _beside(path: Path) -> Path:
     return real.with_name(f".{real.stem[:100]}-{os.getpid()}-{os.urandom(4).hex()}{real.suffix}")
 
 
-def _create(path: Path) -> None:
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+def _create(temporary: Path, path: Path) -> None:
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written ({error.strerror}): use another location.") from error
+
+
+def _flush(path: Path) -> None:
+    place = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(place)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.EACCES):  # some file systems cannot flush a folder
+            raise
+    finally:
+        os.close(place)
+
+
+@contextmanager
+def _removed_on_signal(path: Path) -> Iterator[None]:
+    """Remove a file before a signal ends the process. Handlers of the program stay as they are."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    owner = os.getpid()
+
+    def end(number, frame):
+        if os.getpid() == owner:  # not in a process that was forked meanwhile
+            path.unlink(missing_ok=True)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    taken = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)

@@ -10,7 +10,8 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -20,7 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from coterie.files import replacing
+from coterie.files import only_writer, replacing
+from coterie.training_state import load_state, save_state
 
 STATE_FILE = "state.pt"
 LOG_FILE = "log.csv"
@@ -145,12 +147,23 @@ def train(
     if devices * nodes > 1:
         fabric.launch()
     state_path = check_folder(Path(directory), resume=resume) / STATE_FILE
+    origin = state_path if resume else start_from
+    with only_writer(state_path.parent) if fabric.global_rank == 0 else nullcontext():
+        return _train(task, config, fabric, state_path, origin, on_progress)
 
+
+def _train(
+    task: Task,
+    config: TrainingConfig,
+    fabric: Any,
+    state_path: Path,
+    origin: Path | None,
+    on_progress: Callable[[Progress], Any] | None,
+) -> nn.Module:
     optimizers = _optimizers(task, config)
     model, *prepared = fabric.setup(task.model, *optimizers)
     average = AveragedModel(task.model, multi_avg_fn=get_ema_multi_avg_fn(config.average_decay))
     at = Position()
-    origin = state_path if resume else start_from
     if origin is not None:
         at = _restore(origin, task.model, average, optimizers)
     log = _Log(state_path.parent, at.step, enabled=fabric.global_rank == 0)
@@ -250,23 +263,31 @@ def _save(
             "torch": torch.get_rng_state(),
         },
     }
-    with replacing(path) as temporary, open(temporary, "wb") as file:
-        torch.save(state, file)
-        file.flush()
-        os.fsync(file.fileno())
+    save_state(state, path)
 
 
 def _restore(path: Path, model: nn.Module, average: AveragedModel, optimizers: list[torch.optim.Optimizer]) -> Position:
-    state = torch.load(path, weights_only=True, map_location="cpu")
-    model.load_state_dict(state["model"])
-    average.load_state_dict(state["average"])
-    for optimizer, saved in zip(optimizers, state["optimizers"]):
-        optimizer.load_state_dict(saved)
-    random.setstate(state["random"]["python"])
-    name, keys, *position = state["random"]["numpy"]
-    np.random.set_state((name, keys.numpy().astype(np.uint32), *position))  # noqa: NPY002
-    torch.set_rng_state(state["random"]["torch"])
-    return _position(state)
+    state = load_state(path)
+    with _fitting(path):
+        model.load_state_dict(state["model"])
+        average.load_state_dict(state["average"])
+        for optimizer, saved in zip(optimizers, state["optimizers"]):
+            optimizer.load_state_dict(saved)
+        random.setstate(state["random"]["python"])
+        name, keys, *position = state["random"]["numpy"]
+        np.random.set_state((name, keys.numpy().astype(np.uint32), *position))  # noqa: NPY002
+        torch.set_rng_state(state["random"]["torch"])
+        return _position(state)
+
+
+@contextmanager
+def _fitting(path: Path) -> Iterator[None]:
+    """Errors of a state that can be read, but belongs to another network."""
+    try:
+        yield
+    except (KeyError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"{path} does not fit this network ({reason}): use the folder of the same run.") from error
 
 
 def _position(state: dict[str, Any]) -> Position:
@@ -277,11 +298,12 @@ def load_average(path: Path, model: nn.Module) -> Position:
     """Load the averaged weights of the checkpoint ``path`` into ``model``; returns how far the run had come."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no checkpoint {path}: train the network first with `coterie train`.")
-    state = torch.load(path, weights_only=True, map_location="cpu")
+    state = load_state(path)
     prefix = "module."
-    weights = {k.removeprefix(prefix): v for k, v in state["average"].items() if k.startswith(prefix)}
-    model.load_state_dict(weights)
-    return _position(state)
+    with _fitting(path):
+        weights = {k.removeprefix(prefix): v for k, v in state["average"].items() if k.startswith(prefix)}
+        model.load_state_dict(weights)
+        return _position(state)
 
 
 class _Log:

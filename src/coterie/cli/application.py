@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from coterie import __version__
+from coterie.wording import shown
 
 MISUSE = 2
 ORDER = ["demo", "cluster", "predict", "studio", "reproduce", "bench", "train", "ship", "models"]
@@ -45,7 +46,7 @@ app = typer.Typer(
 
 
 def complain(message: object) -> None:
-    print("coterie:", " ".join(str(message).split()), file=sys.stderr)
+    print("coterie:", shown(" ".join(str(message).split())), file=sys.stderr)
 
 
 @contextmanager

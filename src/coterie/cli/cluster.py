@@ -48,6 +48,10 @@ Labels = Annotated[
     _option(FILES, "--output", "-o", metavar="FILE", help="The cluster of every row: .csv, .tsv, .parquet or .npy."),
 ]
 WithData = Annotated[bool, _option(FILES, "--with-data", help="Write the columns of the table to --output too.")]
+EscapeFormulas = Annotated[
+    bool,
+    _option(FILES, "--escape-formulas", help="With --with-data: write ' before texts that a spreadsheet would run."),
+]
 Plot = Annotated[Path | None, _option(FILES, "--plot", "-p", metavar="FILE", help="A picture of the clusters: .png.")]
 Report = Annotated[
     Path | None, _option(FILES, "--report", "-r", metavar="FILE", help="A web page that explains the clusters: .html.")
@@ -98,6 +102,7 @@ def cluster(
     header: Header = None,
     output: Labels = None,
     with_data: WithData = False,
+    escape_formulas: EscapeFormulas = False,
     plot: Plot = None,
     report: Report = None,
     view: MapView = None,
@@ -177,7 +182,7 @@ def cluster(
         "columns": columns, "exclude": exclude, "scale": scale, "encode": encode, "algorithm": algorithm,
         "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
     }  # fmt: skip
-    in_memory.run(file, header, wanted, Outputs(output, with_data, plot, report, view, save), as_json)
+    in_memory.run(file, header, wanted, Outputs(output, with_data, plot, report, view, save, escape_formulas), as_json)
 
 
 @app.command()
@@ -186,6 +191,7 @@ def predict(
     file: Table,
     output: Labels = None,
     with_data: WithData = False,
+    escape_formulas: EscapeFormulas = False,
     header: Header = None,
     as_json: Json = False,
 ) -> None:
@@ -199,7 +205,7 @@ def predict(
     coterie cluster january.csv -k 5 --scale --save shop.model
     coterie predict shop.model february.csv --output february-labels.csv
     """
-    in_memory.predict(model, file, header, Outputs(output, with_data), as_json)
+    in_memory.predict(model, file, header, Outputs(output, with_data, escape_formulas=escape_formulas), as_json)
 
 
 @app.command()

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
 
 import numpy as np
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -18,9 +18,14 @@ from coterie.selection import Candidate, Choice
 from coterie.tabular.clustering import Watcher
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.facts import ClusterSummary, Facts
-from coterie.wording import number, plural
+from coterie.wording import number, plural, shown
 
 SHOWN_COLUMNS = 6
+
+
+def escape(text: str) -> str:
+    """A text as it is: neither markup nor control characters in it have an effect."""
+    return markup.escape(shown(text))
 
 
 class ProgressWatcher(Watcher):
@@ -138,7 +143,7 @@ def _console() -> Console:
 
 def _print_notes(notes: Sequence[str]) -> None:
     for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+        print(f"note: {shown(note)}", file=sys.stderr)
 
 
 def _print_files(console: Console, files: dict[str, str]) -> None:

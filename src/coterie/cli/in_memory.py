@@ -35,7 +35,8 @@ def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dic
     warned: tuple[str, ...] = ()
     if outputs.output is not None:
         table = clustered.table if outputs.with_data else None
-        files["labels"] = str(write_labels(outputs.output, clustered.labels, table, row_facts(clustered)))
+        beside, escape = row_facts(clustered), outputs.escape_formulas
+        files["labels"] = str(write_labels(outputs.output, clustered.labels, table, beside, escape_formulas=escape))
     if outputs.plot is not None:
         from coterie.tabular.pictures import save_picture
 
@@ -76,6 +77,6 @@ def predict(model: Path, file: Path, header: bool | None, outputs: Outputs, as_j
         files = {}
         if outputs.output is not None:
             table = rows.table if outputs.with_data else None
-            files["labels"] = str(write_labels(outputs.output, labels, table))
+            files["labels"] = str(write_labels(outputs.output, labels, table, escape_formulas=outputs.escape_formulas))
     n_clusters = len(loaded.estimator.cluster_centers_)
     console.show_prediction(str(model), str(file), n_clusters, labels, files, list(rows.notes), as_json)

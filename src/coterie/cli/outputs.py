@@ -17,6 +17,7 @@ class Outputs:
     report: Path | None = None
     view: str | None = None
     save: Path | None = None
+    escape_formulas: bool = False
 
     def check(self, file: Path) -> None:
         """Raise an error now if a file could not be written later."""

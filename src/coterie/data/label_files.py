@@ -11,9 +11,16 @@ from coterie.data.columns import TableError
 from coterie.data.tables import Table, file_type
 from coterie.files import check_writable, replacing
 
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # of cells that spreadsheet programs evaluate
+
 
 def write_labels(
-    path: str | os.PathLike, labels: Any, table: Any = None, beside: Mapping[str, Any] | None = None
+    path: str | os.PathLike,
+    labels: Any,
+    table: Any = None,
+    beside: Mapping[str, Any] | None = None,
+    *,
+    escape_formulas: bool = False,
 ) -> Path:
     """Write one label per row, in the order of the rows, to a column ``cluster``.
 
@@ -26,6 +33,10 @@ def write_labels(
         Write its columns too, before the labels; not for .npy files.
     beside : mapping of str to array of shape (n_rows,), optional
         Further columns after the labels, such as their certainty; .npy files hold the labels only.
+    escape_formulas : bool
+        Write an apostrophe before texts and column names in CSV and TSV files that a spreadsheet program would evaluate
+        as a formula (those that begin with =, +, -, @, a tab or a carriage return). By default cells are written
+        unchanged, because other programs would read the apostrophe as a part of the text. Numbers are never changed.
 
     Returns
     -------
@@ -46,9 +57,19 @@ def write_labels(
         if kind == ".parquet":
             written.to_parquet(temporary, index=False)
         else:
+            written = _without_formulas(written) if escape_formulas else written
             compression: Any = "gzip" if path.suffix.lower() == ".gz" else None
             written.to_csv(temporary, index=False, sep="\t" if kind == ".tsv" else ",", compression=compression)
     return path
+
+
+def _without_formulas(frame: Any) -> Any:
+    def inert(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+
+    texts = [name for name in frame.columns if getattr(frame[name].dtype, "kind", "O") not in "biufmM"]
+    changed = frame.assign(**{name: frame[name].astype(object).map(inert) for name in texts})
+    return changed.rename(columns=inert)
 
 
 def check_labels_path(path: str | os.PathLike, *, with_data: bool = False) -> Path:

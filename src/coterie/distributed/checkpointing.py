@@ -47,10 +47,8 @@ class Checkpoint:
         if saved.weights is not None:
             tensors["weights"] = np.ascontiguousarray(saved.weights)
         header = {"number": saved.number, "gamma": saved.gamma, "done": saved.done, "problem": problem}
-        with replacing(self.path) as temporary, open(temporary, "wb") as file:
-            file.write(save(tensors, metadata={"coterie-checkpoint": json.dumps(header)}))
-            file.flush()
-            os.fsync(file.fileno())
+        with replacing(self.path) as temporary:
+            temporary.write_bytes(save(tensors, metadata={"coterie-checkpoint": json.dumps(header)}))
 
     def load(self, problem: dict) -> Saved | None:
         """The state to resume from, or None to start a new fit."""

@@ -2,7 +2,6 @@
 
 import hashlib
 import math
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -13,10 +12,11 @@ import torch
 from torch import Tensor
 
 from coterie import em
-from coterie.files import replacing
+from coterie.files import check_writable, make_folder
 from coterie.generative import data_parallel
 from coterie.generative.mixture import EMSettings, Expectation, Mixture, State
 from coterie.generative.vaes import Densities
+from coterie.training_state import load_state, save_state
 
 OnIteration = Callable[[em.Iteration], Any]
 
@@ -102,16 +102,13 @@ class _Contestant:
             "bound": self.bound,
             "start_bound": self.start_bound,
         }
-        with replacing(self.path) as temporary, open(temporary, "wb") as file:
-            torch.save(saved, file)
-            file.flush()
-            os.fsync(file.fileno())
+        save_state(saved, self.path)
 
     def restore(self) -> None:
         if self.path is None or not self.path.exists():
             return
-        saved = torch.load(self.path, weights_only=True, map_location=self.mixture.x_ND.device)
-        if saved["fingerprint"] != self.fingerprint:
+        saved = load_state(self.path, map_location=self.mixture.x_ND.device)
+        if saved.get("fingerprint") != self.fingerprint:
             raise ValueError(
                 f"{self.path} belongs to a fit of other rows or parameters: remove it, or give another checkpoint."
             )
@@ -138,7 +135,8 @@ def fit(
     bit. The files are removed at the end.
     """
     if checkpoint is not None:
-        checkpoint.mkdir(parents=True, exist_ok=True)
+        make_folder(checkpoint)
+        check_writable(checkpoint / "run-0.pt")
     contestants: list[_Contestant] = []
     for number in range(plan.n_init):
         one = _contestant(x_ND, start(number), networks, replace(settings, seed=settings.seed + number), plan)
