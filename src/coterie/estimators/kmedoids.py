@@ -35,7 +35,7 @@ class KMedoids(CenterClusterer):
     n_init : int or "auto", default="auto"
         Number of runs from different starts; the run with the lowest inertia is kept. "auto" is 10 for
         ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
-    max_iter : int, default=100
+    max_iter : int, default=30
         Number of steps of the sampler.
     random_state : int, RandomState or None, default=None
         Seed or generator of the random starts. Pass an int for reproducible results.
@@ -92,7 +92,7 @@ class KMedoids(CenterClusterer):
         delta=10.0,
         init="k-means++",
         n_init="auto",
-        max_iter=100,
+        max_iter=30,
         random_state=None,
         verbose=0,
     ):

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from coterie import em
+from coterie.kmeans.lazy.distances import sq_distance
+from coterie.threads import kernel
 
 
 @dataclass(frozen=True)
@@ -148,66 +149,122 @@ def _candidates(sampler: Sampler, indices: np.ndarray, rng) -> np.ndarray:
     return rng.choice(n, size=min(most, np.count_nonzero(cost)), replace=False, p=cost / cost.sum())
 
 
-@njit(cache=True, nogil=True)
-def _sq_distance(a, b):
-    total = 0.0
-    for f in range(a.shape[0]):
-        total += (a[f] - b[f]) * (a[f] - b[f])
-    return total
-
-
-@njit(cache=True, nogil=True)
+@kernel()
 def _nearest(X, places, labels, cost):
     for i in range(X.shape[0]):
         best, which = np.inf, 0
         for j in range(places.shape[0]):
-            distance = _sq_distance(X[i], places[j])
+            distance = sq_distance(X, i, places, j)
             if distance < best:
                 best, which = distance, j
         labels[i], cost[i] = which, best
 
 
-@njit(cache=True, nogil=True)
-def _two_nearest(X, medoids, which, first, second):
+@kernel()
+def _two_nearest(X, i, medoids, which, next_, first, second):
+    """Find the two medoids nearest to row ``i`` and its squared distances to them."""
+    first[i], second[i] = np.inf, np.inf
+    for j in range(medoids.shape[0]):
+        distance = sq_distance(X, i, X, medoids[j])
+        if distance < first[i]:
+            next_[i], second[i] = which[i], first[i]
+            which[i], first[i] = j, distance
+        elif distance < second[i]:
+            next_[i], second[i] = j, distance
+
+
+@kernel()
+def _replace(sq, X, medoids, goes, candidate, which, next_, first, second):
+    """Replace a medoid and update the two nearest medoids of every row, most of them by the distance ``sq`` alone."""
+    medoids[goes] = candidate
     for i in range(X.shape[0]):
-        which[i], first[i], second[i] = -1, np.inf, np.inf
-        for j in range(medoids.shape[0]):
-            distance = _sq_distance(X[i], X[medoids[j]])
-            if distance < first[i]:
-                second[i] = first[i]
-                which[i], first[i] = j, distance
-            elif distance < second[i]:
-                second[i] = distance
+        if which[i] == goes and sq[i] <= second[i]:
+            first[i] = sq[i]
+        elif which[i] == goes or (next_[i] == goes and sq[i] > second[i]):
+            _two_nearest(X, i, medoids, which, next_, first, second)
+        elif sq[i] < first[i]:
+            next_[i], second[i] = which[i], first[i]
+            which[i], first[i] = goes, sq[i]
+        elif sq[i] < second[i]:
+            next_[i], second[i] = goes, sq[i]
 
 
-@njit(cache=True, nogil=True)
-def _swap(X, weight, medoids, candidates):
-    """Try each candidate in place of the medoid whose removal costs least, until a whole round changes nothing.
+@kernel()
+def _change(sq, weight, which, first, second, without):
+    """The medoid that a candidate at squared distances ``sq`` replaces best, and how much that changes the cost.
 
     A point that is nearer to the candidate than to its medoid gains, whichever medoid is replaced. Any other point
     loses only if its own medoid is replaced: it then moves to its second medoid or to the candidate. So one pass over
-    the points evaluates all k swaps.
+    the points evaluates all k swaps (FasterPAM; Schubert and Rousseeuw, 2021). ``without`` (k,) begins as what the
+    removal of each medoid costs.
     """
-    n, k = X.shape[0], medoids.shape[0]
-    which, first, second = np.empty(n, np.int64), np.empty(n), np.empty(n)
-    _two_nearest(X, medoids, which, first, second)
-    without = np.empty(k)
-    quiet = 0
-    position = 0
-    while quiet < candidates.shape[0]:
-        candidate = candidates[position]
-        position = (position + 1) % candidates.shape[0]
+    gain = 0.0
+    for i in range(sq.shape[0]):
+        if sq[i] < second[i]:
+            if sq[i] < first[i]:
+                gain += weight[i] * (sq[i] - first[i])
+                without[which[i]] += weight[i] * (first[i] - second[i])
+            else:
+                without[which[i]] += weight[i] * (sq[i] - second[i])
+    goes = np.argmin(without)
+    return goes, gain + without[goes]
+
+
+@kernel()
+def _removal(weight, which, first, second, loss):
+    loss[:] = 0.0
+    for i in range(which.shape[0]):
+        loss[which[i]] += weight[i] * (second[i] - first[i])
+    return -1e-9 * np.sum(weight * first)
+
+
+@kernel()
+def _try_block(X, weight, medoids, candidates, sq, which, next_, first, second, quiet, enough):
+    """Try candidates at squared distances ``sq`` (block, n), up to rounding. Count those that changed nothing.
+
+    A swap that seems to lower the cost is made only if distances from differences confirm it, so that no rounding can
+    make the swaps go on for ever.
+    """
+    loss, exact = np.empty(medoids.shape[0]), np.empty(X.shape[0])
+    least = _removal(weight, which, first, second, loss)
+    for c in range(candidates.shape[0]):
+        if quiet >= enough:
+            break
         quiet += 1
-        gain = 0.0
-        without[:] = 0.0
-        for i in range(n):
-            distance = _sq_distance(X[i], X[candidate])
-            if distance < first[i]:
-                gain += weight[i] * (distance - first[i])
-                without[which[i]] += weight[i] * (first[i] - distance)
-            without[which[i]] += weight[i] * (min(distance, second[i]) - first[i])
-        goes = np.argmin(without)
-        if gain + without[goes] < -1e-9 * np.sum(weight * first):
-            medoids[goes] = candidate
-            _two_nearest(X, medoids, which, first, second)
-            quiet = 0
+        if _change(sq[c], weight, which, first, second, loss.copy())[1] < least:
+            for i in range(X.shape[0]):
+                exact[i] = sq_distance(X, i, X, candidates[c])
+            goes, change = _change(exact, weight, which, first, second, loss.copy())
+            if change < least:
+                _replace(exact, X, medoids, goes, candidates[c], which, next_, first, second)
+                least = _removal(weight, which, first, second, loss)
+                quiet = 0
+    return quiet
+
+
+@kernel()
+def _all_two_nearest(X, medoids, which, next_, first, second):
+    for i in range(X.shape[0]):
+        _two_nearest(X, i, medoids, which, next_, first, second)
+
+
+_BLOCK = 2**16  # distances between candidates and rows at a time: they stay in the cache
+
+
+def _swap(X, weight, medoids, candidates) -> None:
+    """Try each candidate in place of the medoid that it replaces best, until a whole round changes nothing."""
+    n = len(X)
+    state = np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(n), np.empty(n)
+    _all_two_nearest(X, medoids, *state)
+    centred = X - X.mean(axis=0)
+    sq_norms = np.einsum("nd,nd->n", centred, centred)
+    size = int(np.clip(_BLOCK // n, 1, len(candidates)))
+    quiet, position = 0, 0
+    while quiet < len(candidates):
+        block = candidates[position : position + size]
+        position = 0 if position + size >= len(candidates) else position + size
+        sq = centred[block] @ centred.T
+        sq *= -2
+        sq += sq_norms
+        sq += sq_norms[block, None]
+        quiet = _try_block(X, weight, medoids, block, sq, *state, quiet, len(candidates))

@@ -19,8 +19,8 @@ intrinsic: Any = _intrinsic  # its callers do not pass the typing context
 
 def vector_bits() -> int:
     """The width of the vectors of the processor for which numba compiles, in bits."""
-    features = codegen.get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
-    enabled = features.split(",")
+    given = getattr(config, "CPU_FEATURES", None)  # NUMBA_CPU_FEATURES
+    enabled = (codegen.get_host_cpu_features() if given is None else given).split(",")
     return 512 if "+avx512f" in enabled else 256 if "+avx" in enabled else 128
 
 
