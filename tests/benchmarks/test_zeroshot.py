@@ -100,3 +100,27 @@ def test_a_set_is_measured_by_all_methods_and_the_page_written(monkeypatch):
     )
     assert "| coterie | 1.000 (1.000) | 1.000 (1.000) |" in page
     assert "Expected ARI" in page
+
+
+def test_an_interrupted_run_continues_with_the_sets_that_are_missing(tmp_path, monkeypatch):
+    measured = []
+
+    def measure(one):
+        measured.append(one.name)
+        if one.name == "c" and len(measured) == 3:
+            raise KeyboardInterrupt
+        return {"group": one.group, "name": one.name}
+
+    monkeypatch.setattr(zeroshot, "measure", measure)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    toys = [sets.LabelledSet("fcps", name, np.zeros((2, 1)), np.ones(2, int)) for name in "abcd"]
+    path = tmp_path / "rows.jsonl"
+    for _ in range(2):
+        try:
+            with zeroshot.Unfinished(path) as rows:
+                rows.measure(toys)
+        except KeyboardInterrupt:
+            assert len(path.read_text().splitlines()) == 3  # the networks and two sets
+    assert measured == ["a", "b", "c", "c", "d"]
+    assert [name for _, name in rows.found] == ["a", "b", "c", "d"]
+    assert not path.exists()

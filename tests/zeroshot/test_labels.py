@@ -4,12 +4,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
+from coterie.zeroshot.choice import calibrated
 from coterie.zeroshot.hierarchies import cut, ward
 from coterie.zeroshot.inference import Reading, nearest, neighbours_mean
-from coterie.zeroshot.labels import Hierarchical, choice_features, clusters_proba, expected_ari, mean_affinity
+from coterie.zeroshot.labels import (
+    Hierarchical,
+    choice_features,
+    clusters_proba,
+    expected_ari,
+    mean_affinity,
+)
 
 FLAT = np.full(100, 1 / 100)
-HEAD = (1.0, 0.0, 0.0)
+HEAD = (1.0, 0.0, 0.0), (1.0, 0.0, 1.0)
 
 
 def blocks(sizes, inside=0.9, outside=0.1):
@@ -18,13 +25,13 @@ def blocks(sizes, inside=0.9, outside=0.1):
 
 
 def reading(p, clusters=FLAT):
-    return Reading(p, p, np.zeros(len(p)), clusters)
+    return Reading(p, np.zeros(len(p)), clusters)
 
 
 @pytest.mark.parametrize("sizes", [[10, 10], [30, 5, 12], [8, 8, 8, 8, 8], [3] * 40])
 def test_blocks_of_high_affinity_are_the_clusters_and_their_number_is_found(sizes):
     p, labels = blocks(sizes, outside=0.0005)
-    found = Hierarchical(reading(p), HEAD)
+    found = Hierarchical(reading(p), *HEAD)
     assert found.best == len(sizes)
     partition = found.partition(found.best)
     assert adjusted_rand_score(labels, partition.labels_N) == 1
@@ -32,16 +39,21 @@ def test_blocks_of_high_affinity_are_the_clusters_and_their_number_is_found(size
     assert found.clusters_proba.sum() == pytest.approx(1)
 
 
-def test_one_cluster_is_an_answer():
-    p, _ = blocks([20])
-    assert Hierarchical(reading(p, np.r_[0.9, np.full(99, 0.1 / 99)]), HEAD).best == 1
+def test_one_cluster_is_the_answer_if_it_is_expected_to_agree_better_than_several():
+    p, _ = blocks([10, 10], inside=0.55, outside=0.45)
+    for one, best in ((0.02, 2), (0.3, 1)):
+        found = Hierarchical(reading(p, np.r_[one, np.full(99, (1 - one) / 99)]), *HEAD)
+        assert found.best == best
+        assert found.expected(1) == pytest.approx(one)
+        assert found.expected(2) == pytest.approx((1 - one) * found.expected_ari[1])
+    assert Hierarchical(reading(p, np.r_[0.3, np.full(99, 0.7 / 99)]), HEAD[0], (1.0, 0.0, 0.0)).best > 1
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31), st.integers(2, 40), st.integers(1, 40))
 def test_a_given_number_of_clusters_is_kept(seed, n, k):
     raw = np.random.default_rng(seed).uniform(size=(n, n))
-    found = Hierarchical(reading((raw + raw.T) / 2), HEAD).partition(min(k, n))
+    found = Hierarchical(reading((raw + raw.T) / 2), *HEAD).partition(min(k, n))
     assert np.unique(found.labels_N).tolist() == list(range(min(k, n)))
 
 
@@ -60,9 +72,20 @@ def test_evidence_for_a_number_of_clusters_by_hand():
     np.testing.assert_allclose(found, [[np.log(1e-4), 0.8, np.log(2)], [np.log(0.2), 0.4, np.log(3)]])
 
 
-def test_one_cluster_keeps_the_probability_that_the_network_gives_it():
-    found = clusters_proba(np.array([0.4, 0.1, 0.5]), np.array([0.0, 0.8, 0.4]), (0.0, 0.0, 1.0))
-    np.testing.assert_allclose(found, [0.4, 0.6 * 2 / 5, 0.6 * 3 / 5])
+def test_one_cluster_has_the_calibrated_probability_that_the_network_gives_it():
+    given = np.array([0.4, 0.1, 0.5]), np.array([0.0, 0.8, 0.4]), (0.0, 0.0, 1.0)
+    np.testing.assert_allclose(clusters_proba(*given, (1.0, 0.0, 1.0)), [0.4, 0.6 * 2 / 5, 0.6 * 3 / 5])
+    odds = (0.4 / 0.6) ** 0.5 * np.exp(-1)
+    assert clusters_proba(*given, (0.5, -1.0, 1.0))[0] == pytest.approx(odds / (1 + odds))
+
+
+def test_a_calibrated_logit_is_right_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=4_000)
+    true = rng.random(4_000) < 1 / (1 + np.exp(1 - 0.5 * logits))
+    factor, shift = calibrated(logits, true, share=true.mean())
+    assert factor == pytest.approx(0.5, abs=0.1)
+    assert shift == pytest.approx(-1, abs=0.15)
 
 
 def test_mean_affinity_leaves_the_point_itself_out():

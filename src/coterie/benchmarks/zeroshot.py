@@ -3,7 +3,11 @@
 Command: ``coterie bench zeroshot``. The zero-shot networks get every table as it is. The other methods get real tables
 standardised, and the other sets as they are. Points that a set marks as noise are clustered but not scored; HDBSCAN's
 noise counts as one cluster of its own for the scores, and not for the number of clusters. Of the draws of a family,
-all are measured for the networks and the first 50 for the other methods.
+all are measured for the networks and the first 50 for the other methods. A network reads a set once: labels for the
+given number of clusters are cut from the same hierarchy (:meth:`coterie.ZeroShotClusterer.cut`), which gives the same
+as a fit with that number.
+
+Every measured set is written to ``rows.jsonl`` at once. If the command is interrupted, it continues from there.
 """
 
 import json
@@ -21,6 +25,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from sklearn.mixture import GaussianMixture
 from sklearn.preprocessing import StandardScaler
 
+from coterie import checkpoints, threads
 from coterie.benchmarks import _zeroshot_pictures as pictures
 from coterie.benchmarks._zeroshot_sets import LabelledSet, all_sets
 from coterie.benchmarks._zeroshot_summary import binned, calibration, differences, markdown, summary
@@ -137,28 +142,29 @@ def measure(one: LabelledSet) -> dict[str, Any]:
     X = StandardScaler().fit_transform(one.X) if one.group in STANDARDISED else one.X
     k = one.n_clusters
 
-    def ours(n_clusters: int | None, network: str) -> ZeroShotClusterer:
-        return ZeroShotClusterer(n_clusters, network=network, random_state=0).fit(one.X)
-
-    tasks: dict[str, dict[str, Callable[[], Any]]] = {
-        "given": {name: partial(ours, k, network) for name, network in NETWORKS.items()},
-        "unknown": {name: partial(ours, None, network) for name, network in NETWORKS.items()},
-    }
-    if one.compared:
-        tasks["given"] |= {name: partial(method, X, k) for name, method in GIVEN.items()}
-        tasks["unknown"] |= {name: partial(method, X) for name, method in UNKNOWN.items()}
     row: dict[str, Any] = {"group": one.group, "name": one.name, "n": len(X), "d": X.shape[1], "k": k}
-    for question, methods in tasks.items():
-        row[question] = {}
+    row |= {"given": {}, "unknown": {}}
+    for name, network in NETWORKS.items():
+        began = time.perf_counter()
+        model = ZeroShotClusterer(network=network, random_state=0).fit(one.X)
+        seconds = time.perf_counter() - began
+        if name == OURS:
+            row |= reliability(one, model)
+        row["given"][name] = score(one, model.cut(one.X, k), seconds)
+        row["unknown"][name] = score(one, model.labels_, seconds)
+    if not one.compared:
+        return row
+    others: dict[str, dict[str, Callable[[], np.ndarray]]] = {
+        "given": {name: partial(method, X, k) for name, method in GIVEN.items()},
+        "unknown": {name: partial(method, X) for name, method in UNKNOWN.items()},
+    }
+    for question, methods in others.items():
         for name, method in methods.items():
             began = time.perf_counter()
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # other methods that do not converge
+                warnings.simplefilter("ignore")  # methods that do not converge
                 found = method()
-            seconds = time.perf_counter() - began
-            if name == OURS and question == "unknown":
-                row |= reliability(one, found)
-            row[question][name] = score(one, getattr(found, "labels_", found), seconds)
+            row[question][name] = score(one, found, time.perf_counter() - began)
     return row
 
 
@@ -181,25 +187,82 @@ def run(quick: bool = False, output: Path = Path("results/zeroshot")) -> dict:
         import genieclust  # noqa: F401
     except ImportError as error:
         raise ImportError("This benchmark needs the package genieclust: pip install 'coterie[bench]'.") from error
-    began = time.perf_counter()
     output = Path(output)
     output.mkdir(parents=True, exist_ok=True)
-    seconds, sets, rows, result = speed(), all_sets(quick), [], {}
-    fixed = sum(not one.drawn for one in sets)
-    for part in (sets[:fixed], sets[fixed:]):  # the fixed sets are on disk while the draws are measured
-        rows += Parallel(n_jobs=2)(delayed(measure)(one) for one in part)
-        result = {
-            "command": "coterie bench zeroshot" + (" --quick" if quick else ""),
-            "speed": seconds,
-            "summary": {question: summary(rows, question) for question in ("given", "unknown")},
-            "differences": {question: differences(rows, question, OURS) for question in ("given", "unknown")},
-            "calibration": calibration(rows, OURS),
-            "rows": rows,
-            "seconds": time.perf_counter() - began,
-        }
-        with replacing(output / "zeroshot.json") as file:
-            file.write_text(json.dumps(result, indent=1))
-        with replacing(output / "zeroshot.md") as file:
-            file.write_text(markdown(result))
-    pictures.draw_all(result, sets, output)
+    sets, result, done = all_sets(quick), {}, []
+    seconds = speed()
+    with Unfinished(output / "rows.jsonl") as rows:
+        for part in parts_of(sets):  # results are on disk while the next part is measured
+            done += part
+            rows.measure(part)
+            result = {
+                "command": "coterie bench zeroshot" + (" --quick" if quick else ""),
+                "speed": seconds,
+                **evaluated([rows.found[one.group, one.name] for one in done]),
+                "seconds": rows.seconds,
+            }
+            with replacing(output / "zeroshot.json") as file:
+                file.write_text(json.dumps(result, indent=1))
+            with replacing(output / "zeroshot.md") as file:
+                file.write_text(markdown(result))
+        pictures.draw_all(result, sets, output)
     return result
+
+
+def evaluated(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the rows say together."""
+    return {
+        "summary": {question: summary(rows, question) for question in ("given", "unknown")},
+        "differences": {question: differences(rows, question, OURS) for question in ("given", "unknown")},
+        "calibration": calibration(rows, OURS),
+        "rows": rows,
+    }
+
+
+def parts_of(sets: list[LabelledSet]) -> list[list[LabelledSet]]:
+    """The fixed sets, the draws that other methods are run on too, and all others."""
+    fixed = [one for one in sets if not one.drawn]
+    compared = [one for one in sets if one.drawn and one.compared]
+    return [part for part in (fixed, compared, [one for one in sets if not one.compared]) if part]
+
+
+class Unfinished:
+    """Measured sets in a file that continues an interrupted run of the same networks, and is removed at the end."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.found: dict[tuple[str, str], dict[str, Any]] = {}
+        self.seconds = 0.0
+        self._networks = {name: checkpoints.card(network) for name, network in NETWORKS.items()}
+
+    def __enter__(self) -> "Unfinished":
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        if lines and json.loads(lines[0]) == self._networks:
+            for row in map(json.loads, lines[1:]):
+                self._keep(row)
+        else:
+            self.path.write_text(json.dumps(self._networks) + "\n")
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            self.path.unlink()
+
+    def measure(self, sets: list[LabelledSet]) -> None:
+        """Measure those of the sets that were not measured before."""
+        missing = [one for one in sets if (one.group, one.name) not in self.found]
+        with open(self.path, "a") as file:
+            tasks = (delayed(_timed)(one) for one in missing)
+            for row in Parallel(n_jobs=threads.count(), return_as="generator")(tasks):
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                self._keep(row)
+
+    def _keep(self, row: dict[str, Any]) -> None:
+        self.found[row["group"], row["name"]] = row
+        self.seconds += row["seconds"]
+
+
+def _timed(one: LabelledSet) -> dict[str, Any]:
+    began = time.perf_counter()
+    return measure(one) | {"seconds": time.perf_counter() - began}

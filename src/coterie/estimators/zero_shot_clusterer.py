@@ -176,12 +176,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         with threads.torch_threads(self.n_jobs):
             rows = [points[each] if each is not contexts[0] else self.context_ for each in contexts]
             reading = read_contexts(network, rows, rng)
-        found = Hierarchical(reading, network.config.choice)
-        self.affinity_ = reading.natural_NN.astype(np.float32)
-        np.fill_diagonal(self.affinity_, 1.0)
+        found = Hierarchical(reading, network.config.choice, network.config.single)
+        self.affinity_, self.context_noise_ = reading.affinity_NN, reading.noise_N
         self.children_ = np.column_stack([found.tree.left, found.tree.right])
         self.n_clusters_proba_ = found.clusters_proba
-        self.context_noise_ = reading.noise_N
         if known is None:
             self._keep(found.partition(self.n_clusters or found.best))
         else:
@@ -298,6 +296,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def cut(self, X, n_clusters):
         """Labels of X for another number of clusters, without another pass of the network.
 
+        For the rows of ``fit`` these are the labels that ``n_clusters`` would have given there.
+
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
@@ -309,7 +309,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         labels : int32 array of shape (n_samples,)
         """
-        from coterie.zeroshot.hierarchies import cut
+        from coterie.zeroshot.labels import cut_and_settled, proba
 
         points = self._new_points(X)
         if not 1 <= n_clusters <= len(self.context_):
@@ -317,8 +317,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 f"n_clusters must be between 1 and {len(self.context_)}, the number of rows that were read; "
                 f"got {n_clusters}."
             )
-        labels = cut(*np.ascontiguousarray(self.children_.T), n_clusters)[-1]
-        return self._beside(points, np.eye(n_clusters)[labels]).argmax(axis=1).astype(np.int32)
+        left, right = np.ascontiguousarray(self.children_.T)
+        labels = cut_and_settled(self.affinity_, left, right, n_clusters)
+        return self._beside(points, proba(self.affinity_, labels)).argmax(axis=1).astype(np.int32)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

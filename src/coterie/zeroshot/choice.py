@@ -1,31 +1,45 @@
-"""How much each kind of evidence for the number of clusters weighs, fitted to fresh problems."""
+"""How the evidence for the number of clusters is weighed, fitted to fresh problems once a network is trained."""
+
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logit
 
 from coterie.zeroshot.answers import Network
 from coterie.zeroshot.inference import read_set
 from coterie.zeroshot.labels import Hierarchical, choice_features
 from coterie.zeroshot.prior import Prior
 
-NO_CHOICE = (1.0, 0.0, 0.0)  # the network's own distribution
+AS_TRAINED = (1.0, 0.0, 0.0)  # the network's own distribution
+HONEST = (1.0, 0.0, 1.0)  # P(1) as the network says it, compared with the expected index of the best cut
+SINGLE_SHARE = 0.1  # of sets that are one cluster, in use
+SINGLE_EVERY = 4  # one in as many problems of the fit is a single cluster, so that there are enough of them
+
+
+class Fitted(NamedTuple):
+    choice: tuple[float, ...]  # weights of ``labels.choice_features``
+    single: tuple[float, ...]  # factor and shift of the logit of P(1), and the exponent of ``labels.Hierarchical.best``
 
 
 def fit_choice(
     network: Network, prior: Prior, problems: int, n_points: tuple[int, int] = (64, 512), seed: int = 99
-) -> tuple[float, ...]:
+) -> Fitted:
     """The weights of most likelihood for the true numbers of clusters of ``problems`` draws."""
     rng = np.random.default_rng(seed)
-    evidence, truth = [], []
-    for _ in range(problems):
-        problem = prior.draw(rng, round(np.exp(rng.uniform(*np.log(n_points)))))
+    evidence, truth, one, is_one = [], [], [], []
+    for number in range(problems):
+        drawn = replace(prior, single=float(number % SINGLE_EVERY == 0))
+        problem = drawn.draw(rng, round(np.exp(rng.uniform(*np.log(n_points)))))
         reading = read_set(network, problem.points_ND, rng)
-        found = Hierarchical(reading, NO_CHOICE)
+        one.append(logit(np.clip(reading.clusters_K[0], 1e-4, 1 - 1e-4)))
+        is_one.append(problem.n_clusters == 1)
         if problem.n_clusters > 1:
+            found = Hierarchical(reading, AS_TRAINED, HONEST)
             evidence.append(choice_features(reading.clusters_K[: len(found.expected_ari)], found.expected_ari))
             truth.append(problem.n_clusters - 2)
-    return weights_of_most_likelihood(evidence, truth)
+    return Fitted(weights_of_most_likelihood(evidence, truth), (*calibrated(np.array(one), np.array(is_one)), 1.0))
 
 
 def weights_of_most_likelihood(evidence: list[np.ndarray], truth: list[int]) -> tuple[float, ...]:
@@ -35,4 +49,16 @@ def weights_of_most_likelihood(evidence: list[np.ndarray], truth: list[int]) -> 
         log_p = [log_softmax(each_KF @ weights_F)[place] for each_KF, place in zip(evidence, truth)]
         return float(-np.mean(log_p) + 1e-4 * (weights_F**2).sum())
 
-    return tuple(minimize(loss, np.array(NO_CHOICE)).x.round(3).tolist())
+    return tuple(minimize(loss, np.array(AS_TRAINED)).x.round(3).tolist())
+
+
+def calibrated(logits: np.ndarray, true: np.ndarray, share: float = SINGLE_SHARE) -> tuple[float, float]:
+    """Factor and shift that make the logits of an event calibrated where a ``share`` of the cases are true."""
+    weight = np.where(true, share / max(true.sum(), 1), (1 - share) / max((~true).sum(), 1))
+
+    def loss(line: np.ndarray) -> float:
+        z = line[0] * logits + line[1]
+        return float(weight @ (np.logaddexp(0, z) - true * z) + 1e-4 * (line[0] - 1) ** 2 + 1e-4 * line[1] ** 2)
+
+    factor, shift = minimize(loss, np.array([1.0, 0.0])).x.round(3).tolist()
+    return max(factor, 0.0), shift

@@ -16,7 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie.constraints import Constraints
 from coterie.zeroshot.inference import Reading, nearest
-from coterie.zeroshot.labels import Hierarchical, Partition, mean_affinity
+from coterie.zeroshot.labels import Hierarchical, Partition, mean_affinity, proba
 
 SPREAD = 0.95  # share of a row's label that comes from its neighbours
 NEIGHBOURS = 11  # a row and its ten nearest
@@ -41,16 +41,14 @@ def constrained(
             f"{known.n_labels} labels are given, but n_clusters={n_clusters}: set n_clusters to {known.n_labels} or "
             "more."
         )
-    labels_N, affinity_NN = base_N, reading.natural_NN
+    labels_N, affinity_NN = base_N, reading.affinity_NN.astype(np.float64)
     if known.n_labels:
         labels_N = _with_labels(affinity_NN, points_NE, base_N, known, n_clusters)
     labels_N = _with_groups(affinity_NN, labels_N, known)
-    mean_NK = mean_affinity(reading.same_NN, labels_N)
-    own = np.arange(len(labels_N)), labels_N
-    mean_NK[own] = np.maximum(mean_NK[own], (1 + 1e-9) * mean_NK.max(axis=1))
+    proba_NK = proba(affinity_NN, labels_N)
     bound_N = known.group >= 0
-    mean_NK[bound_N] = np.eye(mean_NK.shape[1])[labels_N[bound_N]]
-    return Partition(labels_N, mean_NK / mean_NK.sum(axis=1, keepdims=True), agreement(affinity_NN, labels_N))
+    proba_NK[bound_N] = np.eye(proba_NK.shape[1])[labels_N[bound_N]]
+    return Partition(labels_N, proba_NK, agreement(affinity_NN, labels_N))
 
 
 def _with_labels(

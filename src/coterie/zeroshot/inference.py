@@ -15,8 +15,7 @@ NEIGHBOURS = 5  # of the context, from which a new row takes its values
 class Reading(NamedTuple):
     """What a network says of a set, as probabilities."""
 
-    same_NN: np.ndarray  # two points share a cluster, where a point's own cluster and the rest weigh alike
-    natural_NN: np.ndarray  # the same, calibrated: every pair weighs alike
+    affinity_NN: np.ndarray  # two points share a cluster; ones on the diagonal
     noise_N: np.ndarray
     clusters_K: np.ndarray  # the set has 1 ... K clusters
 
@@ -25,12 +24,10 @@ def read_set(network: Network, x_ND: np.ndarray, rng: np.random.Generator) -> Re
     """What the network says of one set after its last pass."""
     with torch.no_grad():
         answer = network([network.describe(x_ND)], rng)[-1]
-        return Reading(
-            answer.same_BNN[0].sigmoid().cpu().numpy(),
-            answer.natural_BNN[0].sigmoid().cpu().numpy(),
-            answer.noise_BN[0].sigmoid().cpu().numpy(),
-            network.clusters_proba(answer)[0].cpu().numpy(),
-        )
+        affinity_NN = answer.natural_BNN[0].sigmoid().cpu().numpy()
+        np.fill_diagonal(affinity_NN, 1.0)
+        noise_N = answer.noise_BN[0].sigmoid().cpu().numpy()
+        return Reading(affinity_NN, noise_N, network.clusters_proba(answer)[0].cpu().numpy())
 
 
 def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.Generator) -> Reading:
@@ -44,10 +41,10 @@ def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.G
             continue
         nearest_N = nearest(first, other, 1)[0][:, 0]
         there = np.ix_(nearest_N, nearest_N)
-        readings.append(
-            Reading(reading.same_NN[there], reading.natural_NN[there], reading.noise_N[nearest_N], reading.clusters_K)
-        )
-    return Reading(*(np.asarray(np.mean(part, axis=0, dtype=np.float64)) for part in zip(*readings)))
+        readings.append(Reading(reading.affinity_NN[there], reading.noise_N[nearest_N], reading.clusters_K))
+    if len(readings) == 1:
+        return readings[0]
+    return Reading(*(np.stack(part).mean(axis=0, dtype=np.float64).astype(np.float32) for part in zip(*readings)))
 
 
 def nearest(

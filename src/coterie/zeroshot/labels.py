@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import expit, logit, softmax
 
 from coterie.threads import kernel
 from coterie.zeroshot.description import row_distances
@@ -19,13 +19,10 @@ from coterie.zeroshot.hierarchies import Hierarchy, cut, ward
 from coterie.zeroshot.inference import Reading
 
 ROUNDS = 3  # of joining the cluster of highest mean affinity
-# Probability above which a set is taken for one cluster. On draws of tables, above one half the first network is wrong
-# more often than right: overlapping clusters are one to it.
-ONE_CLUSTER = 0.8
 # The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows.
 # Fewer clusters are preferred if they lose less than this share of what one of K clusters is worth, which is about 1/K.
 # Chosen on development sets.
-NEGLIGIBLE = 0.2
+NEGLIGIBLE = 0.1
 
 
 class Partition(NamedTuple):
@@ -35,33 +32,55 @@ class Partition(NamedTuple):
 
 
 class Hierarchical:
-    """Partitions of a set that was read, into any number of clusters.
+    """A hierarchy of a set that was read, and what speaks for each number of clusters.
 
-    ``clusters_proba`` are the probabilities of 1, 2, ... clusters, ``expected_ari`` that of the cut at each.
+    ``clusters_proba`` are the probabilities of 1, 2, ... clusters; ``expected_ari`` is the adjusted Rand index that the
+    cut at each is expected to have if there are several. ``choice`` and ``single`` say how the evidence is weighed
+    (:mod:`coterie.zeroshot.choice`).
     """
 
-    def __init__(self, reading: Reading, choice: Sequence[float]):
-        self.same_NN = reading.same_NN
-        self.tree: Hierarchy = ward(row_distances(reading.same_NN))
-        most = min(len(reading.same_NN), len(reading.clusters_K))
-        self.expected_ari = expected_ari(reading.natural_NN, self.tree.left, self.tree.right, most)
-        self.clusters_proba = clusters_proba(reading.clusters_K[:most], self.expected_ari, choice)
+    def __init__(self, reading: Reading, choice: Sequence[float], single: Sequence[float]):
+        self.affinity_NN = reading.affinity_NN
+        self.tree: Hierarchy = ward(row_distances(reading.affinity_NN.astype(np.float64)))
+        most = min(len(reading.affinity_NN), len(reading.clusters_K))
+        self.expected_ari = expected_ari(reading.affinity_NN, self.tree.left, self.tree.right, most)
+        self.clusters_proba = clusters_proba(reading.clusters_K[:most], self.expected_ari, choice, single)
+        self._exponent = single[2]
 
     @property
     def best(self) -> int:
-        """One cluster if that is very likely, else the smallest number of nearly the best expected Rand index."""
-        if self.clusters_proba[0] > ONE_CLUSTER or len(self.clusters_proba) == 1:
-            return 1
+        """The number of clusters whose adjusted Rand index is expected to be best, or nearly best and smaller.
+
+        A single cluster has index 1 if it is one and 0 otherwise, and a cut into several has index 0 if it is one.
+        (With exponent 0, the probability of a single cluster must exceed one half.)
+        """
         more = self.expected_ari[1:]
+        one = self.clusters_proba[0]
+        if len(more) == 0 or one > (1 - one) * max(more.max(), 0.0) ** self._exponent:
+            return 1
         return 2 + int(np.argmax(more >= more.max() - NEGLIGIBLE / (2 + more.argmax())))
 
+    def expected(self, n_clusters: int) -> float:
+        """The expected adjusted Rand index of so many clusters, the chance that there is only one included."""
+        one = self.clusters_proba[0]
+        return float(one if n_clusters == 1 else (1 - one) * self.expected_ari[n_clusters - 1])
+
     def partition(self, n_clusters: int) -> Partition:
-        labels_N = settled(self.same_NN, cut(self.tree.left, self.tree.right, n_clusters)[-1])
-        mean_NK = mean_affinity(self.same_NN, labels_N)
-        own = np.arange(len(labels_N)), labels_N
-        mean_NK[own] = np.maximum(mean_NK[own], (1 + 1e-9) * mean_NK.max(axis=1))  # the label is the likeliest cluster
-        known = self.expected_ari[n_clusters - 1] if n_clusters <= len(self.expected_ari) else np.nan
-        return Partition(labels_N, mean_NK / mean_NK.sum(axis=1, keepdims=True), float(known))
+        labels_N = cut_and_settled(self.affinity_NN, self.tree.left, self.tree.right, n_clusters)
+        return Partition(labels_N, proba(self.affinity_NN, labels_N), self.expected(n_clusters))
+
+
+def cut_and_settled(affinity_NN: np.ndarray, left: np.ndarray, right: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Labels of a hierarchy cut into any number of clusters; every point then joins the cluster it is nearest to."""
+    return settled(affinity_NN.astype(np.float64), cut(left, right, n_clusters)[-1])
+
+
+def proba(affinity_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
+    """(N, K) the mean affinity to every cluster as a share of all; the label is the likeliest cluster."""
+    mean_NK = mean_affinity(affinity_NN.astype(np.float64), labels_N)
+    own = np.arange(len(labels_N)), labels_N
+    mean_NK[own] = np.maximum(mean_NK[own], (1 + 1e-9) * mean_NK.max(axis=1))
+    return mean_NK / mean_NK.sum(axis=1, keepdims=True)
 
 
 @kernel()
@@ -120,12 +139,15 @@ def settled(p_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
     return labels_N
 
 
-def clusters_proba(network_K: np.ndarray, expected_K: np.ndarray, choice: Sequence[float]) -> np.ndarray:
-    """(K,) probabilities of 1, 2, ... clusters: of one as the network says, of the others by all evidence for them."""
+def clusters_proba(
+    network_K: np.ndarray, expected_K: np.ndarray, choice: Sequence[float], single: Sequence[float]
+) -> np.ndarray:
+    """(K,) probabilities of 1, 2, ... clusters: of one by the network alone, of the others by all evidence for them."""
     if len(expected_K) == 1:
         return np.ones(1)
+    one = expit(single[0] * logit(np.clip(float(network_K[0]), 1e-9, 1 - 1e-9)) + single[1])
     rest = softmax(choice_features(network_K, expected_K) @ np.asarray(choice))
-    return np.concatenate([network_K[:1], (1 - network_K[0]) * rest])
+    return np.concatenate([[one], (1 - one) * rest])
 
 
 def choice_features(network_K: np.ndarray, expected_K: np.ndarray) -> np.ndarray:

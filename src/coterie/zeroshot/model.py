@@ -46,8 +46,9 @@ class TwoPassConfig:
     second: tuple[int, ...] = (2, 2)
     mlp_ratio: int = 2
     pair_channels: int = 16
-    # weights of ``labels.choice_features``, fitted to fresh problems once the network is trained
+    # how the evidence for the number of clusters is weighed, fitted to fresh problems once the network is trained
     choice: tuple[float, ...] = (1.0, 0.0, 0.0)
+    single: tuple[float, ...] = (1.0, 0.0, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -93,18 +94,22 @@ class Counts(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        self.hidden = nn.Sequential(nn.Linear(2 * width + 4, 2 * width), nn.GELU())
+        self.hidden = nn.Sequential(nn.Linear(2 * width + 6, 2 * width), nn.GELU())
         self.clusters = nn.Linear(2 * width, len(BINS))
         self.single = nn.Linear(2 * width, 1)
 
-    def forward(self, z_BNE: Tensor, natural_BNN: Tensor) -> tuple[Tensor, Tensor]:
-        p_BNN = natural_BNN.detach().sigmoid()
-        companions_BN = p_BNN.sum(-1)
-        hard_BN = (p_BNN > 0.5).sum(-1).clamp_min(1)
-        doubt_B = (p_BNN * (1 - p_BNN)).mean((1, 2))
-        counts = [(1 / companions_BN).sum(-1).log(), (1 / hard_BN).sum(-1).log(), 10 * doubt_B, p_BNN.mean((1, 2))]
-        hidden_BE = self.hidden(torch.cat([z_BNE.mean(1), z_BNE.amax(1), torch.stack(counts, -1)], -1))
+    def forward(self, z_BNE: Tensor, same_BNN: Tensor, natural_BNN: Tensor) -> tuple[Tensor, Tensor]:
+        told = [*_told(same_BNN), *_told(natural_BNN)]
+        hidden_BE = self.hidden(torch.cat([z_BNE.mean(1), z_BNE.amax(1), torch.stack(told, -1)], -1))
         return self.clusters(hidden_BE), self.single(hidden_BE)[:, 0]
+
+
+def _told(logit_BNN: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What affinities say of the number of clusters: its logarithm, the same from hard affinities, and doubt."""
+    p_BNN = logit_BNN.detach().sigmoid()
+    hard_BN = (p_BNN > 0.5).sum(-1).clamp_min(1)
+    doubt_B = (p_BNN * (1 - p_BNN)).mean((1, 2))
+    return (1 / p_BNN.sum(-1)).sum(-1).log(), (1 / hard_BN).sum(-1).log(), 10 * doubt_B
 
 
 class TwoPassNetwork(nn.Module):
@@ -119,11 +124,12 @@ class TwoPassNetwork(nn.Module):
         self.points = nn.Linear(FULL_POINT_FEATURES, E)
         self.coordinates = nn.Linear(COORDINATES, E, bias=False)
         self.random = nn.Linear(RANDOM_FEATURES, E, bias=False)
-        self.first = Pass(config, config.first, FULL_PAIR_FEATURES, P)
+        self.first = Pass(config, config.first, FULL_PAIR_FEATURES, 2 * P)
         self.again = nn.Linear(SECOND_POINT_FEATURES, E)
         self.second = Pass(config, config.second, FULL_PAIR_FEATURES + SECOND_PAIR_FEATURES, 2 * P)
         with torch.no_grad():  # before training, the second pass repeats the first
-            self.second.alike.weight.zero_()
+            for constant in (self.second.alike.weight, self.second.alike.bias, self.second.same.bias):
+                constant.zero_()
             self.second.same_at_once.weight[0, FULL_PAIR_FEATURES] = LOGIT_UNIT
         self.noise = nn.Linear(E, 1)
         self.counts = Counts(E)
@@ -135,7 +141,9 @@ class TwoPassNetwork(nn.Module):
         z_BNE = z_BNE + self.again(self._describe_again(seen, pairs_BFNN, first[1], first[2]))
         z_BNE, *second = self.second(z_BNE, pairs_BFNN)
         return [
-            Answer(same_BNN, natural_BNN, self.noise(normed_BNE)[..., 0], *self.counts(normed_BNE, natural_BNN))
+            Answer(
+                same_BNN, natural_BNN, self.noise(normed_BNE)[..., 0], *self.counts(normed_BNE, same_BNN, natural_BNN)
+            )
             for normed_BNE, same_BNN, natural_BNN in (first, second)
         ]
 
@@ -163,10 +171,9 @@ class TwoPassNetwork(nn.Module):
 
 def build(config: dict[str, Any]) -> nn.Module:
     """A network from the settings on its card, of either generation."""
-    if "n_stretches" in config:
-        first = generation_one.ZeroShotConfig(**{**config, "choice": tuple(config["choice"])})
-        return generation_one.ZeroShotNetwork(first)
     values: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in config.items()
     }
+    if "n_stretches" in config:
+        return generation_one.ZeroShotNetwork(generation_one.ZeroShotConfig(**values))
     return TwoPassNetwork(TwoPassConfig(**values))

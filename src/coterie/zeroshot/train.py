@@ -15,11 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from coterie import checkpoints
 from coterie.training_run import TrainingRun
 from coterie.zeroshot.answers import Answer
 from coterie.zeroshot.choice import fit_choice
 from coterie.zeroshot.model import BINS, TwoPassConfig, TwoPassNetwork
 from coterie.zeroshot.prior import NOISE, Prior
+from coterie.zeroshot.warm_start import grow
 
 FIRST_PASS = 0.5  # weight of the first pass's losses beside the second's
 
@@ -44,6 +46,7 @@ class ZeroShotRun(TrainingRun):
     clusters_weight: float = 0.1
     single_weight: float = 0.2
     noise_weight: float = 0.3
+    start: str | None = None  # name of a network of the first generation as which the first pass begins
     choice_problems: int = 600  # fresh draws to which the choice of the number of clusters is fitted
 
     kind = "zeroshot"
@@ -57,8 +60,8 @@ class ZeroShotRun(TrainingRun):
 
     def calibrated(self, network: TwoPassNetwork) -> "ZeroShotRun":
         """The run with its choice of the number of clusters fitted to the trained network."""
-        choice = fit_choice(network, self.prior, self.choice_problems)
-        return replace(self, model=replace(self.model, choice=choice))
+        fitted = fit_choice(network, self.prior, self.choice_problems)
+        return replace(self, model=replace(self.model, choice=fitted.choice, single=fitted.single))
 
 
 class ZeroShotTask:
@@ -68,6 +71,8 @@ class ZeroShotTask:
         self.run = run
         torch.manual_seed(run.training.seed)
         self.model = TwoPassNetwork(run.model)
+        if run.start is not None:
+            grow(self.model, checkpoints.load(run.start, kind="zeroshot"))
 
     def matrices(self) -> Iterable[nn.Parameter]:
         return [p for each in (self.model.first, self.model.second) for p in each.stretches.parameters() if p.ndim == 2]

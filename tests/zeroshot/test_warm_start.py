@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+import torch
+
+from coterie.zeroshot.generation_one import ZeroShotConfig, ZeroShotNetwork
+from coterie.zeroshot.model import TwoPassConfig, TwoPassNetwork
+from coterie.zeroshot.warm_start import grow
+
+SMALL = {"width": 16, "n_heads": 2, "pair_channels": 4}
+
+
+@pytest.fixture(scope="module")
+def old():
+    torch.manual_seed(0)
+    network = ZeroShotNetwork(ZeroShotConfig(**SMALL, n_stretches=2, stretch=1)).eval()
+    with torch.no_grad():
+        for weight in network.parameters():  # layers are the identity before training
+            weight.add_(0.1 * torch.randn_like(weight))
+    return network
+
+
+@torch.no_grad()
+def test_a_new_network_begins_with_the_affinities_and_the_noise_of_the_old_one(old):
+    network = TwoPassNetwork(TwoPassConfig(**SMALL, first=(1, 1), second=(1,))).eval()
+    grow(network, old)
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    answers = network([network.describe(x)], np.random.default_rng(1))
+    expected = old([old.describe(x)], np.random.default_rng(1))[0]
+    torch.testing.assert_close(answers[0].same_BNN, expected.same_BNN, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(answers[0].noise_BN, expected.noise_BN, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(answers[1].same_BNN, expected.same_BNN.clamp(-12, 12), atol=1e-4, rtol=1e-4)
+    several = expected.clusters_BK[:, 1:]
+    torch.testing.assert_close(
+        answers[0].clusters_BK[:, :15].log_softmax(-1), several.log_softmax(-1), atol=1e-4, rtol=1e-4
+    )
+
+
+def test_another_width_is_refused(old):
+    with pytest.raises(ValueError, match="the same width"):
+        grow(TwoPassNetwork(TwoPassConfig(width=32, n_heads=2, pair_channels=4, first=(1, 1))), old)
