@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from coterie import __version__
 
 MISUSE = 2
-ORDER = ["demo", "cluster", "predict", "studio", "reproduce", "bench", "train", "ship", "models"]
+ORDER = ["demo", "cluster", "columns", "predict", "studio", "reproduce", "bench", "train", "ship", "models"]
 
 
 class Refused(Exception):
