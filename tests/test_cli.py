@@ -250,7 +250,7 @@ def test_columns_may_be_numbered():
 
 
 def test_a_model_of_a_complete_table_fills_later_missing_values(folder):
-    frame = pd.DataFrame({"x": np.r_[np.zeros(20), np.ones(20)], "y": np.arange(40.0)})
+    frame = pd.DataFrame({"x": np.r_[np.zeros(20), np.ones(20)], "y": np.arange(40.0) / 7})
     frame.to_csv("full.csv", index=False)
     succeed("cluster full.csv -k 2 --encode -s m")
     frame.loc[3, "y"] = np.nan
@@ -331,7 +331,7 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 3 --trim 0.1", "'kmeans' has no setting 'trim'"),
         ("points.csv -x name -k 3 -a trimmed --trim 1.5", "trim"),
         ("points.csv -x name -k 3 -o no/labels.csv", "there is no folder"),
-        ("points.csv -x name -k 3 -o labels.xlsx", ".csv, .tsv, .parquet, .npy"),
+        ("points.csv -x name -k 3 -o labels.xls", ".csv, .tsv, .parquet, .xlsx"),
         ("points.csv -x name -k 3 -o points.csv", "overwrite the input"),
         ("points.csv -x name -k 3 -p a.jpg", "PNG"),
         ("points.csv -x name -k 3 -p /proc/a.png", "cannot be written"),

@@ -5,8 +5,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from coterie.data.columns import LEVELS, ColumnValues, columns_of, holds_dates, is_free_text, values_of
+from coterie.data.columns import holds_dates, values_of
 from coterie.data.encoding import Encoding
+from coterie.data.kinds import LEVELS
 
 
 def mixed(n=600):
@@ -147,10 +148,6 @@ def test_rare_levels_share_one():
     names = np.array([f"row {i}" for i in range(200)], dtype=object)
     encoding = Encoding.of([names])
     assert encoding.values([names]).shape == (200, LEVELS + 1)
-    assert is_free_text(names)
-    assert not is_free_text(names[:LEVELS])
-    assert not is_free_text(np.repeat(names, 2))
-    assert not is_free_text(np.arange(200.0))
 
 
 def test_an_encoding_survives_json():
@@ -170,7 +167,7 @@ def test_columns_are_numbers_where_they_can_be():
             "day": [date(2024, 1, 1), None, date(2024, 1, 3)],
         }
     )
-    mixed, flag, when, text, day = columns_of(frame)
+    mixed, flag, when, text, day = (values_of(frame[name]) for name in frame)
     np.testing.assert_array_equal(mixed, [1, 2.5, np.nan])
     np.testing.assert_array_equal(flag, [1, np.nan, 0])
     assert when[2] - when[0] == 1
@@ -189,22 +186,6 @@ def test_a_column_that_changes_its_kind_is_refused_unless_it_is_empty():
     np.testing.assert_array_equal(nothing, [[0.0], [0.0]])
     gaps = np.array([None, None], dtype=object)
     np.testing.assert_array_equal(Encoding.of([text]).points([np.full(2, np.nan)]), Encoding.of([text]).points([gaps]))
-
-
-@pytest.mark.parametrize(
-    "series, kind",
-    [
-        (pd.Series([1, 2, 2]), "number"),
-        (pd.Series([True, False, True]), "number"),
-        (pd.Series(["a", "b", None]), "category"),
-        (pd.Series([f"row {i}" for i in range(99)]), "text"),
-        (pd.Series(pd.to_datetime(["2024-01-01", None, None])), "date"),
-        (pd.Series([None, " ", ""]), "empty"),
-        (pd.Series([np.nan, np.nan]), "empty"),
-    ],
-)
-def test_columns_have_a_kind(series, kind):
-    assert ColumnValues.of("a", series).kind == kind
 
 
 def test_an_affine_encoding_keeps_the_type_and_can_be_undone():

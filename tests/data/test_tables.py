@@ -40,6 +40,13 @@ def put(tmp_path):
         ("A.CSV", 'a,"b"\n"1",2.5\n3,4'),
         ("old-mac.csv", "a,b\r1,2.5\r3,4\r"),
         ("a.csv.gz", gzip.compress(b"a,b\n1,2.5\n3,4\n", mtime=0)),
+        ("utf16.csv", "a,b\n1,2.5\n3,4\n".encode("utf-16")),
+        ("utf16-le.csv", "a,b\n1,2.5\n3,4\n".encode("utf-16-le")),
+        ("spaces.csv", "a   b\n1 2.5\n 3   4 \n"),
+        ("bars.csv", "a|b\n1|2.5\n3|4\n"),
+        ("sep.csv", "sep=;\na;b\n1;2.5\n3;4\n"),
+        ("europe.csv", "a;b\n1;2,5\n3;4\n"),
+        ("thousands.csv", 'a;b\n1;2,5\n"3";4,0\n'),
     ],
 )
 def test_text_tables_read_alike(put, name, content):
@@ -85,9 +92,6 @@ def test_integers_that_turn_into_fractions_after_the_first_block(put, monkeypatc
         ("long.csv", "a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the first line has 2"),
         ("twice.csv", "a,b,a\n1,2,3\n", "two columns named 'a'"),
         ("rubbish.csv", b"\x89PNG\x00\x01\x02\n\x00", "not text"),
-        ("latin.csv", b"a,b\ncaf\xe9,1\n", "not UTF-8"),
-        ("latin-header.csv", b"caf\xe9,b\n1,1\n", "not UTF-8"),
-        ("utf16.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16"),
         ("numbers.csv", "1.5,2\n3,4\n", "--no-header"),
         ("broken.csv.gz", b"not gzip at all", "gzip"),
         (
@@ -98,7 +102,9 @@ def test_integers_that_turn_into_fractions_after_the_first_block(put, monkeypatc
         ("rubbish.parquet", b"PAR1 and no more", "not a complete Parquet file"),
         ("rubbish.npy", b"\x93NUMPY\x01", "not a complete NPY file"),
         ("text.npy", b"hello", "not an NPY file"),
-        ("a.xlsx", b"PK", "save the sheet as CSV"),
+        ("a.xls", b"PK", "save it as .xlsx or CSV"),
+        ("bad.jsonl", '{"a": 1}\n[2]\n', "Line 2"),
+        ("bad.sqlite", NOISE, "query"),
         ("a.npz", b"PK", "np.save"),
         ("noending", "a,b\n1,2\n", "no extension"),
     ],
@@ -295,13 +301,23 @@ def test_the_value_that_makes_a_column_text_is_shown_with_its_row(tmp_path):
         Table.read(path).matrix()
 
 
-def test_bars_separate_cells_and_notes_for_spreadsheets_are_refused(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("x|y\n1|2\n3|4\n")
-    assert Table.read(path).matrix().tolist() == [[1, 2], [3, 4]]
-    path.write_text("sep=;\nx;y\n1;2\n")
-    with pytest.raises(TableError, match="delete that line"):
-        read_table(path)
+def test_text_that_is_not_utf_8_is_windows_text(put):
+    table = Table.read(put("latin.csv", b"caf\xe9,b\n\x80 5,1\n\x80 7,2\n"))
+    assert table.names == ["café", "b"]
+    np.testing.assert_array_equal(table.matrix(), [[5, 1], [7, 2]])
+    assert "Windows" in table.notes[0]
+
+
+def test_a_point_separates_thousands_where_a_comma_is_the_decimal_mark(put):
+    table = Table.read(put("a.csv", "a;b;c\n1.234;2,5;16.12.2015\n5.678;1.000,25;17.12.2015\n"))
+    np.testing.assert_array_equal(table.matrix(["a", "b"]), [[1234, 2.5], [5678, 1000.25]])
+    assert table.read_columns()[2].kind == "date"
+
+
+def test_rows_may_have_names_and_columns_may_have_none(put):
+    assert Table.read(put("r.csv", "a,b\nx,1,2\ny,3,4\n")).names == ["(unnamed)", "a", "b"]
+    assert Table.read(put("p.csv", ",a\n0,1\n1,3\n")).names == ["(unnamed)", "a"]
+    assert Table.read(put("one.csv", "full name\nAnn Lee\nBo Li\n")).names == ["full name"]
 
 
 def test_names_may_contain_commas(put):

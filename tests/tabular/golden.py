@@ -15,6 +15,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from coterie.cli import app
+from coterie.data.kinds import NUMERIC
 from coterie.data.tables import SAMPLES
 from coterie.studio.limits import Limits
 from coterie.studio.settings import RunSettings
@@ -109,7 +110,7 @@ def by_command(words: str) -> dict[str, str]:
 def by_studio(sample: str, given: dict[str, Any], folder: Path) -> dict[str, str]:
     folder.mkdir()
     about = TASKS["read"]({"sample": sample, "folder": str(folder)}, lambda _: None)
-    columns = [column["name"] for column in about["columns"] if column["kind"] == "number"]
+    columns = [column["name"] for column in about["columns"] if column["kind"] in NUMERIC and column["used"]]
     wanted = RunSettings.of({"columns": columns, **given}, about["columns"], Limits()).public()
     task = {"folder": str(folder), "table": str(folder / "table.arrow"), "wanted": wanted}
     TASKS["run"](task, lambda _: None)

@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 def encodings(monkeypatch):
     """Counts how often an encoding is learned, and how often rows are encoded."""
     counts = {"learned": 0, "encoded": 0}
-    learn, encode = Encoding.of.__func__, Encoding.encode
+    learn, encode = Encoding.learn.__func__, Encoding.encode
 
     def counted(name, function):
         def call(*arguments, **settings):
@@ -43,7 +43,7 @@ def encodings(monkeypatch):
 
         return call
 
-    monkeypatch.setattr(Encoding, "of", classmethod(counted("learned", learn)))
+    monkeypatch.setattr(Encoding, "learn", classmethod(counted("learned", learn)))
     monkeypatch.setattr(Encoding, "encode", counted("encoded", encode))
     return counts
 
@@ -73,7 +73,7 @@ def test_pictures_and_reports_encode_nothing(encodings, tmp_path):
 
 def studio_run(frame, folder, **given):
     columns = describe(frame)["columns"]
-    chosen = [column["name"] for column in columns if column["kind"] in ("number", "category", "date")]
+    chosen = [column["name"] for column in columns if column["used"]]
     wanted = RunSettings.of({"columns": chosen, **given}, columns, Limits()).public()
     folder.mkdir()
     clustering.run(frame, wanted, folder, lambda _: None)

@@ -14,8 +14,8 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import KMeans, ZeroShotClusterer
-from coterie.data.columns import columns_of
 from coterie.data.encoding import Encoding
+from coterie.data.tables import Table
 from coterie.files import replacing
 
 SEED = 1_000
@@ -78,7 +78,7 @@ def run(quick: bool = False, output: Path = Path("results/mixed")) -> dict:
 
 def _ways(table: pd.DataFrame, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """The points of one table for every encoding, without and with missing values."""
-    columns = columns_of(table)
+    columns = [column.values for column in Table.of(table).read_columns()]
     encoding = Encoding.of(columns)
     every_value = (encoding.values(columns) - encoding.middle) / encoding.spread
     with_missing = table.mask(rng.random(table.shape) < np.where(table.dtypes == np.float64, GAPS, 0.0))
@@ -93,7 +93,7 @@ def _ways(table: pd.DataFrame, rng: np.random.Generator) -> dict[str, np.ndarray
 
 
 def _points(table: pd.DataFrame) -> np.ndarray:
-    columns = columns_of(table)
+    columns = [column.values for column in Table.of(table).read_columns()]
     return Encoding.of(columns).points(columns)
 
 

@@ -13,7 +13,7 @@ from coterie import __version__
 from coterie.wording import shown
 
 MISUSE = 2
-ORDER = ["demo", "cluster", "predict", "studio", "reproduce", "bench", "train", "ship", "models"]
+ORDER = ["demo", "cluster", "columns", "predict", "studio", "reproduce", "bench", "train", "ship", "models"]
 
 
 class Refused(Exception):

@@ -1,4 +1,4 @@
-"""The commands for clustering a table: cluster, predict, demo."""
+"""The commands for tables: cluster, columns, predict, demo."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +16,12 @@ def _option(panel: str | None, *names: str, **settings: Any) -> Any:
 
 FILES, TUNING, BLOCKS = "Output files", "Fine tuning", "Parquet files that do not fit in memory"
 Table = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .parquet or .npy table with one point per row.")
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="A table with one point per row: .csv, .tsv, .jsonl, .parquet, .npy, .xlsx, .sqlite, "
+        ".duckdb, the URL of a database, or - for standard input.",
+    ),
 ]
 K = Annotated[
     str | None,
@@ -30,6 +35,15 @@ Algorithm = Annotated[
 ]
 Columns = Annotated[str | None, _option(None, "--columns", "-c", metavar="A,B", help="Columns to use. Default: all.")]
 Exclude = Annotated[str | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns not to use.")]
+Kind = Annotated[
+    str | None,
+    _option(
+        None, "--kind", metavar="A=KIND", help="Kinds that were not guessed well, for example year=category,no=id."
+    ),
+]
+Keep = Annotated[
+    str | None, _option(None, "--keep", metavar="A,B", help="Use these columns even if they seem to be identifiers.")
+]
 Scale = Annotated[bool, _option(None, "--scale", help="Standardise every column to mean 0 and standard deviation 1.")]
 Encode = Annotated[
     bool,
@@ -43,9 +57,14 @@ Header = Annotated[
     bool | None,
     _option(None, "--header/--no-header", help="Whether line 1 contains column names.", show_default=False),
 ]
+Query = Annotated[
+    str | None, _option(None, metavar="SQL", help="The query of a database, or the sheet of an Excel workbook.")
+]
 Labels = Annotated[
     Path | None,
-    _option(FILES, "--output", "-o", metavar="FILE", help="The cluster of every row: .csv, .tsv, .parquet or .npy."),
+    _option(
+        FILES, "--output", "-o", metavar="FILE", help="The cluster of every row: .csv, .tsv, .parquet, .xlsx or .npy."
+    ),
 ]
 WithData = Annotated[bool, _option(FILES, "--with-data", help="Write the columns of the table to --output too.")]
 EscapeFormulas = Annotated[
@@ -96,10 +115,13 @@ def cluster(
     algorithm: Algorithm = None,
     columns: Columns = None,
     exclude: Exclude = None,
+    kind: Kind = None,
+    keep: Keep = None,
     scale: Scale = False,
     encode: Encode = False,
     criterion: Criterion = None,
     header: Header = None,
+    query: Query = None,
     output: Labels = None,
     with_data: WithData = False,
     escape_formulas: EscapeFormulas = False,
@@ -156,6 +178,7 @@ def cluster(
     coterie cluster wine.csv -k 3 --exclude cultivar --scale --plot wine.png
     coterie cluster shop.parquet -k 2..12 -c age,income --scale --save shop.model
     coterie cluster sensors.npy -k 5 --algorithm trimmed --trim 0.1 --json
+    coterie cluster shop.sqlite --query "SELECT age, spent FROM customers"
     coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
     if columns is not None and exclude is not None:
@@ -164,25 +187,58 @@ def cluster(
         raise Refused("--resume continues from the centres in --checkpoint: add that option.")
     numbers = None if clusters is None else _numbers(clusters)
     settings: dict[str, Any] = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter}
-    if out_of_core.wanted(file, scheduler, workers):
-        if numbers is None or len(numbers) > 1 or plot is not None or report is not None or with_data or encode:
+    if out_of_core.wanted(Path(file), scheduler, workers):
+        if (
+            numbers is None
+            or len(numbers) > 1
+            or plot is not None
+            or report is not None
+            or with_data
+            or encode
+            or kind
+            or keep
+        ):
             raise Refused(
-                "Data in blocks need one number of clusters (for example -k 5), and do not support --encode, --plot, "
-                "--report and --with-data."
+                "Data in blocks need one number of clusters (for example -k 5), and do not support --encode, --kind, "
+                "--keep, --plot, --report and --with-data."
             )
         settings |= {"random_state": seed, "max_iter": max_iter or 300}
         request = out_of_core.BlocksRequest(
-            str(file), numbers[0], algorithm or "kmeans", settings, columns, exclude, scale, output, save, as_json
+            file, numbers[0], algorithm or "kmeans", settings, columns, exclude, scale, output, save, as_json
         )
         out_of_core.run(request, out_of_core.Execution(scheduler, workers, checkpoint, resume))
         return
     if checkpoint is not None:
         raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or remove --checkpoint.")
     wanted = {
-        "columns": columns, "exclude": exclude, "scale": scale, "encode": encode, "algorithm": algorithm,
-        "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
+        "columns": columns, "exclude": exclude, "kinds": kind, "keep": keep or (), "scale": scale, "encode": encode,
+        "algorithm": algorithm, "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
     }  # fmt: skip
-    in_memory.run(file, header, wanted, Outputs(output, with_data, plot, report, view, save, escape_formulas), as_json)
+    outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas)
+    in_memory.run(file, {"header": header, "query": query}, wanted, outputs, as_json)
+
+
+@app.command()
+def columns(
+    file: Table, kind: Kind = None, keep: Keep = None, header: Header = None, query: Query = None, as_json: Json = False
+) -> None:
+    """Show how the columns of a table are read, before it is clustered.
+
+    A column is a number, a count, an ordinal (steps of a scale), a category,
+    a date, an id or text. The kind is guessed from the values and the name.
+    Ids, free text and constant columns are not used; numbers with a decimal
+    comma, a currency or a unit and dates in any usual order are understood.
+
+    [bold]Examples[/]
+
+    \b
+    coterie columns shop.csv
+    coterie columns shop.csv --kind year=category,account_no=id
+    coterie columns shop.csv --kind joined=date:dmy --keep customer
+    """
+    from coterie.cli import columns as listing
+
+    listing.run(file, {"header": header, "query": query}, kind, keep, as_json)
 
 
 @app.command()
@@ -193,6 +249,7 @@ def predict(
     with_data: WithData = False,
     escape_formulas: EscapeFormulas = False,
     header: Header = None,
+    query: Query = None,
     as_json: Json = False,
 ) -> None:
     """Assign the rows of another table to the clusters of a saved model.
@@ -205,7 +262,8 @@ def predict(
     coterie cluster january.csv -k 5 --scale --save shop.model
     coterie predict shop.model february.csv --output february-labels.csv
     """
-    in_memory.predict(model, file, header, Outputs(output, with_data, escape_formulas=escape_formulas), as_json)
+    outputs = Outputs(output, with_data, escape_formulas=escape_formulas)
+    in_memory.predict(model, file, {"header": header, "query": query}, outputs, as_json)
 
 
 @app.command()

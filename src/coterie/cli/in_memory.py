@@ -10,19 +10,22 @@ from coterie.cli.application import Refused, user_errors
 from coterie.cli.outputs import Outputs
 
 
-def run(file: Path, header: bool | None, wanted: dict[str, Any], outputs: Outputs, as_json: bool) -> None:
-    """Cluster a table, write the files that were asked for, and print the result. ``wanted``: fields of Request."""
+def run(file: str, how: dict[str, Any], wanted: dict[str, Any], outputs: Outputs, as_json: bool) -> None:
+    """Cluster a table, write the files that were asked for, and print the result.
+
+    ``how`` the file is read are arguments of :meth:`Table.read`, and ``wanted`` are fields of :class:`Request`.
+    """
     from coterie.cli import console
     from coterie.tabular import Request, cluster_table
 
     with user_errors():
-        outputs.check(file)
+        outputs.check(Path(file))
         watcher = console.ProgressWatcher(outputs)
-        clustered = cluster_table(file, Request(**wanted), watcher, header=header)
+        clustered = cluster_table(file, Request(**wanted), watcher, **how)
         files, warned = _write(clustered, outputs, watcher.axes)
     facts = clustered.facts
     more = [text for text in warned if text not in facts.notes]  # those that only the further fits of a report find
-    console.show_clustering(str(file), replace(facts, notes=(*facts.notes, *more)), files, as_json)
+    console.show_clustering(_shown(file), replace(facts, notes=(*facts.notes, *more)), files, as_json)
 
 
 def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -36,7 +39,10 @@ def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dic
     if outputs.output is not None:
         table = clustered.table if outputs.with_data else None
         beside, escape = row_facts(clustered), outputs.escape_formulas
-        files["labels"] = str(write_labels(outputs.output, clustered.labels, table, beside, escape_formulas=escape))
+        profile = _profile(clustered) if outputs.output.suffix.lower() == ".xlsx" else None
+        files["labels"] = str(
+            write_labels(outputs.output, clustered.labels, table, beside, profile=profile, escape_formulas=escape)
+        )
     if outputs.plot is not None:
         from coterie.tabular.pictures import save_picture
 
@@ -53,13 +59,27 @@ def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dic
     return files, warned
 
 
+def _profile(clustered: Any) -> Any:
+    """One row per cluster: its size and its centre."""
+    import pandas as pd
+
+    found = clustered.facts.summaries
+    return pd.DataFrame([{"cluster": one.label, "rows": one.size, "share": one.share, **one.center} for one in found])
+
+
 def _command() -> str | None:
     """The command line as it was typed, without folders: a report contains no paths of this machine."""
     words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]
     return shlex.join(["coterie", *words]) if Path(sys.argv[0]).stem == "coterie" else None
 
 
-def predict(model: Path, file: Path, header: bool | None, outputs: Outputs, as_json: bool) -> None:
+def _shown(file: str) -> str:
+    from coterie.data.tables import source_name
+
+    return source_name(file) if "://" in file or file == "-" else file
+
+
+def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_json: bool) -> None:
     """Assign the rows of another table to the clusters of a saved model."""
     from coterie.cli import console
     from coterie.data.label_files import write_labels
@@ -69,14 +89,14 @@ def predict(model: Path, file: Path, header: bool | None, outputs: Outputs, as_j
     if outputs.output is not None and outputs.output.resolve() == model.resolve():
         raise Refused(f"--output {outputs.output} would overwrite the model: choose another name.")
     with user_errors(ValueError):
-        outputs.check(file)
+        outputs.check(Path(file))
         loaded = TableModel.load(model)
-        with console.working(f"Reading {file.name}"):
-            rows = EncodedTable.apply(loaded.encoding, Table.read(file, header=header))
+        with console.working(f"Reading {_shown(file)}"):
+            rows = EncodedTable.apply(loaded.encoding, Table.read(file, **how))
         labels = loaded.predict_encoded(rows)
         files = {}
         if outputs.output is not None:
             table = rows.table if outputs.with_data else None
             files["labels"] = str(write_labels(outputs.output, labels, table, escape_formulas=outputs.escape_formulas))
     n_clusters = len(loaded.estimator.cluster_centers_)
-    console.show_prediction(str(model), str(file), n_clusters, labels, files, list(rows.notes), as_json)
+    console.show_prediction(str(model), _shown(file), n_clusters, labels, files, list(rows.notes), as_json)

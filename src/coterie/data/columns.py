@@ -1,7 +1,6 @@
-"""Columns of a table: what kind of values they hold, and those values as arrays.
+"""The values of columns as arrays: floats (NaN is missing) or texts (None is missing).
 
-A column is read once, into floats (NaN is missing) or texts (None is missing). Its kind says what the values mean:
-numbers, dates (read as days), a category, free text, or no values at all.
+What the values mean is guessed in :mod:`coterie.data.kinds`; :mod:`coterie.data.reading` brings both together.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.data.spelling import is_missing
+
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBER, DATE, CATEGORY, TEXT, EMPTY = "number", "date", "category", "text", "empty"
-USABLE = (NUMBER, DATE, CATEGORY)  # kinds that can be clustered
-LEVELS = 32  # of a category; rarer values share one level
 SECONDS_PER_DAY = 86_400
 DATE_TYPES = ("date", "datetime", "timedelta")  # pandas' names for objects that are read as days
 
@@ -27,23 +25,23 @@ class TableError(ValueError):
 
 
 @dataclass(frozen=True)
-class ColumnValues:
-    """One column as it was read: its name, its kind, and floats (NaN is missing) or texts (None is missing)."""
+class Column:
+    """One column as it was read.
+
+    ``values`` are floats (NaN is missing) or texts (None is missing). ``why`` is the reason for the kind, in words.
+    ``sources`` are the columns of the table behind it: more than one for a category that was stored as one column per
+    value. ``spelling`` is how texts were read: the decimal mark of numbers, or the order of dates ("dmy").
+    ``unit`` is what stood behind or before every number, such as "%".
+    """
 
     name: str
     kind: str
     values: np.ndarray
-
-    @classmethod
-    def of(cls, name: str, series: "pd.Series") -> "ColumnValues":
-        values = values_of(series)
-        if is_empty(values):
-            kind = EMPTY
-        elif values.dtype != object:
-            kind = DATE if holds_dates(series) else NUMBER
-        else:
-            kind = TEXT if is_free_text(values) else CATEGORY
-        return cls(name, kind, values)
+    why: str = ""
+    used: bool = True
+    sources: tuple[str, ...] = ()
+    spelling: str = ""
+    unit: str = ""
 
     @property
     def missing(self) -> np.ndarray:
@@ -56,15 +54,6 @@ class ColumnValues:
     def infinite(self) -> np.ndarray:
         """(N,) which rows have an infinite value."""
         return np.zeros(len(self.values), dtype=bool) if self.values.dtype == object else np.isinf(self.values)
-
-
-def columns_of(X: Any) -> list[np.ndarray]:
-    """The columns of a DataFrame or an array, each as :func:`values_of` reads it."""
-    if not hasattr(X, "columns"):
-        return list(np.asarray(X, dtype=np.float64).T)
-    if hasattr(X, "to_pandas"):  # polars and Arrow
-        X = X.to_pandas()
-    return [values_of(X.iloc[:, place]) for place in range(X.shape[1])]
 
 
 def values_of(series: "pd.Series") -> np.ndarray:
@@ -80,8 +69,18 @@ def values_of(series: "pd.Series") -> np.ndarray:
     declared = isinstance(series.dtype, pd.CategoricalDtype)
     if not declared and all(value is None or isinstance(value, int | float | np.number | Decimal) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values])
-    texts = [None if value is None else str(value) for value in values]
-    return as_texts(text if text is not None and text.strip() else None for text in texts)
+    texts = {value: str(value).strip() for value in _different(values)}
+    known = {value: None if is_missing(text) else text for value, text in texts.items()}
+    return as_texts(None if value is None else known[_key(value)] for value in values)
+
+
+def _key(value: Any) -> Any:
+    """The value if it can be looked up, and otherwise (a list, for example) its text."""
+    return value if isinstance(value, str | int | float | bool) else str(value)
+
+
+def _different(values: Sequence[Any]) -> set[Any]:
+    return {_key(value) for value in values if value is not None}
 
 
 def holds_dates(series: "pd.Series") -> bool:
@@ -100,14 +99,6 @@ def holds_numbers(series: "pd.Series") -> bool:
     return pd.api.types.is_bool_dtype(series) or (
         pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_complex_dtype(series)
     )
-
-
-def is_free_text(values: np.ndarray) -> bool:
-    """Whether nearly every value of a text column is different: more values than half of the rows."""
-    if values.dtype != object:
-        return False
-    known = [value for value in values if value is not None]
-    return len(set(known)) > max(LEVELS, len(known) / 2)
 
 
 def is_empty(values: np.ndarray) -> bool:

@@ -18,20 +18,24 @@ from functools import cached_property
 
 import numpy as np
 
-from coterie.data.columns import LEVELS, as_texts, is_empty
+from coterie.data.columns import Column, as_texts, is_empty
+from coterie.data.kinds import CATEGORY, LEVELS, NUMBER
 from coterie.principal import principal_axes
 
 FACTOR_WEIGHT = 0.7  # of categories beside numbers, chosen on drawn mixed tables (results/LOG.md)
 DONORS = 256  # rows from which missing values are taken
 FILLED_AT_ONCE = 50_000  # rows
 FACTOR_ROWS = 50_000  # from which factors are computed
+MOST_BELOW = 20.0  # spreads below the median at which values of other tables end, on a log scale
 
 
 @dataclass
 class ColumnEncoding:
     """How one column is encoded: a number by its center and scale, a category by its levels.
 
-    ``rest`` says that a last level stands for rare and missing values.
+    ``rest`` says that a last level stands for rare and missing values. If ``log`` is not None, a number x is compared
+    as log(x + log), and ``middle`` and ``spread`` are those of the logarithms. ``kind``, ``sources`` and ``spelling``
+    say how the values are read from a table; see :class:`coterie.data.columns.Column`.
     """
 
     middle: float = 0.0
@@ -39,6 +43,16 @@ class ColumnEncoding:
     levels: list[str] | None = None
     rest: bool = True
     name: str = ""
+    log: float | None = None
+    kind: str = NUMBER
+    sources: list[str] = field(default_factory=list)
+    spelling: str = ""
+    unit: str = ""
+
+    @property
+    def median(self) -> float:
+        """The median in the units of the table, which stands for missing values."""
+        return self.middle if self.log is None else float(np.exp(self.middle) - self.log)
 
     @property
     def width(self) -> int:
@@ -67,12 +81,23 @@ class Encoding:
 
         Without ``scale`` every spread is one, so that :meth:`points` keeps distances as they are.
         """
-        learned = [_category(values) if values.dtype == object else _number(values) for values in columns]
-        if not scale:
-            learned = [replace(column, spread=1.0) for column in learned]
-        made = cls(
-            [replace(one, name=name) for one, name in zip(learned, [""] * len(learned) if names is None else names)]
-        )
+        called = [""] * len(columns) if names is None else names
+        kinds = [CATEGORY if values.dtype == object else NUMBER for values in columns]
+        return cls.learn([Column(*one) for one in zip(called, kinds, columns)], scale=scale)
+
+    @classmethod
+    def learn(cls, read: Sequence[Column], *, scale: bool = True) -> "Encoding":
+        """Learn an encoding from columns of a table; those that are not used must be left out."""
+        columns, made = [column.values for column in read], cls()
+        for column in read:
+            one = _category(column.values) if column.values.dtype == object else _number(column.values, logs=scale)
+            made.columns.append(
+                replace(
+                    one if scale else replace(one, spread=1.0),
+                    name=column.name, kind=column.kind, sources=list(column.sources), spelling=column.spelling,
+                    unit=column.unit,
+                )
+            )  # fmt: skip
         made.donors = made._chosen_donors(columns)
         if made.of_category.any():
             every = -(-len(columns[0]) // FACTOR_ROWS)
@@ -112,7 +137,7 @@ class Encoding:
         """The points of values."""
         if self.is_identity:
             return values_ND
-        scaled_ND = ((values_ND - self.middle) / self.spread).astype(values_ND.dtype)
+        scaled_ND = self._scaled(values_ND).astype(values_ND.dtype)
         if self.factors is None:
             return scaled_ND
         return np.hstack([scaled_ND[:, ~self.of_category], scaled_ND @ self.factors])
@@ -121,7 +146,31 @@ class Encoding:
         """The values of points. Factors cannot be inverted, so this needs an encoding without categories."""
         if self.factors is not None:
             raise ValueError("The values of categories cannot be computed from their factors.")
-        return points_NE if self.is_identity else points_NE * self.spread + self.middle
+        if self.is_identity:
+            return points_NE
+        values_ND = points_NE * self.spread + self.middle
+        for place, column in enumerate(self.columns):
+            if column.log is not None:
+                values_ND[:, place] = np.exp(values_ND[:, place]) - column.log
+        return values_ND
+
+    def logged(self, values_ND: np.ndarray) -> np.ndarray:
+        """Values, with logarithms in the columns that are compared by them."""
+        if self._logs:
+            values_ND = values_ND.astype(np.float64)
+            for place, shift in self._logs.items():
+                least = np.exp(self.middle[place] - MOST_BELOW * self.spread[place])  # of other tables: 0 has no log
+                values_ND[:, place] = np.log(np.maximum(values_ND[:, place] + shift, least))
+        return values_ND
+
+    def _scaled(self, values_ND: np.ndarray) -> np.ndarray:
+        return (self.logged(values_ND) - self.middle) / self.spread
+
+    @cached_property
+    def _logs(self) -> dict[int, float]:
+        """The places of values that are compared by their logarithm, and what is added before."""
+        starts = np.cumsum([0, *self._widths])
+        return {int(start): column.log for start, column in zip(starts, self.columns) if column.log is not None}
 
     @cached_property
     def is_identity(self) -> bool:
@@ -141,6 +190,16 @@ class Encoding:
     def names(self) -> list[str]:
         """Names of the columns that are encoded."""
         return [column.name for column in self.columns]
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of the columns of the table behind them: several for a category with one column per value."""
+        return [source for column in self.columns for source in column.sources or [column.name]]
+
+    @property
+    def log_names(self) -> list[str]:
+        """Names of the columns that are compared by their logarithm."""
+        return [column.name for column in self.columns if column.log is not None]
 
     @property
     def value_names(self) -> list[str]:
@@ -188,7 +247,7 @@ class Encoding:
         if column.levels is None:
             if values.dtype == object:
                 values = _require_empty(values, f"{called} held numbers during fit and now holds text")
-            return np.where(np.isnan(values), column.middle, values)[:, None]
+            return np.where(np.isnan(values), column.median, values)[:, None]
         number = {name: number for number, name in enumerate(column.levels)}
         if values.dtype != object:  # categories of digits, in a table without the other values
             texts = as_texts(None if np.isnan(value) else f"{value:.15g}" for value in values)
@@ -217,9 +276,9 @@ class Encoding:
         """Fill some rows from the nearest donor that knows the column, by distance in the columns known to both."""
         assert self.donors is not None
         known_RD = ~np.isnan(self.donors)
-        donor_RD = np.where(known_RD, (self.donors - self.middle) / self.spread, 0.0)
+        donor_RD = np.where(known_RD, self._scaled(np.where(known_RD, self.donors, 0.0)), 0.0)
         seen_MD = (~missing_ND[rows]).astype(np.float64)
-        row_MD = (values_ND[rows] - self.middle) / self.spread * seen_MD
+        row_MD = self._scaled(values_ND[rows]) * seen_MD
         sq_MR = row_MD**2 @ known_RD.T - 2 * row_MD @ donor_RD.T + seen_MD @ (donor_RD**2).T
         sq_MR -= 2 * seen_MD @ known_RD.T  # a column that the donor lacks counts as for two rows drawn at random
         for d in np.flatnonzero(missing_ND[rows].any(axis=0) & known_RD.any(axis=0)):
@@ -291,6 +350,7 @@ def _json_rows(array: np.ndarray) -> list[list[float | None]]:
 
 def _factors(values_ND: np.ndarray, encoding: Encoding) -> np.ndarray:
     """(D, F) a map from scaled values to the factors that categories share with other columns."""
+    values_ND = encoding.logged(values_ND)
     n, d = values_ND.shape
     mean_D, category_D = values_ND.mean(axis=0), encoding.of_category
     unit_D = np.where(category_D, np.sqrt(np.maximum(mean_D, 1 / n)), values_ND.std(axis=0))
@@ -309,15 +369,22 @@ def _factors(values_ND: np.ndarray, encoding: Encoding) -> np.ndarray:
     return weight * (encoding.spread / unit_D)[:, None] * (onto_DD @ turn_DF)
 
 
-def _number(values: np.ndarray) -> ColumnEncoding:
+def _number(values: np.ndarray, *, logs: bool = False) -> ColumnEncoding:
     known = values[~np.isnan(values)]
     if not len(known):
         return ColumnEncoding()
+    if logs and (shift := log_shift(known)) is not None:
+        return replace(_number(np.log(known + shift)), log=shift)
     unit = float(np.abs(known).max()) or 1.0  # squares of very large or small numbers would overflow
     low, middle, high = np.percentile(known / unit, (25, 50, 75))
     reach = 3 * (high - low) if high > low else np.inf  # extreme values do not count for the spread
     spread = unit * float(np.clip(known / unit, low - reach, high + reach).std())
     return ColumnEncoding(unit * float(middle), spread if spread > 0 else 1.0)
+
+
+def log_shift(known: np.ndarray) -> float | None:
+    """What to add to the numbers of a column before their logarithm; None if they are better compared as they are."""
+    return None
 
 
 def _category(values: np.ndarray) -> ColumnEncoding:

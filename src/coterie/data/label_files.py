@@ -1,4 +1,4 @@
-"""Labels of rows, written to CSV, TSV, Parquet and NPY files."""
+"""Labels of rows, written to CSV, TSV, Parquet, Excel and NPY files."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from coterie.data.columns import TableError
+from coterie.data.databases import require_package
 from coterie.data.tables import Table, file_type
 from coterie.files import check_writable, replacing
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # of cells that spreadsheet programs evaluate
+WRITTEN = (".csv", ".tsv", ".parquet", ".xlsx", ".npy")
+MOST_EXCEL_ROWS = 1_048_575
 
 
 def write_labels(
@@ -20,6 +23,7 @@ def write_labels(
     table: Any = None,
     beside: Mapping[str, Any] | None = None,
     *,
+    profile: Any = None,
     escape_formulas: bool = False,
 ) -> Path:
     """Write one label per row, in the order of the rows, to a column ``cluster``.
@@ -27,7 +31,7 @@ def write_labels(
     Parameters
     ----------
     path : path
-        A .csv, .tsv, .parquet or .npy file. It is written completely or not at all.
+        A .csv, .tsv, .parquet, .xlsx or .npy file. It is written completely or not at all.
     labels : array of shape (n_rows,)
     table : DataFrame, optional
         Write its columns too, before the labels; not for .npy files.
@@ -37,6 +41,8 @@ def write_labels(
         Write an apostrophe before texts and column names in CSV and TSV files that a spreadsheet program would evaluate
         as a formula (those that begin with =, +, -, @, a tab or a carriage return). By default cells are written
         unchanged, because other programs would read the apostrophe as a part of the text. Numbers are never changed.
+    profile : DataFrame, optional
+        One row per cluster, for a second sheet of an Excel workbook; other files do without it.
 
     Returns
     -------
@@ -56,6 +62,8 @@ def write_labels(
     with replacing(path) as temporary:
         if kind == ".parquet":
             written.to_parquet(temporary, index=False)
+        elif kind == ".xlsx":
+            _write_workbook(temporary, {"rows": written, "clusters": profile})
         else:
             written = _without_formulas(written) if escape_formulas else written
             compression: Any = "gzip" if path.suffix.lower() == ".gz" else None
@@ -75,9 +83,31 @@ def _without_formulas(frame: Any) -> Any:
 def check_labels_path(path: str | os.PathLike, *, with_data: bool = False) -> Path:
     """Raise an error if labels could not be written there, before any work is done."""
     path = Path(path)
-    if file_type(path) == ".npy" and with_data:
+    kind = file_type(path)
+    if kind not in WRITTEN:
+        raise TableError(f"{path}: labels are not written as {kind}. Choose a name with {', '.join(WRITTEN)}.")
+    if kind == ".npy" and with_data:
         raise TableError(f"{path} can hold labels only: to write them with the data, use .csv, .tsv or .parquet.")
+    if kind == ".xlsx":
+        require_package("openpyxl", "Writing an Excel workbook", "excel")
     return check_writable(path)
+
+
+def _write_workbook(path: Path, sheets: dict[str, Any]) -> None:
+    import pandas as pd
+
+    with open(path, "wb") as file, pd.ExcelWriter(file, engine="openpyxl") as writer:
+        for name, frame in sheets.items():
+            if frame is None:
+                continue
+            if len(frame) > MOST_EXCEL_ROWS:
+                raise TableError(
+                    f"An Excel sheet has at most {MOST_EXCEL_ROWS:,} rows: write .csv or .parquet instead."
+                )
+            zoned = frame.select_dtypes("datetimetz").columns  # Excel has no time zones
+            frame.assign(**{one: frame[one].dt.tz_convert(None) for one in zoned}).to_excel(
+                writer, sheet_name=name, index=False
+            )
 
 
 def _unused_name(wanted: str, taken: Sequence[str]) -> str:

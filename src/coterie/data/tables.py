@@ -1,4 +1,4 @@
-"""Tables, read from CSV, TSV, Parquet and NPY files.
+"""Tables, read from text, Parquet, NPY and Excel files and from databases.
 
 Everything that can be wrong with a file or a column raises a :class:`TableError` whose message says what to do.
 """
@@ -6,34 +6,41 @@ Everything that can be wrong with a file or a column raises a :class:`TableError
 import difflib
 import os
 import shlex
+import sys
+import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.data.columns import (
-    EMPTY,
-    NUMBER,
-    ColumnValues,
-    TableError,
-    holds_numbers,
-    is_empty,
-    require_finite,
-    split_names,
+from coterie.data.columns import Column, TableError, holds_numbers, is_empty, require_finite, split_names
+from coterie.data.databases import (
+    DATABASES,
+    JSON_LINES,
+    WORKBOOKS,
+    read_duckdb,
+    read_json_lines,
+    read_sqlite,
+    read_url,
+    read_workbook,
 )
+from coterie.data.encoding import Encoding
+from coterie.data.kinds import EMPTY, NUMBER
 from coterie.data.raw_files import read_npy
-from coterie.data.text_files import read_text, require_unique_names
+from coterie.data.text_files import FALLBACK, read_text, require_unique_names
 from coterie.wording import quoted, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FILE_TYPES = (".csv", ".tsv", ".parquet", ".npy")
+TEXT_TYPES = (".csv", ".tsv", *JSON_LINES)  # also with .gz
+FILE_TYPES = (*TEXT_TYPES, ".parquet", ".npy", *WORKBOOKS, *DATABASES)
 SAMPLES = Path(__file__).parent / "samples"
-_SPREADSHEETS = (".xls", ".xlsx", ".ods")
+STDIN = "-"
+_MAGIC = {b"PAR1": ".parquet", b"\x93NUM": ".npy", b"PK\x03\x04": ".xlsx", b"SQLi": ".sqlite", b"\x1f\x8b": ".csv.gz"}
 
 
 class Table:
@@ -41,6 +48,7 @@ class Table:
 
     def __init__(self, names: Sequence[str], *, frame: "pd.DataFrame | None" = None, array: np.ndarray | None = None):
         self.names = list(names)
+        self.notes: tuple[str, ...] = ()  # about the file that the table was read from
         self._frame, self._array = frame, array
 
     @classmethod
@@ -57,10 +65,18 @@ class Table:
         return cls(list(frame.columns), frame=frame)
 
     @classmethod
-    def read(cls, path: str | os.PathLike, *, header: bool | None = None) -> "Table":
+    def read(cls, source: str | os.PathLike, *, header: bool | None = None, query: str | None = None) -> "Table":
         """The table in a file; see :func:`read_table`."""
-        path = Path(path)
+        if str(source) == STDIN:
+            return _from_stdin(header, query)
+        if "://" in str(source):
+            table = cls.of(read_url(str(source), query))
+            _check_shape(table, source_name(source))
+            return table
+        path = Path(source)
         kind = file_type(path)
+        if query is not None and kind not in (*WORKBOOKS, *DATABASES):
+            raise TableError(f"{path} is not a database: --query is for databases and Excel workbooks. Remove it.")
         if path.is_dir():
             raise TableError(f"{path} is a folder: give one of the files in it.")
         if not path.exists():
@@ -76,15 +92,21 @@ class Table:
                 table = cls.of(np.asarray(array, dtype=array.dtype.newbyteorder("=")))
             elif kind == ".parquet":
                 table = cls.of(_to_frame(_read_parquet(path)))
+            elif kind in JSON_LINES:
+                table = cls.of(_to_frame(read_json_lines(path)))
+            elif kind in WORKBOOKS:
+                frame, notes = read_workbook(path, query)
+                require_unique_names(list(frame.columns), path)
+                table = cls.of(frame)
+                table.notes = notes
+            elif kind in DATABASES:
+                is_duckdb = kind == ".duckdb"
+                table = cls.of(read_duckdb(path, query) if is_duckdb else read_sqlite(path, query))
             else:
-                table = cls.of(_to_frame(read_text(path, "\t" if kind == ".tsv" else None, header)))
+                table = _from_text(path, "\t" if kind == ".tsv" else None, header)
         except OSError as error:
             raise TableError(f"{path} cannot be read: {error.strerror or error}.") from error
-        require_unique_names(table.names, path)
-        if not table.names:
-            raise TableError(f"{path} has no columns.")
-        if not len(table):
-            raise TableError(f"{path} has column names but no rows: there is nothing to cluster.")
+        _check_shape(table, path)
         return table
 
     def __len__(self) -> int:
@@ -118,12 +140,48 @@ class Table:
             return [name for name in self.names if name not in excluded]
         return list(self.names) if columns is None else self._found(columns)
 
-    def column(self, name: str) -> ColumnValues:
-        """One column with its kind and its values."""
-        if self._array is None:
-            return ColumnValues.of(name, self.frame[name])
-        values = self._array[:, self.names.index(name)].astype(np.float64)
-        return ColumnValues(name, EMPTY if is_empty(values) else NUMBER, values)
+    def read_columns(
+        self,
+        columns: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
+        *,
+        kinds: "str | Mapping[str, str] | None" = None,
+        keep: str | Sequence[str] = (),
+    ) -> list[Column]:
+        """Columns with their kinds; see :func:`coterie.data.reading.read_columns`. Those of an array are numbers.
+
+        ``kinds`` may be a text, ``column=kind,...``, and ``keep`` a text with commas between the names. Identifiers are
+        used if ``columns`` names them.
+        """
+        names = self.choose(columns, exclude)
+        kept = self._found(keep) if keep else []
+        if self._array is None or kinds:
+            from coterie.data import reading
+
+            asked = reading.parse_kinds(kinds, self.names) if isinstance(kinds, str) else dict(kinds or {})
+            for name, kind in asked.items():
+                self._found([name])
+                reading.check_kind(name, kind)
+            named = () if columns is None else names
+            return reading.read_columns(self.frame, names, kinds=asked, keep=kept, named=named)
+        read = [(name, self._array[:, self.names.index(name)].astype(np.float64)) for name in names]
+        return [
+            Column(name, EMPTY, values, "it has no values", False, (name,)) if is_empty(values)
+            else Column(name, NUMBER, values, "numbers", True, (name,))
+            for name, values in read
+        ]  # fmt: skip
+
+    def columns_for(self, encoding: Encoding) -> list[np.ndarray]:
+        """The values of the columns of an encoding, read as they were when it was learned."""
+        self._found(encoding.sources)
+        if self._array is not None:
+            return [self._array[:, self.names.index(name)].astype(np.float64) for name in encoding.names]
+        from coterie.data.reading import read_again
+
+        return [
+            read_again(self.frame, one.name, one.kind, one.sources, one.spelling, one.levels)
+            for one in encoding.columns
+        ]
 
     def is_complete(self, names: Sequence[str]) -> bool:
         """Whether the columns hold numbers and no missing values."""
@@ -153,7 +211,13 @@ class Table:
         chosen = self.frame[names]
         text = [name for name in names if not holds_numbers(chosen[name])]
         if text:
-            raise TableError(_about_text(self.frame, text))
+            from coterie.data.reading import written_numbers
+
+            written = {name: written_numbers(self.frame[name]) for name in text}
+            strange = [name for name, values in written.items() if values is None]
+            if strange:
+                raise TableError(_about_text(self.frame, strange))
+            chosen = chosen.assign(**written)
         half = [name for name in names if chosen[name].dtype == np.float16]
         if half:
             raise TableError(
@@ -184,22 +248,27 @@ class Table:
         return names
 
 
-def read_table(path: str | os.PathLike, *, header: bool | None = None) -> "pd.DataFrame":
-    """Read a table from a file.
+def read_table(path: str | os.PathLike, *, header: bool | None = None, query: str | None = None) -> "pd.DataFrame":
+    """Read a table from a file or a database.
 
     Parameters
     ----------
-    path : path
-        A .csv or .tsv file (also with .gz), a .parquet file or a .npy file. The extension decides how it is read.
+    path : path or str
+        A .csv, .tsv or .jsonl file (also with .gz), a .parquet or .npy file, an Excel workbook (.xlsx), a SQLite or
+        DuckDB file, the URL of a database for SQLAlchemy, or "-" for standard input. The extension decides how it is
+        read. The separator, the decimal mark and the character encoding of a text file are found from its first lines.
     header : bool, optional
         Whether the first line of a text file contains the column names. By default it does, unless the line contains
         only numbers: that raises an error that asks for this argument. Columns without names are called x0, x1, ...
+    query : str, optional
+        The SQL query of a database, or the name of a sheet of a workbook. By default the only table, or the first
+        sheet.
 
     Returns
     -------
     pandas.DataFrame
     """
-    return Table.read(path, header=header).frame
+    return Table.read(path, header=header, query=query).frame
 
 
 def sample(name: str) -> "pd.DataFrame":
@@ -211,19 +280,69 @@ def sample(name: str) -> "pd.DataFrame":
 
 
 def file_type(path: Path) -> str:
-    """The extension of a table file, without .gz."""
+    """The extension of a table file, without .gz; .ndjson, .sqlite3 and so on are their own."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     last = suffixes[-1] if suffixes else ""
-    if last == ".gz" and suffixes[-2:-1] in ([".csv"], [".tsv"]):
+    if last == ".gz" and suffixes[-2:-1] and suffixes[-2] in TEXT_TYPES:
         return suffixes[-2]
     if last in FILE_TYPES:
         return last
     if last == ".pq":
         return ".parquet"
     hint = {".npz": " (np.save writes one array as .npy)", ".txt": " (rename it to .csv or .tsv)"}.get(last, "")
-    hint = " (save the sheet as CSV)" if last in _SPREADSHEETS else hint
+    hint = " (save it as .xlsx or CSV)" if last in (".xls", ".ods") else hint
     what = f"the extension {last!r} is not supported" if last else "the file name has no extension"
-    raise TableError(f"{path}: {what}{hint}. Supported are {', '.join(FILE_TYPES)}.")
+    some = ".csv, .tsv, .parquet, .xlsx, .jsonl, .npy, .sqlite, .duckdb"
+    raise TableError(f"{path}: {what}{hint}. Supported are {some}.")
+
+
+def source_name(source: str | os.PathLike) -> str:
+    """What a source is called in results: no folders, and no password of a database."""
+    if "://" in str(source):
+        return str(source).rpartition("/")[2].partition("?")[0] or "database"
+    return "standard input" if str(source) == STDIN else Path(source).name
+
+
+def _check_shape(table: Table, source: object) -> None:
+    require_unique_names(table.names, source)
+    if not table.names:
+        raise TableError(f"{source} has no columns.")
+    if not len(table):
+        raise TableError(f"{source} has column names but no rows: there is nothing to cluster.")
+
+
+def _from_stdin(header: bool | None, query: str | None) -> Table:
+    """The table that is piped in; the first bytes say what it is."""
+    content = sys.stdin.buffer.read()
+    if not content.strip():
+        raise TableError("Standard input is empty: pipe a table into the command, for example cat a.csv | coterie ...")
+    ending = next((ending for magic, ending in _MAGIC.items() if content.startswith(magic)), None)
+    if ending is None:
+        ending = ".jsonl" if content.lstrip()[:1] == b"{" else ".csv"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"stdin{ending}"
+        path.write_bytes(content)
+        try:
+            return Table.read(path, header=header, query=query)
+        except TableError as error:
+            raise TableError(str(error).replace(str(path), "Standard input")) from None
+
+
+def _from_text(path: Path, delimiter: str | None, header: bool | None) -> Table:
+    """The table in a text file, with notes where its form had to be guessed."""
+    from coterie.data.reading import written_numbers
+
+    read, form = read_text(path, delimiter, header)
+    table = Table.of(_to_frame(read))
+    if form.decimal == ",":  # thousands are then separated by points, which Arrow does not read
+        for name in table.names:
+            if table.frame[name].dtype == object or str(table.frame[name].dtype) in ("str", "string"):
+                numbers = written_numbers(table.frame[name], ",")
+                if numbers is not None:
+                    table.frame[name] = numbers
+    if form.encoding == FALLBACK:
+        table.notes = (f"{path.name} is not UTF-8 and was read as Windows text (cp1252).",)
+    return table
 
 
 def _names_in(folder: Path) -> list[str]:

@@ -1,6 +1,8 @@
 """Clustering by a pretrained network that needs no number of clusters and no tuning."""
 
 import os
+import warnings
+from dataclasses import replace
 from numbers import Integral
 from typing import ClassVar
 
@@ -12,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import checkpoints, starts, threads
 from coterie.constraints import Constraints
-from coterie.data.columns import columns_of
+from coterie.data.columns import Column
 from coterie.data.encoding import Encoded, Encoding
+from coterie.data.tables import Table
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows
 
@@ -32,9 +35,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     expected to be largest (Fritsch and Ickstadt 2009). Rows that were not read take the labels of the nearest rows that
     were.
 
-    The network was trained on synthetic data only. Numbers are scaled, missing values are filled, and categories (text
-    columns of a DataFrame) are encoded by what they share with other columns. Neither the order of the rows nor that of
-    the columns changes the clusters.
+    The network was trained on synthetic data only. Numbers are scaled and missing values are filled. The columns of a
+    DataFrame are read by their kind: texts, codes and yes/no are categories, which are encoded by what they share with
+    other columns; identifiers, row numbers and free text are ignored with a warning. The columns of an array are
+    numbers. Neither the order of the rows nor that of the columns changes the clusters.
 
     ``fit`` accepts up to 1,000,000 rows and finds up to 100 clusters; ``predict`` accepts any number of rows. Clusters
     with only a few of the 1,024 rows that are read are missed. Tables of a few binary columns are split into too many
@@ -51,6 +55,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         The largest number of rows that the network reads at once.
     scale : bool, default=True
         Whether to scale every column to the same spread. Use False if the columns share a unit.
+    kinds : dict or None, default=None
+        Kinds of columns of a DataFrame that are not guessed, for example ``{"year": "category", "account": "id"}``. A
+        kind is "number", "count", "ordinal", "category", "date", "id" or "text"; the last two are ignored.
     network : str or path, default="zeroshot"
         Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file.
     device : str, torch.device or None, default=None
@@ -107,6 +114,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         "n_contexts": [Interval(Integral, 1, None, closed="left")],
         "max_context": [Interval(Integral, 2, MAX_CONTEXT, closed="both")],
         "scale": ["boolean"],
+        "kinds": [None, dict],
         "network": [str, os.PathLike],
         "device": "no_validation",
         "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
@@ -120,6 +128,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         n_contexts=1,
         max_context=1024,
         scale=True,
+        kinds=None,
         network="zeroshot",
         device=None,
         n_jobs=None,
@@ -129,6 +138,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.n_contexts = n_contexts
         self.max_context = max_context
         self.scale = scale
+        self.kinds = kinds
         self.network = network
         self.device = device
         self.n_jobs = n_jobs
@@ -194,7 +204,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             self.labels_[known.given >= 0] = known.given[known.given >= 0]
         self.noise_ = beside[:, -2] > NOISE_LIMIT
         self.certainty_ = beside[:, -1]
-        self.cluster_centers_ = self._centers(encoded.numbers)
+        self.cluster_centers_ = self._centers(encoded)
         return self
 
     def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
@@ -242,32 +252,57 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 self.feature_names_in_ = np.array(X.encoding.names, dtype=object)
                 self.encoding_ = X.encoding.to_json()
             return X
-        columns = self._columns(X, reset=reset)
+        table = self._table(X, reset=reset)
         if reset:
-            self._check_size(len(columns[0]))
-            encoding = Encoding.of(columns, getattr(self, "feature_names_in_", None), scale=self.scale)
+            self._check_size(len(table))
+            read = self._used(table)
+            encoding = Encoding.learn(read, scale=self.scale)
             self.encoding_ = encoding.to_json()
+            columns = [column.values for column in read]
         else:
             encoding = Encoding.from_json(self.encoding_)
+            columns = table.columns_for(encoding)
+        for column, values in zip(encoding.columns, columns):
+            if values.dtype != object and np.isinf(values).any():
+                raise ValueError(
+                    f"Input X contains infinity (column {column.name}): remove such rows, or set them to NaN."
+                )
         return encoding.encode(columns)
 
-    def _columns(self, X, *, reset: bool) -> list[np.ndarray]:
-        """The columns of X, checked: numbers without infinities, or categories."""
+    def _table(self, X, *, reset: bool) -> Table:
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
             validate_data(self, X, reset=reset, skip_check_array=True)
-            columns = columns_of(X)
-        else:
-            columns = columns_of(validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False))
-        if not columns:
-            raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")
-        for number, values in enumerate(columns):
-            if values.dtype != object and np.isinf(values).any():
-                raise ValueError(f"Input X contains infinity (column {number}): remove such rows, or set them to NaN.")
-        return columns
+            if not len(X.columns):
+                raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")
+            return Table.of(X)
+        X = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+        names = getattr(self, "feature_names_in_", None)
+        return Table([f"x{i}" for i in range(X.shape[1])] if names is None else names, array=X)
 
-    def _centers(self, rows: np.ndarray) -> np.ndarray:
+    def _used(self, table: Table) -> list[Column]:
+        """The columns to compare. Those that are ignored are named in a warning."""
+        if not table.is_frame:
+            return [replace(column, used=True) for column in table.read_columns()]
+        read = table.read_columns(kinds=self.kinds)
+        used, ignored = ([column for column in read if column.used is wanted] for wanted in (True, False))
+        why = "; ".join(f"{column.name!r} ({column.why})" for column in ignored)
+        if not used:
+            raise ValueError(f"No column can be compared: {why}. Correct this with kinds={{column: kind}}.")
+        if ignored:
+            warnings.warn(f"These columns are ignored: {why}. Correct this with kinds={{column: kind}}.", stacklevel=4)
+        return used
+
+    def _centers(self, encoded: Encoded) -> np.ndarray:
         members = np.eye(self.n_clusters_)[self.labels_]
-        return members.T @ rows / np.maximum(members.sum(axis=0), 1)[:, None]
+        means = members.T @ encoded.numbers / np.maximum(members.sum(axis=0), 1)[:, None]
+        if self.n_features_in_ == means.shape[1]:
+            return means
+        place = {str(name): number for number, name in enumerate(self.feature_names_in_)}
+        centers = np.full((self.n_clusters_, self.n_features_in_), np.nan)
+        for column, mean in zip(encoded.encoding.columns, means.T):
+            if len(column.sources) == 1:
+                centers[:, place[column.sources[0]]] = mean
+        return centers
 
     def _beside(self, points: np.ndarray, values: np.ndarray) -> np.ndarray:
         from coterie.zeroshot.inference import neighbours_mean

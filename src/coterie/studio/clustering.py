@@ -49,6 +49,7 @@ def request_of(wanted: dict[str, Any]) -> Request:
         scale=wanted["scale"],
         encode=None,
         drop_missing=wanted["drop_missing"],
+        kinds=wanted["kinds"],
         algorithm=wanted["algorithm"],
         clusters=None if clusters is None or not choice.counts else [clusters],
         most=wanted["most"],
@@ -196,7 +197,7 @@ def _map(clustered: ClusteredTable, watcher: RunWatcher) -> dict[str, Any]:
 
 def _rows(clustered: ClusteredTable, places: np.ndarray) -> dict[str, Any]:
     """Some rows of every cluster, those nearest to its centre first; of the outliers the farthest first."""
-    table, chosen = clustered.table, clustered.model.encoding.names
+    table, chosen = clustered.table, clustered.model.encoding.sources
     names = (chosen + [name for name in table.names if name not in chosen])[:SHOWN_COLUMNS]
     document: dict[str, Any] = {"columns": names, "chosen": min(len(chosen), SHOWN_COLUMNS), "clusters": {}}
     for label in np.unique(clustered.labels).tolist():

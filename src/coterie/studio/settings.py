@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from coterie.data.columns import EMPTY, TEXT, USABLE
+from coterie.data.kinds import EMPTY, KINDS, TEXT, USABLE
 from coterie.studio.limits import Limits
 from coterie.tabular.algorithms import ALGORITHMS, SettingError
 
@@ -52,14 +52,16 @@ class RunSettings:
     start: str
     trim: float
     drop_missing: bool
+    kinds: dict[str, str]
 
     @classmethod
     def of(cls, given: dict[str, Any], known: list[dict[str, Any]], limits: Limits) -> "RunSettings":
         """From the JSON of a client and the columns of the table."""
         algorithm = _one_of(given.get("algorithm", "kmeans"), tuple(CHOICES), "algorithm")
         counts = CHOICES[algorithm].counts
+        kinds = _kinds(given.get("kinds", {}), known)
         return cls(
-            columns=_columns(given.get("columns"), known),
+            columns=_columns(given.get("columns"), known, kinds),
             algorithm=algorithm,
             scale=_flag(given.get("scale", True), "scale"),
             clusters=_whole(given.get("clusters"), 1, limits.clusters, "number of clusters", none=True)
@@ -72,21 +74,32 @@ class RunSettings:
             start=_one_of(given.get("start", "k-means++"), STARTS, "start"),
             trim=_share(given.get("trim", 0.05), "trim"),
             drop_missing=_flag(given.get("drop_missing", False), "drop_missing"),
+            kinds=kinds,
         )
 
     def public(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def _columns(given: Any, known: list[dict[str, Any]]) -> list[str]:
-    kinds = {column["name"]: column["kind"] for column in known}
+def _kinds(given: Any, known: list[dict[str, Any]]) -> dict[str, str]:
+    """The kinds that were chosen instead of those that were guessed."""
+    names = {column["name"] for column in known}
+    if not isinstance(given, dict) or not given.keys() <= names:
+        raise SettingError("A kind was chosen for a column that is not in the table: open the table again.")
+    for kind in given.values():
+        _one_of(kind, KINDS, "kind of column")
+    return given
+
+
+def _columns(given: Any, known: list[dict[str, Any]], chosen: dict[str, str]) -> list[str]:
+    kinds = {column["name"]: column["kind"] for column in known} | chosen
     if not isinstance(given, list) or not given:
         raise SettingError("No column is selected: select at least one.")
     for name in given:
         if not isinstance(name, str) or name not in kinds:
             raise SettingError("A selected column is not in the table: open the table again.")
-        if kinds[name] not in USABLE:
-            raise SettingError(f"The column {name!r} {UNUSABLE[kinds[name]]}. Deselect it.")
+        if kinds[name] in UNUSABLE or (name in chosen and kinds[name] not in USABLE):
+            raise SettingError(f"The column {name!r} {UNUSABLE.get(kinds[name], 'is an identifier')}. Deselect it.")
     if len(set(given)) < len(given):
         raise SettingError("A column was selected twice.")
     return given

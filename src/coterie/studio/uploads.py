@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coterie.data.columns import CATEGORY, EMPTY, NUMBER, TEXT, TableError, holds_dates
+from coterie.data.columns import Column, TableError, holds_dates
+from coterie.data.kinds import DATE, EMPTY, shown
 from coterie.data.tables import Table, read_table
 
 BLOCK = 2**20
@@ -128,23 +129,35 @@ def _check_text(path: Path, header: bool | None, bounds: dict[str, int], notes: 
 
 def describe(frame: pd.DataFrame) -> dict[str, Any]:
     """What is needed to choose columns: their kinds and ranges, and the first rows."""
-    table = Table.of(frame)
-    columns = [_column(table, name) for name in table.names]
+    read = Table.of(frame).read_columns()
+    by_source = {source: column for column in read for source in column.sources}
+    columns = [_column(str(name), by_source[str(name)]) for name in frame.columns]
     return {"rows": len(frame), "columns": columns, "preview": cells(frame.head(SHOWN_ROWS))}
 
 
-def _column(table: Table, name: str) -> dict[str, Any]:
-    column = table.column(name)
+def _column(name: str, column: Column) -> dict[str, Any]:
+    """One column of the table; ``part_of`` names the category whose values are in several columns."""
     values, missing = column.values, column.missing
-    entry: dict[str, Any] = {"name": name, "kind": column.kind, "missing": int(missing.sum())}
-    if column.kind in (CATEGORY, TEXT):
+    entry: dict[str, Any] = {
+        "name": name, "kind": column.kind, "used": column.used, "why": column.why, "missing": int(missing.sum()),
+    }  # fmt: skip
+    if len(column.sources) > 1:
+        entry["part_of"] = column.name
+    if values.dtype == object:
         entry["values"] = len(set(values[~missing]))
-    elif column.kind == NUMBER:
-        finite = values[np.isfinite(values)]
-        entry |= {"kind": NUMBER if len(finite) else EMPTY, "missing": len(values) - len(finite)}
-        if len(finite):
-            low, high, mean = float(finite.min()), float(finite.max()), float(finite.mean())
-            entry |= {"low": low, "high": high, "mean": mean if np.isfinite(mean) else None, "constant": low == high}
+        return entry
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return entry | {"kind": EMPTY, "used": False, "missing": len(values)}
+    low, high, mean = float(finite.min()), float(finite.max()), float(finite.mean())
+    entry |= {
+        "missing": len(values) - len(finite),
+        "mean": mean if np.isfinite(mean) else None,
+        "low": low,
+        "high": high,
+    }
+    if column.kind == DATE:
+        entry |= {"first": shown(low, is_date=True), "last": shown(high, is_date=True)}
     return entry
 
 

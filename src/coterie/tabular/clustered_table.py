@@ -12,7 +12,6 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
 from coterie.capabilities import encodes_tables, on_sphere
-from coterie.data.columns import columns_of
 from coterie.data.encoding import Encoded, Encoding
 from coterie.data.tables import Table
 from coterie.tabular.encoded_table import EncodedTable
@@ -289,7 +288,7 @@ class ClusteredTable:
     @property
     def unused_columns(self) -> list[str]:
         """The other columns of the table."""
-        used = {*self.value_names, *self.columns}
+        used = {*self.value_names, *self.columns, *(() if self.encoding is None else self.encoding.sources)}
         return [name for name in self.table.names if name not in used]
 
     def row_name(self, row: int) -> str:
@@ -313,7 +312,12 @@ def _encoded_by(estimator: Any, X: Any) -> Encoded | None:
     """Rows as the estimator itself encoded them, if it does so."""
     if not encodes_tables(estimator):
         return None
-    return X if isinstance(X, Encoded) else Encoding.from_json(estimator.encoding_).encode(columns_of(X))
+    if isinstance(X, Encoded):
+        return X
+    encoding = Encoding.from_json(estimator.encoding_)
+    if hasattr(X, "columns"):
+        return encoding.encode(Table.of(X).columns_for(encoding))
+    return encoding.encode(Table(encoding.names, array=np.asarray(X)).columns_for(encoding))
 
 
 def _matrix(X: Any) -> np.ndarray:

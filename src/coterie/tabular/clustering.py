@@ -10,7 +10,7 @@ from typing import Any
 
 from coterie.capabilities import encodes_tables, finds_count, has_parameter
 from coterie.data.columns import TableError
-from coterie.data.tables import Table
+from coterie.data.tables import Table, source_name
 from coterie.selection import Candidate, Choice, check_criterion, choose_k
 from coterie.tabular.algorithms import SettingError, check_algorithm, make_estimator
 from coterie.tabular.clustered_table import ClusteredTable, Run
@@ -36,6 +36,10 @@ class Request:
         Read text and dates, and fill missing values. None does so only if a chosen column needs it.
     drop_missing : bool
         Leave out rows with missing values in the chosen columns.
+    kinds : str or mapping, optional
+        Kinds of columns that are not guessed; see :func:`coterie.data.reading.read_columns`.
+    keep : names of columns to use even if they seem to be identifiers or of no use
+        Identifiers that ``columns`` names are used as well.
     algorithm : str, optional
         One of :data:`coterie.tabular.algorithms.ALGORITHMS`. By default ``zeroshot`` if nothing else that shapes the
         clusters is given, and ``kmeans`` otherwise.
@@ -57,6 +61,8 @@ class Request:
     scale: bool = False
     encode: bool | None = False
     drop_missing: bool = False
+    kinds: str | Mapping[str, str] | None = None
+    keep: str | Sequence[str] = ()
     algorithm: str | None = None
     clusters: Sequence[int] | None = None
     most: int = MOST_CLUSTERS
@@ -97,17 +103,24 @@ class Watcher:
 
 
 def cluster_table(
-    source: Any, request: Request | None = None, watcher: Watcher | None = None, *, header: bool | None = None
+    source: Any,
+    request: Request | None = None,
+    watcher: Watcher | None = None,
+    *,
+    header: bool | None = None,
+    query: str | None = None,
 ) -> ClusteredTable:
     """Cluster a table.
 
     Parameters
     ----------
-    source : path, DataFrame, array or :class:`coterie.data.tables.Table`
+    source : path, URL of a database, DataFrame, array or :class:`coterie.data.tables.Table`
     request : Request, optional
     watcher : Watcher, optional
     header : bool, optional
         Whether the first line of a text file contains column names; see :func:`coterie.data.tables.read_table`.
+    query : str, optional
+        The query of a database, or the sheet of a workbook.
 
     Returns
     -------
@@ -117,18 +130,21 @@ def cluster_table(
     request, watcher, started = request or Request(), watcher or Watcher(), time.perf_counter()
     if request.algorithm is not None:
         check_algorithm(request.algorithm)
-    path = Path(source) if isinstance(source, str | Path) else None
-    with watcher.reading("the table" if path is None else path.name):
-        table = Table.of(source) if path is None else Table.read(path, header=header)
+    name = source_name(source) if isinstance(source, str | Path) else None
+    with watcher.reading(name or "the table"):
+        table = Table.of(source) if name is None else Table.read(source, header=header, query=query)
         algorithm = request.algorithm_for(len(table))
         defaults = _defaults(request, len(table))
         estimator = make_estimator(algorithm, defaults, random_state=request.seed, **request.settings)
         encoded = EncodedTable.learn(
             table,
-            table.choose(request.columns, request.exclude),
+            request.columns,
+            exclude=request.exclude,
             scale=request.scale,
             encode=True if encodes_tables(estimator) else request.encode,
             drop_missing=request.drop_missing,
+            kinds=request.kinds,
+            keep=request.keep,
         )
     watcher.on_encoded(encoded, estimator)
     ks = _numbers_to_try(request, estimator, algorithm, len(encoded.table))
@@ -143,7 +159,6 @@ def cluster_table(
     warned = {" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)}
     notes = (*encoded.notes, *sorted(warned))
     seconds = time.perf_counter() - started
-    name = None if path is None else path.name
     return ClusteredTable.fitted(encoded, estimator, Run(algorithm, request.seed, choice, notes, seconds, name))
 
 

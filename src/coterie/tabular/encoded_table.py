@@ -1,16 +1,21 @@
 """The reading of a table: which columns are used, what they hold, how they become points, and what to say about it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shlex
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from coterie.capabilities import encodes_tables
-from coterie.data.columns import CATEGORY, DATE, EMPTY, TEXT, USABLE, ColumnValues, TableError, require_finite
+from coterie.data.columns import Column, TableError, require_finite
 from coterie.data.encoding import Encoded, Encoding
+from coterie.data.kinds import CATEGORY, DATE, ID, ORDINAL
 from coterie.data.tables import Table
 from coterie.wording import joined, quoted
+
+BY_KIND = (CATEGORY, DATE, ORDINAL)  # kinds that need more than the numbers as they are
 
 
 @dataclass(frozen=True)
@@ -31,72 +36,92 @@ class EncodedTable:
         table: Any,
         columns: str | Sequence[str] | None = None,
         *,
+        exclude: str | Sequence[str] | None = None,
         scale: bool = False,
         encode: bool | None = False,
         drop_missing: bool = False,
+        kinds: str | Mapping[str, str] | None = None,
+        keep: str | Sequence[str] = (),
     ) -> "EncodedTable":
         """Learn an encoding of a table and apply it.
 
         Parameters
         ----------
         table : DataFrame, array or :class:`coterie.data.tables.Table`
-        columns : names of the columns to use; all by default
+        columns, exclude : names of the columns to use, or of columns not to use; all are used by default
+            Identifiers are ignored unless ``columns`` names them.
         scale : bool
             Standardise every column to mean 0 and standard deviation 1.
         encode : bool or None
-            Read text as categories and dates as days, fill missing values, and scale. Empty columns and free text, in
-            which nearly every value is different, are ignored. With False, columns must hold complete numbers; None
-            encodes only if they do not.
+            Compare columns by their kind: read text and codes as categories and dates as days, fill missing values, and
+            scale. Columns that cannot help (empty, constant or free text) are ignored. With False, columns must hold
+            complete numbers; None encodes only if they do not.
         drop_missing : bool
             Leave out rows with missing values in these columns.
+        kinds : kinds of columns that are not guessed, as a dictionary or as a text ``column=kind,...``
+            A kind that is no number implies ``encode``.
+        keep : names of columns to use even if they seem to be identifiers or of no use
         """
         table, places = Table.of(table), None
-        names = table.choose(columns)
+        told = table.notes
+        read = table.read_columns(columns, exclude, kinds=kinds, keep=keep)
+        ids = [column for column in read if column.kind == ID]
         if drop_missing:
-            places = _complete_rows(table, names)
-            table = table if places is None else table.take(places)
-        if encode or (encode is None and not table.is_complete(names)):
-            return cls._learn_mixed(table, names, places)
+            places = _complete_rows([column for column in read if column.used])
+            if places is not None:
+                table = table.take(places)
+                read = [replace(column, values=column.values[places]) for column in read]
+        names = [source for column in read if column.kind != ID for source in column.sources]
+        asked = kinds and any(column.why.startswith("as asked for") and column.kind in BY_KIND for column in read)
+        if encode or asked or (encode is None and not table.is_complete(names)):
+            return cls._learn_mixed(table, read, places, told)
+        if not names:
+            raise TableError(f"{_columns([one.name for one in ids])} taken for identifiers: use them with --keep.")
         matrix = table.matrix(names)
         encoding = Encoding.affine(names)
         if scale:
             deviation = matrix.std(axis=0, dtype=np.float64)
             mean = matrix.mean(axis=0, dtype=np.float64)
             encoding = Encoding.affine(names, mean, np.where(deviation > 0, deviation, 1.0))
-        return cls(table, encoding.encode(matrix), places=places)
+        return cls(table, encoding.encode(matrix), (*told, *_unused_notes(ids)), places)
 
     @classmethod
-    def _learn_mixed(cls, table: Table, names: list[str], places: np.ndarray | None) -> "EncodedTable":
-        read = [table.column(name) for name in names]
-        used = [column for column in read if column.kind in USABLE]
+    def _learn_mixed(
+        cls, table: Table, read: list[Column], places: np.ndarray | None, told: tuple[str, ...]
+    ) -> "EncodedTable":
+        used = [column for column in read if column.used]
         if not used:
-            raise TableError("Every chosen column is empty or free text: there is nothing to compare.")
+            if read and all(column.why.startswith("every value is") for column in read):
+                raise TableError("All rows are equal in the chosen columns: there is nothing to compare.")
+            some = "; ".join(f"{column.name!r}: {column.why}" for column in read[:3])
+            raise TableError(
+                f"There is nothing to compare ({some}): choose other columns, or correct their kinds with --kind."
+            )
         for column in used:
             if column.values.dtype != object:
                 require_finite(np.nan_to_num(column.values, posinf=np.inf, neginf=-np.inf)[:, None], [column.name])
-        values = [column.values for column in used]
-        encoding = Encoding.of(values, [column.name for column in used])
+        encoding = Encoding.learn(used)
         if not encoding.point_names:
             raise TableError("All rows are equal in the chosen columns: there is nothing to compare.")
         made = encoding.value_names
         if len(set(made)) < len(made):
             repeated = next(name for i, name in enumerate(made) if name in made[:i])
             raise TableError(f"A column is named {repeated!r}, which is also a value of another column: rename it.")
-        notes = (*_column_notes(read, encoding), *_value_notes(used, encoding))
-        return cls(table, _comparable(encoding, values), notes, places)
+        notes = (*told, *_unused_notes(read), *_column_notes(used, encoding), *_value_notes(used, encoding))
+        return cls(table, _comparable(encoding, [column.values for column in used]), notes, places)
 
     @classmethod
     def apply(cls, encoding: Encoding, table: Any) -> "EncodedTable":
         """Encode other rows as the encoding was learned. Columns are found by name."""
         table = Table.of(table)
-        names = table.choose(encoding.names)
         if encoding.complete:
-            return cls(table, encoding.encode(table.matrix(names)))
-        read = [table.column(name) for name in names]
+            return cls(table, encoding.encode(table.matrix(table.choose(encoding.names))))
+        values = table.columns_for(encoding)
         try:
-            rows = _comparable(encoding, [column.values for column in read])
+            rows = _comparable(encoding, values)
         except ValueError as error:
             raise TableError(str(error)) from error
+        read = [Column(one.name, one.kind, found) for one, found in zip(encoding.columns, values)]
         return cls(table, rows, tuple(_value_notes(read, encoding)))
 
     @property
@@ -135,36 +160,49 @@ def _comparable(encoding: Encoding, values: list[np.ndarray]) -> Encoded:
     return rows
 
 
-def _complete_rows(table: Table, names: list[str]) -> np.ndarray | None:
+def _complete_rows(columns: list[Column]) -> np.ndarray | None:
     """Places of the rows without missing values; None if that is all of them."""
-    columns = [table.column(name) for name in names]
     missing = np.logical_or.reduce([column.missing | column.infinite for column in columns])
     if missing.all():
         raise TableError("Every row has a missing value in one of the chosen columns: choose fewer columns.")
     return np.flatnonzero(~missing) if missing.any() else None
 
 
-def _column_notes(read: list[ColumnValues], encoding: Encoding) -> list[str]:
-    """What each kind of column was read as."""
-    by_kind = {kind: [column.name for column in read if column.kind == kind] for kind in (EMPTY, TEXT, CATEGORY, DATE)}
-    empty, text, categories, dates = (_columns(by_kind[kind]) for kind in (EMPTY, TEXT, CATEGORY, DATE))
+def _unused_notes(read: list[Column]) -> list[str]:
+    """Which columns were ignored, and why."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for column in read:
+        if not column.used:
+            by_reason[column.why].append(column.name)
+    return [f"{_columns(names)} ignored: {why}." for why, names in by_reason.items()]
+
+
+def _column_notes(used: list[Column], encoding: Encoding) -> list[str]:
+    """How columns were read whose values do not speak for themselves."""
+    texts = [column.name for column in used if column.values.dtype == object]
+    categories, dates = _columns(texts), _columns([column.name for column in used if column.kind == DATE])
     notes = []
-    if empty:
-        notes.append(f"{empty} ignored: no values.")
-    if text:
-        notes.append(f"{text} ignored: nearly every value is different (an identifier?).")
     if categories and encoding.has_shared_factors:
-        one = len(by_kind[CATEGORY]) == 1
+        one = len(texts) == 1
         what = "a category, which is compared by what it shares" if one else "categories, compared by what they share"
         notes.append(f"{categories} read as {what} with other columns.")
     elif categories:
         notes.append(f"{categories} ignored: unrelated to every other column.")
     if dates:
         notes.append(f"{dates} read as dates, in days.")
+    for column in used:
+        if column.kind == DATE and "leave it open" in column.why:
+            notes.append(f"{column.name!r}: {column.why}. Change this with --kind {shlex.quote(column.name)}=date:dmy.")
+        elif len(column.sources) > 1:
+            notes.append(f"{column.name!r} is one category: {column.why}.")
+        elif column.spelling in (".", ",") and column.kind != CATEGORY:
+            notes.append(f"{column.name!r} was read as {column.why}.")
+    if encoding.log_names:
+        notes.append(f"{_columns(encoding.log_names)} compared on a log scale: most values are small, some very large.")
     return notes
 
 
-def _value_notes(read: list[ColumnValues], encoding: Encoding) -> list[str]:
+def _value_notes(read: list[Column], encoding: Encoding) -> list[str]:
     """Which missing values were filled, and which values of categories did not occur when the encoding was learned."""
     filled, unseen = [], []
     for column, learned in zip(read, encoding.columns):

@@ -1,0 +1,184 @@
+"""Numbers and dates as people write them: decimal commas, thousands separators, currencies, units, any order of a date.
+
+A function here takes the different texts of one column and returns one number per text (NaN is missing), or None if one
+of the texts is something else. What was understood, such as the decimal mark, is returned beside the numbers: it is
+needed to read the same column of another table in the same way.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+
+MISSING = frozenset(("", "?", "-", "--", "–", "—", ".", "na", "n/a", "#n/a", "#na", "nan", "null", "<na>", "nat"))
+MISSING_NUMBERS = MISSING | {"none", "nil", "missing", "unknown", "n.a.", "n.d.", "#value!", "#div/0!", "#ref!"}
+ORDERS = {"ymd": "year, month, day", "dmy": "day, month, year", "mdy": "month, day, year"}
+_CURRENCY = r"(?:[$€£¥₹₽₩]|US\$|USD|EUR|GBP|CHF|JPY|SEK|NOK|DKK|CAD|AUD|INR|CNY|PLN|BRL|kr)"
+_NUMBER = re.compile(
+    rf"(?P<open>\()?\s*(?P<sign>[-+−])?\s*(?P<money>{_CURRENCY})?\s*(?P<sign2>[-+−])?\s*"
+    r"(?P<digits>\d[\d.,'’\u00a0\u202f\u2009 ]*|[.,]\d+)(?P<power>[eE][-+]?\d{1,3})?"
+    rf"\s*(?P<unit>%|‰|{_CURRENCY}|[°µ]?[A-Za-zµ°²³/]{{1,10}})?\s*(?P<close>\))?",
+)
+_MONTHS = {"janfebmaraprmayjunjulaugsepoctnovdec"[3 * i : 3 * i + 3]: i + 1 for i in range(12)}
+_CLOCK = (
+    r"(?:[T ,]\s*(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?P<part>[.,]\d{1,9})?)?"
+    r"\s*(?P<half>[AaPp][Mm])?\s*(?P<zone>Z|UTC|GMT|[-+]\d{2}:?\d{2}|[-+]\d{2})?)?"
+)
+_DATES = tuple(
+    re.compile(pattern + _CLOCK)
+    for pattern in (
+        r"(?P<year>\d{4})([-/.])(?P<b>\d{1,2})\2(?P<c>\d{1,2})",
+        r"(?P<a>\d{1,2})([-/.])(?P<b>\d{1,2})\2(?P<year>\d{4}|\d{2})",
+        r"(?P<day>\d{1,2})[-. ]\s?(?P<month>[A-Za-z]{3,9})\.?,?[-. ]\s?(?P<year>\d{4}|\d{2})",
+        r"(?P<month>[A-Za-z]{3,9})\.? (?P<day>\d{1,2}),? (?P<year>\d{4})",
+    )
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Numbers that were written as text: the decimal mark that was found, and the unit if all have the same one."""
+
+    values: np.ndarray
+    decimal: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class Dates:
+    """Dates in days since 1970. ``certain`` is whether only one order of day and month was possible."""
+
+    values: np.ndarray
+    order: str
+    certain: bool
+
+
+def is_missing(text: str) -> bool:
+    """Whether a text stands for a missing value in any column."""
+    return text.strip().casefold() in MISSING
+
+
+def numbers(texts: Sequence[str], decimal: str | None = None) -> Numbers | None:
+    """Read texts as numbers. ``decimal`` is the decimal mark where the texts leave it open; a point by default."""
+    found: list[re.Match[str] | None] = []
+    units: set[str] = set()
+    for text in texts:
+        if text.strip().casefold() in MISSING_NUMBERS:
+            found.append(None)
+            continue
+        match = _NUMBER.fullmatch(text.strip())
+        if match is None or bool(match["open"]) != bool(match["close"]):
+            return None
+        units.add(match["money"] or match["unit"] or "")
+        found.append(match)
+    if not units or len(units - {""}) > 1:
+        return None
+    unit = next(iter(units - {""}), "")
+    if unit and len(units) > 1 and re.fullmatch(r"[A-Za-z]", unit):  # 1, 2, 2a: codes
+        return None
+    mark = decimal_mark([match["digits"] for match in found if match is not None], decimal)
+    if mark is None:
+        return None
+    values = [np.nan if match is None else _number(match, mark) for match in found]
+    return None if None in values else Numbers(np.array(values, dtype=np.float64), mark, unit)
+
+
+def decimal_mark(digits: Sequence[str], default: str | None = None) -> str | None:
+    """The decimal mark of numbers, or None if they contradict each other. ``default`` decides what they leave open."""
+    marks = set()
+    for text in digits:
+        points, commas = text.count("."), text.count(",")
+        if points and commas:
+            marks.add("." if text.rindex(".") > text.rindex(",") else ",")
+        elif points > 1:
+            marks.add(",")
+        elif commas > 1:
+            marks.add(".")
+        elif commas == 1 and (len(text) - text.index(",") != 4 or text.startswith(("0,", ",")) or text.index(",") > 3):
+            marks.add(",")
+        elif points == 1 and (len(text) - text.index(".") != 4 or text.startswith(("0.", ".")) or text.index(".") > 3):
+            marks.add(".")
+    if len(marks) > 1:
+        return None
+    return next(iter(marks), default or ".")
+
+
+def _number(match: re.Match[str], mark: str) -> float | None:
+    whole, _, fraction = match["digits"].rstrip().partition(mark)
+    groups = re.split(r"[.,'’\u00a0\u202f\u2009 ]", whole)
+    if any(len(group) != 3 for group in groups[1:]) or not re.fullmatch(r"\d*", fraction):
+        return None
+    value = float(f"{''.join(groups) or '0'}.{fraction or '0'}{match['power'] or ''}")
+    negative = match["open"] or "-" in (match["sign"], match["sign2"]) or "−" in (match["sign"], match["sign2"])
+    return -value if negative else value
+
+
+def dates(texts: Sequence[str], order: str | None = None) -> Dates | None:
+    """Read texts as dates, with or without a time of day. ``order`` decides where day and month could be exchanged.
+
+    Without it, 1.2.2015 and 1-2-2015 begin with the day, and 1/2/2015 with the month.
+    """
+    found: list[re.Match[str] | None] = []
+    slashes = False
+    for text in texts:
+        text = text.strip()
+        if text.casefold() in MISSING_NUMBERS:
+            found.append(None)
+            continue
+        match = next((match for pattern in _DATES if (match := pattern.fullmatch(text))), None)
+        if match is None:
+            return None
+        slashes |= "a" in match.groupdict() and "/" in text
+        found.append(match)
+    open_ones = [match for match in found if match is not None and "a" in match.groupdict()]
+    if not any(match is not None for match in found):
+        return None
+    certain = True
+    if open_ones:
+        day_first = any(int(match["a"]) > 12 for match in open_ones)
+        month_first = any(int(match["b"]) > 12 for match in open_ones)
+        if day_first and month_first:
+            return None
+        certain = day_first or month_first
+        taken = "dmy" if day_first else "mdy" if month_first else order or ("mdy" if slashes else "dmy")
+    else:
+        taken = "ymd"
+    days = [np.nan if match is None else _days(match, taken) for match in found]
+    return None if None in days else Dates(np.array(days, dtype=np.float64), taken, certain)
+
+
+def _days(match: re.Match[str], order: str) -> float | None:
+    part = match.groupdict()
+    year = int(part["year"])
+    if len(part["year"]) == 2:
+        year += 2000 if year < 70 else 1900
+    if part.get("month") is not None:
+        name = part["month"][:3].casefold()
+        if name not in _MONTHS:
+            return None
+        month, day = _MONTHS[name], int(part["day"])
+    elif part.get("a") is None:
+        month, day = int(part["b"]), int(part["c"])
+    else:
+        first, second = int(part["a"]), int(part["b"])
+        month, day = (second, first) if order == "dmy" else (first, second)
+    hour = int(part["hour"] or 0)
+    if part["half"] is not None:
+        hour = hour % 12 + (12 if part["half"].casefold() == "pm" else 0)
+    seconds = float((part["second"] or "0") + (part["part"] or "").replace(",", "."))
+    try:
+        at = datetime(year, month, day, hour, int(part["minute"] or 0), tzinfo=timezone.utc)
+    except ValueError:
+        return None
+    return (at - _EPOCH - _offset(part["zone"])) / timedelta(days=1) + seconds / 86_400
+
+
+def _offset(zone: str | None) -> timedelta:
+    if zone is None or zone in ("Z", "UTC", "GMT"):
+        return timedelta()
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    size = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return -size if zone[0] == "-" else size
