@@ -370,7 +370,7 @@ def _factors(values_ND: np.ndarray, encoding: Encoding) -> np.ndarray:
 
 
 def _number(values: np.ndarray, *, logs: bool = False) -> ColumnEncoding:
-    known = values[~np.isnan(values)]
+    known = values[np.isfinite(values)]
     if not len(known):
         return ColumnEncoding()
     if logs and (shift := log_shift(known)) is not None:

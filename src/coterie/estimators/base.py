@@ -28,6 +28,7 @@ from coterie.kmeans.sphere import on_sphere
 # Compiled kernels and torch are imported where they are used: importing an estimator stays light.
 
 INIT_CONSTRAINTS = [StrOptions({"k-means++", "random", "spectral"}), callable, "array-like"]
+ROUNDING = 1e-6  # relative difference of two objectives that counts as none: the first of such runs is kept
 
 
 class CenterClusterer(
@@ -137,7 +138,7 @@ class CenterClusterer(
         with watching(self, X, n_init, self.max_iter) as watch:
             for result in self._runs(rows, weight, algorithm, tol, random_state, exponent, n_init, watch):
                 criterion = self._criterion(result, rows, weight, algorithm) if n_init > 1 else 0.0
-                if best is None or criterion < lowest:
+                if best is None or criterion < lowest * (1 - ROUNDING):
                     best, lowest = result, criterion
             assert best is not None
             self._keep(scaled_result(best, exponent), kept)
