@@ -58,7 +58,7 @@ def _work(name: str, quick: bool) -> dict:
     """Floating-point operations and bytes per second that a run really needs, and the share of scores it skips."""
     from coterie.benchmarks.kmeans import CELLS, MAX_ITER, SEED
 
-    make, n, d, k = CELLS[name]
+    make, n, d, k, _ = CELLS[name]
     X = np.ascontiguousarray(make(min(n, 5_000) if quick else n, d, k), dtype=np.float32)
     centers = X[np.random.RandomState(SEED + 1).permutation(len(X))[:k]].copy()
     assigner = Assigner(X)

@@ -1,20 +1,30 @@
 """KMeans compared with scikit-learn, faiss and scikit-learn-intelex on the same data, starts and stopping rule.
 
 Command: ``coterie bench kmeans``. Every method starts at the same k random rows, in single precision, and runs until
-the labels repeat, for at most 100 iterations. faiss has no such rule and gets as many iterations as scikit-learn's
-lloyd took. The final inertia of each method is computed from its centres in double precision. The runs of one cell are
-interleaved, and the fastest run of each method counts.
+the labels repeat, for at most 100 iterations (10 in the embedding cells). faiss has no such rule and gets as many
+iterations as scikit-learn's lloyd took. superkmeans is approximate, chooses its own start and is measured in the
+embedding cells only; it does not count as the fastest other method. The final inertia of each method is computed from
+its centres in double precision. The runs of one cell are interleaved, and the fastest run of each method counts.
+
+The result names the instruction sets. On a processor with AVX-512, these variables restrict all methods to AVX2::
+
+    NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx,+avx2,+bmi,+bmi2,+cx16,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sse4.2
+    OPENBLAS_CORETYPE=Haswell MKL_ENABLE_INSTRUCTIONS=AVX2 FAISS_SIMD_LEVEL=AVX2 ONEDAL_MAX_CPU=avx2
+
+The result is then written to ``kmeans-avx2.json`` instead of ``kmeans.json``.
 """
 
 import argparse
 import json
 import math
+import os
 import platform
 import time
 import warnings
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import make_blobs
@@ -24,6 +34,7 @@ from coterie.data import images
 from coterie.estimators import KMeans
 from coterie.files import replacing
 from coterie.kmeans.lazy import Assigner
+from coterie.kmeans.lazy.lanes import vector_bits
 
 SEED = 0
 MAX_ITER = 100
@@ -43,6 +54,16 @@ def _gaussian(n, d, k):
     return np.random.RandomState(SEED).randn(n, d)
 
 
+def _embeddings(n, d, k):
+    """Unit vectors of low rank with noise, in clusters of different sizes, as embeddings of texts and images are."""
+    random = np.random.RandomState(SEED)
+    rank = d // 12
+    middles = random.randn(k, rank)
+    rows = middles[random.choice(k, n, p=random.dirichlet(np.ones(k)))] + 0.7 * random.randn(n, rank)
+    X = rows @ random.randn(rank, d) / np.sqrt(rank) + 0.3 * random.randn(n, d)
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
 def _images(name):
     return lambda n, d, k: images.load(name)[0][:n]
 
@@ -56,8 +77,17 @@ def _components(name):
     return reduced
 
 
-# name: (rows, n, d, k)
-CELLS: dict[str, tuple[Callable, int, int, int]] = {
+class Cell(NamedTuple):
+    rows: Callable
+    n: int
+    d: int
+    k: int
+    max_iter: int = MAX_ITER
+
+
+EMBEDDING = 1_000  # clusters from which on a cell is one of vector indexes
+
+_CELLS: dict[str, tuple[Any, ...]] = {
     "blobs 1e6×2, 10": (_blobs, 1_000_000, 2, 10),
     "blobs 5e5×8, 64": (_blobs, 500_000, 8, 64),
     "blobs 2e5×32, 100": (_blobs, 200_000, 32, 100),
@@ -70,16 +100,20 @@ CELLS: dict[str, tuple[Callable, int, int, int]] = {
     "MNIST 7e4×784, 100": (_images("mnist"), 70_000, 784, 100),
     "MNIST PCA-50, 100": (_components("mnist"), 70_000, 50, 100),
     "Fashion PCA-50, 500": (_components("fashion"), 70_000, 50, 500),
+    "MNIST 7e4×784, 1000": (_images("mnist"), 70_000, 784, EMBEDDING, 10),
+    "Fashion 7e4×784, 1000": (_images("fashion"), 70_000, 784, EMBEDDING, 10),
+    "embeddings 1e5×768, 1000": (_embeddings, 100_000, 768, EMBEDDING, 10),
 }
+CELLS = {name: Cell(*values) for name, values in _CELLS.items()}
 
 
 def methods() -> dict[str, Callable]:
-    """The methods by name: functions of rows, start and lloyd's iterations that return centres and iterations."""
+    """The methods by name: functions of rows, start and number of iterations that return centres and iterations."""
     from sklearn.cluster import KMeans as Peer
 
     def estimator(kind, **settings):
         def fit(X, start, n_iter):
-            model = kind(len(start), init=start, n_init=1, tol=0, max_iter=MAX_ITER, **settings).fit(X)
+            model = kind(len(start), init=start, n_init=1, tol=0, max_iter=n_iter, **settings).fit(X)
             return model.cluster_centers_, model.n_iter_
 
         return fit
@@ -108,7 +142,37 @@ def methods() -> dict[str, Callable]:
         found["intelex"] = estimator(Accelerated, algorithm="lloyd")
     except ImportError:
         pass
+    try:
+        from superkmeans import SuperKMeans
+
+        def approximate(X, start, n_iter):
+            model = SuperKMeans(
+                len(start),
+                X.shape[1],
+                hierarchical=False,
+                iters=n_iter,
+                sampling_fraction=1.0,
+                max_points_per_cluster=10**9,
+                early_termination=False,
+                tol=0.0,
+                n_threads=_limits.cpus(),
+            )
+            return np.asarray(model.train(X)), n_iter
+
+        found[APPROXIMATE] = approximate
+    except ImportError:
+        pass
     return found
+
+
+APPROXIMATE = "superkmeans"
+NO_RULE = ("faiss", APPROXIMATE)  # methods that perform a given number of iterations
+
+
+def _suitable(known: dict[str, Callable], cell: Cell) -> dict[str, Callable]:
+    """Without the approximate method in the usual cells, and without elkan, which keeps n · k bounds, in the others."""
+    unsuitable = "elkan" if cell.k >= EMBEDDING else APPROXIMATE
+    return {name: method for name, method in known.items() if name != unsuitable}
 
 
 def _inertia(X, centers) -> float:
@@ -119,20 +183,24 @@ def _inertia(X, centers) -> float:
 
 def measure(name: str, known: dict[str, Callable], quick: bool = False) -> dict:
     """Measure all methods on one cell."""
-    make, n, d, k = CELLS[name]
+    cell = CELLS[name]
+    make, n, d, k, max_iter = cell
+    known = _suitable(known, cell)
     n = min(n, 5_000) if quick else n
     X = np.ascontiguousarray(make(n, d, k), dtype=np.float32)
     start = X[np.random.RandomState(SEED + 1).permutation(len(X))[:k]].copy()
     seconds: dict[str, list[float]] = {method: [] for method in known}
     outcome: dict[str, tuple] = {}
-    n_iter = MAX_ITER
+    cpu_seconds: dict[str, float] = {}
+    n_iter = max_iter
     for _ in range(1 if quick else REPEATS):
         for method in ("lloyd", *(m for m in known if m != "lloyd")):
             if sum(seconds[method]) > PATIENCE:
                 continue
-            begin = time.perf_counter()
-            outcome[method] = known[method](X, start, n_iter)
+            begin, cpu_begin = time.perf_counter(), time.process_time()
+            outcome[method] = known[method](X, start, n_iter if method in NO_RULE else max_iter)
             seconds[method].append(time.perf_counter() - begin)
+            cpu_seconds[method] = min(cpu_seconds.get(method, math.inf), time.process_time() - cpu_begin)
             if method == "lloyd":
                 n_iter = outcome[method][1]
     reference, reference_iter = known["lloyd"](X.astype(np.float64), start.astype(np.float64), n_iter)
@@ -140,12 +208,13 @@ def measure(name: str, known: dict[str, Callable], quick: bool = False) -> dict:
         method: {
             "seconds": min(times),
             "all_seconds": times,
+            "cpu_seconds": cpu_seconds[method],
             "n_iter": int(outcome[method][1]),
             "inertia": _inertia(X, outcome[method][0]),
         }
         for method, times in seconds.items()
     }
-    peers = {method: min(times) for method, times in seconds.items() if method != "coterie"}
+    peers = {method: min(times) for method, times in seconds.items() if method not in ("coterie", APPROXIMATE)}
     best = min(peers, key=lambda method: peers[method])
     return {
         "cell": name,
@@ -166,16 +235,17 @@ def run(quick: bool = False, output: Path = Path("results/kmeans-bench"), cells:
     """
     output = Path(output)
     output.mkdir(parents=True, exist_ok=True)
-    path = output / "kmeans.json"
+    name = {512: "kmeans", 256: "kmeans-avx2"}.get(vector_bits(), f"kmeans-{platform.machine()}")
+    path = output / f"{name}.json"
     old = json.loads(path.read_text()) if path.exists() and cells is not None else {}
     rows = {row["cell"]: row for row in old.get("cells", [])}
     known = methods()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peers warn that they have not converged
         KMeans(3, n_init=1).fit(np.random.RandomState(0).rand(4_096, 4).astype(np.float32))  # compiled, or from disk
-        chosen = [name for name in CELLS if cells is None or any(part in name for part in cells)]
-        for name in chosen:
-            rows[name] = measure(name, known, quick)
+        chosen = [cell for cell in CELLS if cells is None or any(part in cell for part in cells)]
+        for cell in chosen:
+            rows[cell] = measure(cell, known, quick)
         further = old.get("limits", {})
         if cells is None or "limits" in cells:
             further = _limits.run(quick)
@@ -183,20 +253,39 @@ def run(quick: bool = False, output: Path = Path("results/kmeans-bench"), cells:
         "command": "coterie bench kmeans" + (" --quick" if quick else ""),
         "seed": SEED,
         "max_iter": MAX_ITER,
+        "instructions": instructions(),
         "machine": f"{platform.processor() or platform.machine()}, {_limits.cpus()} CPUs",
         "versions": _versions(),
-        "cells": [rows[name] for name in CELLS if name in rows],
+        "cells": [rows[cell] for cell in CELLS if cell in rows],
         "limits": further,
     }
     with replacing(path) as temporary:
         Path(temporary).write_text(json.dumps(result, indent=1))
-    with replacing(output / "kmeans.md") as temporary:
+    with replacing(output / f"{name}.md") as temporary:
         Path(temporary).write_text(markdown(result))
     return result
 
 
+def instructions() -> dict[str, str]:
+    """The instruction sets in use: vectors of compiled code, and what the libraries of the others report."""
+    from threadpoolctl import threadpool_info
+
+    found = {"coterie": f"vectors of {vector_bits()} bits"}
+    for library in threadpool_info():
+        if "architecture" in library:
+            found[Path(library["filepath"]).name] = library["architecture"]
+    try:
+        import faiss
+
+        found["faiss"] = faiss.SIMDConfig.get_level_name() if hasattr(faiss, "SIMDConfig") else "see its options"
+    except ImportError:
+        pass
+    found |= {name: os.environ[name] for name in ("MKL_ENABLE_INSTRUCTIONS", "ONEDAL_MAX_CPU") if name in os.environ}
+    return found
+
+
 def _versions() -> dict[str, str]:
-    names = ["coterie", "numpy", "numba", "scikit-learn", "faiss-cpu", "scikit-learn-intelex"]
+    names = ["coterie", "numpy", "numba", "scikit-learn", "faiss-cpu", "scikit-learn-intelex", "superkmeans"]
     installed = {}
     for name in names:
         try:
@@ -212,7 +301,7 @@ def geometric_mean(result: dict) -> float:
 
 def markdown(result: dict) -> str:
     """Seconds of every method with, in brackets, iterations and inertia relative to lloyd in double precision."""
-    names = list(result["cells"][0]["methods"]) if result["cells"] else []
+    names = list(dict.fromkeys(name for row in result["cells"] for name in row["methods"]))
     lines = [
         "| n × d, k | " + " | ".join(names) + " | fastest other ÷ coterie |",
         "|---" * (len(names) + 2) + "|",
@@ -221,8 +310,11 @@ def markdown(result: dict) -> str:
         reference = row["double_precision"]["inertia"]
         entries = []
         for name in names:
-            one = row["methods"][name]
-            entries.append(f"{one['seconds']:.3f} ({one['n_iter']}, {one['inertia'] / reference - 1:+.0e})")
+            one = row["methods"].get(name)
+            told = (
+                "" if one is None else f"{one['seconds']:.3f} ({one['n_iter']}, {one['inertia'] / reference - 1:+.0e})"
+            )
+            entries.append(told)
         lines.append(f"| {row['cell']} | " + " | ".join(entries) + f" | {row['ratio']:.2f} |")
     if result["cells"]:
         lines.append("")
@@ -230,7 +322,9 @@ def markdown(result: dict) -> str:
         lines.append("")
         lines.append(
             "Entries are seconds (iterations, inertia relative to scikit-learn's lloyd in double precision, minus 1). "
-            f"Command: `{result['command']}`, seed {result['seed']}, {result['machine']}."
+            f"Command: `{result['command']}`, seed {result['seed']}, {result['machine']}. Instruction sets: "
+            + ", ".join(f"{name}: {told}" for name, told in result["instructions"].items())
+            + "."
         )
     if result["limits"]:
         lines += ["", _limits.markdown(result["limits"])]
