@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from sklearn.cluster import KMeans
 
+from coterie import checkpoints
 from coterie.experiments.learned_lloyd import conditioned, equal_seconds, plain, training
-from coterie.experiments.learned_lloyd.conditioned import Parameters, run_layers
+from coterie.experiments.learned_lloyd.conditioned import ANNEALING, Parameters, run_layers, shipped_schedule
+from coterie.kmeans.learned import SHIPPED
 
 
 def problem(seed, n=200, k=6, d=3):
@@ -40,7 +43,7 @@ def test_every_heuristic_ends_in_a_fixed_point_whose_inertia_it_returns(seed):
         lambda c: plain.hartigan(X, c),
         lambda c: plain.local_search(X, c, rng, 20),
         lambda c: plain.breathing(X, c, rng, 3),
-        lambda c: run_layers(X, c, conditioned.TRAINED.vector()),
+        lambda c: run_layers(X, c, shipped_schedule(), conditioned.TRAINED.vector()),
     ):
         centers = start.copy()
         found = run(centers)
@@ -63,20 +66,31 @@ def test_a_bad_start_is_left_by_swaps_but_not_by_lloyd():
     X = places[np.repeat([0, 1, 2], 40)] + rng.normal(size=(120, 2))
     bad = np.array([[-0.5, 0], [0.5, 0], [15.0, 15]])
     assert plain.lloyd(X, bad.copy()) > 5_000
-    swapping = Parameters(log_gamma_first=3, log_gamma_last=5, log_split=math.log(0.3), swaps=1.0)
+    swapping = Parameters(log_gamma=2.0, log_split=math.log(0.3), swaps=1.0)
     for found in (
         plain.local_search(X, bad.copy(), rng, 20),
         plain.breathing(X, bad.copy(), rng, 2),
-        run_layers(X, bad.copy(), swapping.vector()),
+        run_layers(X, bad.copy(), ANNEALING, swapping.vector()),
     ):
         assert found < 300
-    assert run_layers(X, bad.copy(), replace(swapping, swaps=0.0).vector()) > 5_000
+    assert run_layers(X, bad.copy(), ANNEALING, replace(swapping, swaps=0.0).vector()) > 5_000
 
 
 def test_hard_layers_with_plain_steps_are_lloyd():
     X, start, _ = problem(1)
-    hard = Parameters(log_gamma_first=30, log_gamma_last=30)
-    assert run_layers(X, start.copy(), hard.vector()) == pytest.approx(plain.lloyd(X, start.copy()), rel=1e-9)
+    hard = Parameters(log_gamma=30)
+    assert run_layers(X, start.copy(), ANNEALING, hard.vector()) == pytest.approx(
+        plain.lloyd(X, start.copy()), rel=1e-9
+    )
+
+
+def test_the_schedule_alone_is_the_shipped_network():
+    X, start, _ = problem(2)
+    network = checkpoints.load(SHIPPED[10]).double()
+    with torch.no_grad():
+        centers = network(torch.from_numpy(X)[None], torch.from_numpy(start)[None])[-1][0].numpy().copy()
+    found = run_layers(X, start.copy(), shipped_schedule(), Parameters().vector())
+    assert found == pytest.approx(plain.lloyd(X, centers), rel=1e-4)
 
 
 def test_records_are_written(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """A stronger learned Lloyd: steps that depend on each centre, and split-and-merge between layers.
 
-A layer assigns points softly, as in :mod:`coterie.kmeans.learned`, and moves every centre by its own step:
+The schedule of inverse temperatures, steps and momenta is that of :mod:`coterie.kmeans.learned`. Every centre moves by
+its own step:
 
     step · share^a · lead^b · radius^c
 
@@ -13,67 +14,62 @@ algorithm then runs to its fixed point, and the loss is the inertia there.
 
 import math
 from dataclasses import asdict, dataclass
+from functools import cache
 
 import numpy as np
 
+from coterie import checkpoints
 from coterie.experiments.learned_lloyd.plain import assign, lloyd, sq_distance
+from coterie.kmeans.learned import SHIPPED
 from coterie.threads import kernel
 
 LAYERS = 10
+ANNEALING = np.stack([np.geomspace(3.0, 30.0, LAYERS), np.ones(LAYERS), np.zeros(LAYERS)])  # untrained
+
+
+@cache
+def shipped_schedule() -> np.ndarray:
+    """Inverse temperatures, steps and momenta (3, layers) of the shipped network."""
+    network = checkpoints.load(SHIPPED[LAYERS])
+    parts = network.log_gamma.exp(), network.step, network.momentum
+    return np.stack([part.detach().double().numpy() for part in parts])
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Eleven numbers; a schedule is given by its values in the first and the last layer."""
+    """What is added to a schedule; by default nothing."""
 
-    log_gamma_first: float = math.log(3.0)
-    log_gamma_last: float = math.log(30.0)
-    step_first: float = 1.0
-    step_last: float = 1.0
-    momentum_first: float = 0.0
-    momentum_last: float = 0.0
+    log_gamma: float = 0.0  # logarithms of factors of all inverse temperatures and steps
+    log_step: float = 0.0
     share: float = 0.0
     lead: float = 0.0
     radius: float = 0.0
-    log_split: float = -math.inf  # of the share of a cluster's squared error that a split is taken to save
+    log_split: float = 0.0  # of the share of a cluster's squared error that a split is taken to save
     swaps: float = 0.0  # at most, after every second layer; rounded
 
     def vector(self) -> np.ndarray:
         return np.array(list(asdict(self).values()))
 
 
-UNTRAINED = Parameters()  # annealing
+PLAIN = Parameters()
 # The start of the training, and what it found: ``coterie reproduce learned-lloyd/training``.
-FIRST = Parameters(log_split=math.log(0.3), swaps=1.0)
-TRAINED = Parameters(
-    log_gamma_first=0.9688,
-    log_gamma_last=1.6338,
-    step_first=2.0172,
-    step_last=1.6077,
-    momentum_first=0.0174,
-    momentum_last=0.9448,
-    share=0.2496,
-    lead=-0.05,
-    radius=0.0183,
-    log_split=-1.9699,
-    swaps=0.9027,
-)
+FIRST = Parameters(log_split=math.log(0.2), swaps=1.0)
+TRAINED = FIRST
 
 
 @kernel()
-def run_layers(X, C, p):
-    """The layers with the parameters ``p`` (11,), then Lloyd's algorithm. Changes ``C`` and returns the inertia."""
+def run_layers(X, C, schedule, p):
+    """The layers with the parameters ``p`` (7,), then Lloyd's algorithm. Changes ``C`` and returns the inertia."""
     n, k = len(X), len(C)
     sq, before = np.empty((n, k)), C.copy()
     labels, first, second = np.zeros(n, np.int64), np.empty(n), np.empty(n)
-    for layer in range(LAYERS):
-        part = layer / (LAYERS - 1)
-        gamma = math.exp(p[0] + part * (p[1] - p[0]))
-        step, momentum = p[2] + part * (p[3] - p[2]), p[4] + part * (p[5] - p[4])
-        soft_layer(X, C, before, sq, gamma, step, momentum, p[6], p[7], p[8])
-        if layer % 2 and layer < LAYERS - 1 and round(p[10]) > 0:
+    n_layers, n_swaps = schedule.shape[1], round(p[6])
+    for layer in range(n_layers):
+        gamma, step = schedule[0, layer] * math.exp(p[0]), schedule[1, layer] * math.exp(p[1])
+        soft_layer(X, C, before, sq, gamma, step, schedule[2, layer], p[2], p[3], p[4])
+        if layer % 2 and layer < n_layers - 1 and n_swaps > 0:
             assign(X, C, labels, first, second)
-            split_and_merge(X, C, before, labels, first, second, math.exp(p[9]), round(p[10]))
+            split_and_merge(X, C, before, labels, first, second, math.exp(p[5]), n_swaps)
     return lloyd(X, C)
 
 

@@ -15,14 +15,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from coterie import checkpoints
 from coterie.data import images
 from coterie.experiments.learned_lloyd import plain
-from coterie.experiments.learned_lloyd.conditioned import LAYERS, TRAINED, UNTRAINED, run_layers, soft_layer
+from coterie.experiments.learned_lloyd.conditioned import ANNEALING, PLAIN, TRAINED, run_layers, shipped_schedule
 from coterie.files import replacing
-from coterie.kmeans.learned import SHIPPED
 from coterie.kmeans.train import Instances
-from coterie.threads import kernel
 
 N, K = 600, 10
 SIZES = Instances(clusters=(K, K), points_per_cluster=(N // K, N // K))
@@ -32,26 +29,13 @@ REFERENCE = "Lloyd, best of n"
 Run = Callable[[np.ndarray, np.ndarray, np.random.Generator], float]
 
 
-@kernel()
-def scheduled(X, C, gamma, step, momentum):
-    """The layers of :class:`coterie.kmeans.learned.LearnedLloyd`, then Lloyd's algorithm."""
-    before, sq = C.copy(), np.empty((len(X), len(C)))
-    for layer in range(len(gamma)):
-        soft_layer(X, C, before, sq, gamma[layer], step[layer], momentum[layer], 0.0, 0.0, 0.0)
-    return plain.lloyd(X, C)
-
-
 def methods() -> dict[str, Run]:
-    shipped = checkpoints.load(SHIPPED[LAYERS])
-    gamma, step, momentum = (
-        values.detach().double().numpy() for values in (shipped.log_gamma.exp(), shipped.step, shipped.momentum)
-    )
-    trained, untrained = TRAINED.vector(), UNTRAINED.vector()
+    trained, untrained, shipped = TRAINED.vector(), PLAIN.vector(), shipped_schedule()
     return {
-        "learned Lloyd, stronger": lambda x, c, rng: run_layers(x, c, trained),
+        "learned Lloyd, stronger": lambda x, c, rng: run_layers(x, c, shipped, trained),
         REFERENCE: lambda x, c, rng: plain.lloyd(x, c),
-        "learned Lloyd, shipped": lambda x, c, rng: scheduled(x, c, gamma, step, momentum),
-        "annealing, untrained": lambda x, c, rng: run_layers(x, c, untrained),
+        "learned Lloyd, shipped": lambda x, c, rng: run_layers(x, c, shipped, untrained),
+        "annealing, untrained": lambda x, c, rng: run_layers(x, c, ANNEALING, untrained),
         "Hartigan-Wong": lambda x, c, rng: plain.hartigan(x, c),
         "LS++, 25 steps": lambda x, c, rng: plain.local_search(x, c, rng, 25),
         "breathing k-means, m = 5": lambda x, c, rng: plain.breathing(x, c, rng, 5),
@@ -119,7 +103,7 @@ def compare(kind: str, n: int) -> list[dict]:
 
 def equal_seconds(output: Path, quick: bool = False) -> dict:
     """Compare all methods on all kinds, and write a table."""
-    n, rows, missing = 3 if quick else 100, [], []
+    n, rows, missing = 3 if quick else 50, [], []
     for kind in KINDS:
         try:
             rows += compare(kind, n)
