@@ -93,3 +93,25 @@ def test_the_graph_does_not_depend_on_the_scale_of_the_rows():
         np.testing.assert_allclose(scaled.data, plain.data, rtol=1e-6)
     with pytest.raises(ValueError, match="NaN or infinity"):
         neighbours.graph_of(np.full((20, 2), np.nan))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 12), st.integers(1, 5))
+def test_the_nearest_of_other_rows_are_what_sorting_gives(seed, m, count):
+    rng = np.random.default_rng(seed)
+    rows, context = rng.normal(size=(9, 3)), rng.normal(size=(m, 3))
+    sq = ((rows[:, None] - context) ** 2).sum(axis=2)
+    index, found = neighbours.nearest_among(rows, context, count)
+    np.testing.assert_array_equal(index, np.argsort(sq, axis=1)[:, :count])
+    np.testing.assert_allclose(found, np.sort(sq, axis=1)[:, :count])
+
+
+def test_the_nearest_of_a_row_do_not_depend_on_the_other_rows():
+    rng = np.random.default_rng(0)
+    rows, context = np.round(2 * rng.normal(size=(700, 5))), np.round(2 * rng.normal(size=(90, 5)))  # many are equal
+    together = neighbours.nearest_among(rows, context, 6)
+    for i in (0, 511, 512, 699):
+        for one, of_all in zip(neighbours.nearest_among(rows[i : i + 1], context, 6), together):
+            np.testing.assert_array_equal(one[0], of_all[i])
+    far = neighbours.nearest_among(np.full((1, 5), 1e200), context, 6)[0]
+    assert len(np.unique(far)) == 6

@@ -13,6 +13,8 @@ from coterie.threads import kernel
 
 N_NEIGHBOURS = 15
 _ROWS_PER_BLOCK = 512
+_FAR = 1e15  # farther rows are as near to one row as to another
+_SPARE = 3  # candidates beyond those that are asked for, as single precision may confuse nearly equal distances
 _LINKED = 0.005  # least share of the smaller cluster's weight that connects it to the other cluster
 
 
@@ -57,6 +59,54 @@ def _within_one(X: np.ndarray) -> tuple[np.ndarray, int]:
         raise ValueError("The rows contain NaN or infinity: remove such rows or fill the values first.")
     exponent = int(np.frexp(largest)[1])
     return np.ldexp(X, -exponent), exponent
+
+
+def nearest_among(rows: np.ndarray, context: np.ndarray, k: int, n_threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Indices and squared distances, (n, k) each, of the nearest rows of ``context``, the nearest first.
+
+    Candidates are found by products in single precision, in blocks of one size, so that those of a row do not depend on
+    the other rows; their distances are then computed exactly.
+    """
+    k = min(k, len(context))
+    middle = context.mean(axis=0)
+    near = np.ascontiguousarray(context - middle, dtype=np.float32)
+    half_sq = 0.5 * np.einsum("nd,nd->n", near, near)
+    rows, context = np.ascontiguousarray(rows), np.ascontiguousarray(context)
+    indices, sq = np.empty((len(rows), k), np.int64), np.empty((len(rows), k))
+
+    def task(b):
+        part = slice(b * _ROWS_PER_BLOCK, (b + 1) * _ROWS_PER_BLOCK)
+        block = np.zeros((_ROWS_PER_BLOCK, rows.shape[1]), np.float32)
+        block[: len(rows[part])] = np.clip(rows[part] - middle, -_FAR, _FAR)
+        products = (block @ near.T)[: len(rows[part])]
+        candidates = np.tile(np.arange(min(k + _SPARE, len(context)), dtype=np.int32), (len(products), 1))
+        _select_smallest(products, half_sq, len(context), candidates, np.empty(candidates.shape, np.float32))
+        _sort_candidates(rows[part], context, candidates, indices[part], sq[part])
+
+    threads.run(task, -(-len(rows) // _ROWS_PER_BLOCK), n_threads)
+    return indices, sq
+
+
+@kernel()
+def _sort_candidates(rows, context, candidates, indices, sq):
+    """The nearest of the candidates by their exact distances; of equal ones, those of smallest index."""
+    k = indices.shape[1]
+    for i in range(len(rows)):
+        filled = 0
+        for j in np.sort(candidates[i]):
+            distance = 0.0
+            for d in range(rows.shape[1]):
+                distance += (rows[i, d] - context[j, d]) ** 2
+            if filled == k and not distance < sq[i, k - 1]:
+                continue
+            at = min(filled, k - 1)
+            while at > 0 and sq[i, at - 1] > distance:
+                sq[i, at] = sq[i, at - 1]
+                indices[i, at] = indices[i, at - 1]
+                at -= 1
+            sq[i, at] = distance
+            indices[i, at] = j
+            filled = min(filled + 1, k)
 
 
 @kernel()

@@ -6,7 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie.zeroshot.choice import calibrated
 from coterie.zeroshot.hierarchies import cut, ward
-from coterie.zeroshot.inference import Reading, nearest, neighbours_mean
+from coterie.zeroshot.inference import Reading, neighbours_mean
 from coterie.zeroshot.labels import (
     Hierarchical,
     choice_features,
@@ -92,17 +92,6 @@ def test_mean_affinity_leaves_the_point_itself_out():
     p = np.array([[0.0, 0.8, 0.2], [0.8, 0.0, 0.4], [0.2, 0.4, 0.0]])
     found = mean_affinity(p, np.array([0, 0, 1]))
     np.testing.assert_allclose(found, [[0.8, 0.2], [0.8, 0.4], [0.3, 1.0]], atol=1e-9)
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(0, 2**31), st.integers(1, 12), st.integers(1, 5))
-def test_nearest_is_what_sorting_gives(seed, m, count):
-    rng = np.random.default_rng(seed)
-    rows, context = rng.normal(size=(9, 3)), rng.normal(size=(m, 3))
-    sq = ((rows[:, None] - context) ** 2).sum(axis=2)
-    index, found = nearest(rows, context, count)
-    np.testing.assert_array_equal(index, np.argsort(sq, axis=1)[:, :count])
-    np.testing.assert_allclose(found, np.sort(sq, axis=1)[:, :count])
 
 
 def test_a_row_of_the_context_gets_its_own_value():

@@ -15,7 +15,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.constraints import Constraints
-from coterie.zeroshot.inference import Reading, nearest
+from coterie.neighbours import nearest_among
+from coterie.zeroshot.inference import Reading
 from coterie.zeroshot.labels import Hierarchical, Partition, mean_affinity, proba
 
 SPREAD = 0.95  # share of a row's label that comes from its neighbours
@@ -121,7 +122,7 @@ def _spread(
 def _reach(affinity_NN: np.ndarray, points_NE: np.ndarray, rows_L: np.ndarray) -> np.ndarray:
     """(N, L) how much of the label of each labelled row arrives at every row."""
     n = len(points_NE)
-    index_NQ = nearest(points_NE, points_NE, NEIGHBOURS)[0]
+    index_NQ = nearest_among(points_NE, points_NE, NEIGHBOURS)[0]
     from_N, to_N = np.repeat(np.arange(n), index_NQ.shape[1]), index_NQ.ravel()
     weight_NN = np.zeros((n, n))
     weight_NN[from_N, to_N] = affinity_NN[from_N, to_N] + 1e-6

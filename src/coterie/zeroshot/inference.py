@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from coterie import threads
-from coterie.threads import kernel
+from coterie.neighbours import nearest_among
 from coterie.zeroshot.answers import Network
 
 NEIGHBOURS = 5  # of the context, from which a new row takes its values
@@ -39,7 +39,7 @@ def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.G
         if other is first:
             readings.append(reading)
             continue
-        nearest_N = nearest(first, other, 1)[0][:, 0]
+        nearest_N = nearest_among(first, other, 1)[0][:, 0]
         there = np.ix_(nearest_N, nearest_N)
         readings.append(Reading(reading.affinity_NN[there], reading.noise_N[nearest_N], reading.clusters_K))
     if len(readings) == 1:
@@ -47,54 +47,14 @@ def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.G
     return Reading(*(np.stack(part).mean(axis=0, dtype=np.float64).astype(np.float32) for part in zip(*readings)))
 
 
-def nearest(
-    rows_ND: np.ndarray, context_MD: np.ndarray, count: int, n_threads: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Indices and squared distances (N, count) of every row's nearest in the context, each row on its own."""
-    count = min(count, len(context_MD))
-    index = np.empty((len(rows_ND), count), dtype=np.int64)
-    sq = np.empty((len(rows_ND), count))
-    rows_ND, context_MD = np.ascontiguousarray(rows_ND), np.ascontiguousarray(context_MD)
-    parts = [slice(*ends) for ends in threads.blocks(len(rows_ND), 512)]
-    threads.run(
-        lambda t: _nearest(rows_ND[parts[t]], context_MD, index[parts[t]], sq[parts[t]]),
-        len(parts),
-        threads.count(n_threads),
-    )
-    return index, sq
-
-
-@kernel()
-def _nearest(rows, context, index, sq):
-    count = index.shape[1]
-    for i in range(len(rows)):
-        filled = 0
-        for j in range(len(context)):
-            worst = sq[i, count - 1] if filled == count else np.inf
-            distance = 0.0
-            for d in range(rows.shape[1]):
-                distance += (rows[i, d] - context[j, d]) ** 2
-                if distance >= worst:
-                    break
-            if distance < worst:
-                place = filled if filled < count else count - 1
-                while place > 0 and sq[i, place - 1] > distance:
-                    sq[i, place] = sq[i, place - 1]
-                    index[i, place] = index[i, place - 1]
-                    place -= 1
-                sq[i, place] = distance
-                index[i, place] = j
-                filled = min(filled + 1, count)
-
-
 def neighbours_mean(
     rows_ND: np.ndarray, context_MD: np.ndarray, values_MK: np.ndarray, n_threads: int | None = None
 ) -> np.ndarray:
     """For every row the mean of its neighbours' values, the nearer the heavier; a row of the context gets its own."""
-    index_NQ, sq_NQ = nearest(rows_ND, context_MD, NEIGHBOURS, n_threads)
+    index_NQ, sq_NQ = nearest_among(rows_ND, context_MD, NEIGHBOURS, threads.count(n_threads))
     least_N1 = sq_NQ[:, :1]
     # 1/d⁴, relative to the nearest; where that is the row itself, only rows equal to it count
-    ratio_NQ = np.divide(least_N1, sq_NQ, out=np.ones_like(sq_NQ), where=sq_NQ > 0)
+    ratio_NQ = np.divide(least_N1, sq_NQ, out=np.ones_like(sq_NQ), where=(sq_NQ > 0) & np.isfinite(sq_NQ))
     weight_NQ = ratio_NQ**2
     weight_NQ /= weight_NQ.sum(axis=1, keepdims=True)
     mean_NK = np.zeros((len(rows_ND), values_MK.shape[1]))
