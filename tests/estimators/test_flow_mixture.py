@@ -83,6 +83,7 @@ def test_density_samples_and_bic_belong_together():
     shuffled = X[:, ::-1]
     assert fitted.bic(X) < fitted.bic(shuffled)
     assert fitted.covariances_ == pytest.approx(fitted.var_)
+    np.testing.assert_allclose(fitted.covariance_, fitted.var_ * np.eye(2))
 
 
 @pytest.mark.parametrize(

@@ -494,6 +494,14 @@ class FlowMixture(
         np.fill_diagonal(total, len(self.label_draws_))
         return total / len(self.label_draws_)
 
+    @property
+    def covariance_(self):
+        """The covariance matrix within clusters, averaged over clusters, shape (n_features, n_features)."""
+        from coterie.flow.mixtures import within
+
+        check_is_fitted(self)
+        return within(self._mixture())
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
