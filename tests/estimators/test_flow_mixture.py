@@ -3,6 +3,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
@@ -33,14 +34,20 @@ def test_flow_mixture_passes_checks_that_are_left_out(name):
     getattr(estimator_checks, name)("FlowMixture", FlowMixture(snr_db=10.0))
 
 
+@pytest.mark.parametrize("covariance_type", ["auto", "tied-spherical"])
 @pytest.mark.parametrize("snr_db", [None, 15.0])
-def test_separated_blobs_are_found_without_their_number(snr_db):
+def test_separated_blobs_are_found_without_their_number(snr_db, covariance_type):
     X, y = blobs()
-    fitted = FlowMixture(snr_db=snr_db, random_state=0).fit(X)
+    fitted = FlowMixture(covariance_type=covariance_type, snr_db=snr_db, random_state=0).fit(X)
     assert adjusted_rand_score(y, fitted.labels_) > 0.95
     assert fitted.weights_[:4].sum() > 0.98
     assert (fitted.predict(X) == fitted.labels_).all()
-    assert len(fitted.snr_path_) == (0 if snr_db else len(fitted.bic_path_))
+    assert fitted.covariance_type_ == "tied-spherical"
+    assert (
+        len(fitted.snr_path_)
+        == len(fitted.bic_path_)
+        == (9 if (snr_db, covariance_type) == (None, "tied-spherical") else 0)
+    )
 
 
 def test_more_columns_than_the_network_knows_are_reduced():
@@ -75,17 +82,24 @@ def test_density_samples_and_bic_belong_together():
     np.testing.assert_allclose(proba.sum(1), 1)
     shuffled = X[:, ::-1]
     assert fitted.bic(X) < fitted.bic(shuffled)
+    assert fitted.covariances_ == pytest.approx(fitted.var_)
     np.testing.assert_allclose(fitted.covariance_, fitted.var_ * np.eye(2))
 
 
-def test_saved_estimators_come_back(tmp_path):
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"covariance_type": "full", "noise": True, "refine": "posterior"}, {"covariance_type": "diag"}],
+    ids=["default", "posterior", "diag"],
+)
+def test_saved_estimators_come_back(tmp_path, settings):
     from coterie import load
 
     X, _ = blobs()
-    fitted = FlowMixture(snr_db=12.0).fit(X)
+    fitted = FlowMixture(snr_db=12.0, random_state=0, **settings).fit(X)
     fitted.save(tmp_path / "model.safetensors")
     loaded = load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+    np.testing.assert_array_equal(loaded.sample(5)[0], fitted.sample(5)[0])
 
 
 def test_rows_beyond_the_context_are_labelled_too():
@@ -103,7 +117,7 @@ def test_one_row_is_refused():
 
 def test_the_posteriors_average_is_a_measure_near_the_centres():
     X, _ = blobs(n_samples=300)
-    fitted = FlowMixture(snr_db=15.0, refine="posterior").fit(X)
+    fitted = FlowMixture(covariance_type="tied-spherical", snr_db=15.0, refine="posterior").fit(X)
     assert fitted.atoms_.shape == X.shape
     distance = np.linalg.norm(fitted.atoms_[:, None] - fitted.cluster_centers_[None, :4], axis=-1).min(1)
     assert np.quantile(distance, 0.9) < 0.3
@@ -115,15 +129,17 @@ def test_rows_whose_squared_distances_vanish_are_refused():
         FlowMixture().fit(X)
 
 
+@pytest.mark.parametrize("covariance_type", ["auto", "tied-spherical"])
 @pytest.mark.parametrize("snr_db", [None, 12.0])
-def test_rows_of_weight_two_are_like_two_rows_and_weight_zero_is_only_labelled(snr_db):
+def test_rows_of_weight_two_are_like_two_rows_and_weight_zero_is_only_labelled(snr_db, covariance_type):
     X, _ = blobs(n_samples=120)
     weight = np.random.default_rng(0).integers(0, 3, size=len(X))
-    weighted = FlowMixture(snr_db=snr_db, random_state=0).fit(X, sample_weight=weight)
-    repeated = FlowMixture(snr_db=snr_db, random_state=0).fit(np.repeat(X, weight, axis=0))
-    np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=1e-6)
-    np.testing.assert_allclose(weighted.weights_, repeated.weights_)
-    assert weighted.var_ == pytest.approx(repeated.var_)
+    model = FlowMixture(covariance_type=covariance_type, snr_db=snr_db, tol=1e-8, random_state=0)
+    weighted = clone(model).fit(X, sample_weight=weight)
+    repeated = clone(model).fit(np.repeat(X, weight, axis=0))
+    np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=1e-4)
+    np.testing.assert_allclose(weighted.weights_, repeated.weights_, rtol=1e-4)
+    assert weighted.var_ == pytest.approx(repeated.var_, rel=1e-4)
     assert len(weighted.labels_) == len(X)
 
 
@@ -169,3 +185,77 @@ def test_threads_and_device_are_the_callers():
 def test_fewer_rows_than_the_network_has_dimensions_are_clustered():
     X = np.random.default_rng(0).normal(size=(5, 30))
     assert FlowMixture().fit(X).labels_.shape == (5,)
+
+
+def ellipses(n_samples=500, seed=0, noise=0.0):
+    """Three clusters of different covariance matrices, and rows that belong to none."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(3, size=n_samples)
+    roots = np.array([[[3.0, 0.0], [2.0, 0.5]], [[0.5, 0.0], [0.0, 0.5]], [[0.4, 0.0], [-2.0, 0.8]]])
+    places = np.array([[0.0, 0.0], [8.0, -5.0], [10.0, 6.0]])
+    X = places[labels] + np.einsum("nij,nj->ni", roots[labels], rng.normal(size=(n_samples, 2)))
+    lost = rng.random(n_samples) < noise
+    X[lost], labels[lost] = rng.uniform(X.min(0), X.max(0), size=(lost.sum(), 2)), -1
+    return X, labels
+
+
+def test_elongated_clusters_and_their_kind_are_found():
+    X, y = ellipses()
+    fitted = FlowMixture(random_state=0).fit(X)
+    assert (fitted.covariance_type_, fitted.n_clusters_) == ("full", 3)
+    assert adjusted_rand_score(y, fitted.labels_) > 0.95
+    order = [int(np.bincount(y[fitted.labels_ == k]).argmax()) for k in range(3)]
+    truth = np.stack([np.cov(X[y == k].T) for k in order])
+    np.testing.assert_allclose(fitted.covariances_, truth, atol=0.15 * np.abs(truth).max())
+    assert FlowMixture(covariance_type="spherical").fit(X).covariances_.ndim == 1
+
+
+@pytest.mark.parametrize("noise", [True, "auto"])
+def test_outliers_belong_to_the_uniform_component(noise):
+    X, y = ellipses(600, noise=0.1)
+    fitted = FlowMixture(noise=noise, random_state=0).fit(X)
+    assert fitted.n_clusters_ == 3
+    assert fitted.noise_weight_ == pytest.approx(0.1, abs=0.04)
+    np.testing.assert_array_equal(fitted.outliers_, fitted.labels_ == -1)
+    assert adjusted_rand_score(y, fitted.labels_) > 0.9
+    assert (fitted.predict(X) == fitted.labels_).all()
+    assert (fitted.predict_proba(X)[fitted.outliers_].sum(1) < 0.5).all()
+    drawn, labels = fitted.sample(4000)
+    assert (labels == -1).mean() == pytest.approx(fitted.noise_weight_, abs=0.02)
+    assert (drawn[labels == -1] >= fitted.box_[0]).all()
+    assert fitted.weights_.sum() + fitted.noise_weight_ == pytest.approx(1)
+
+
+def test_clean_data_have_no_uniform_component():
+    X, _ = ellipses(300)
+    assert FlowMixture(noise="auto", random_state=0).fit(X).noise_weight_ == 0
+
+
+def test_the_posterior_tells_how_certain_the_clusters_are():
+    X, y = ellipses(300)
+    fitted = FlowMixture(refine="posterior", random_state=0).fit(X)
+    assert fitted.n_clusters_ == fitted.n_clusters_proba_.argmax() + 1 == 3
+    assert fitted.n_clusters_proba_.sum() == pytest.approx(1)
+    low, high = fitted.center_intervals_
+    assert ((low <= fitted.cluster_centers_ + 0.1) & (fitted.cluster_centers_ - 0.1 <= high)).all()
+    np.testing.assert_allclose(fitted.center_covariances_[0], np.cov(X[fitted.labels_ == 0].T) / 100, atol=0.03)
+    together = fitted.co_assignment()
+    same = y[fitted.context_indices_][:, None] == y[fitted.context_indices_]
+    assert together[same].mean() > 0.9 > 0.1 > together[~same].mean()
+    assert fitted.certainty_.min() >= 0
+    assert fitted.certainty_[fitted.labels_ == 1].mean() > 0.9
+    with pytest.raises(ValueError, match="refine='posterior'"):
+        FlowMixture(snr_db=10.0).fit(X).co_assignment()
+
+
+def test_columns_of_different_units_do_not_matter():
+    X, y = ellipses()
+    fitted = FlowMixture(covariance_type="full", random_state=0).fit(X * [1.0, 1000.0])
+    assert adjusted_rand_score(y, fitted.labels_) > 0.95
+
+
+def test_the_flow_alone_with_another_covariance_type():
+    X, _ = ellipses(200)
+    fitted = FlowMixture(covariance_type="full", refine=None).fit(X)
+    assert fitted.covariances_.shape == (fitted.n_clusters_, 2, 2)
+    assert fitted.n_iter_ == 0

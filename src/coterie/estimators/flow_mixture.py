@@ -1,9 +1,9 @@
-"""A Gaussian mixture found by the pretrained measure flow."""
+"""Gaussian mixtures with an unknown number of clusters, started by the pretrained measure flow."""
 
 import os
 import warnings
 from numbers import Integral, Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -29,18 +29,30 @@ from coterie.estimators.validation import check_device, check_rows, check_weight
 class FlowMixture(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, ClusterMixin, SaveMixin, BaseEstimator
 ):
-    """A mixture of spherical Gaussians with a common variance, found by a pretrained transformer (Zimin et al., 2025).
+    """A Gaussian mixture with an unknown number of clusters, found by a pretrained transformer (Zimin et al., 2025).
 
-    The number of clusters is not needed. The network moves every row towards the centre of the cluster that it came
-    from, and rows that end in the same place form a cluster. How far the rows move depends on the signal-to-noise ratio
-    (SNR), which is the variance of the centres divided by the variance within the clusters. With a low SNR the data are
-    described by few wide clusters, with a high SNR by many narrow ones. EM on all rows then refines the clusters.
+    The network moves every row towards the centre of the cluster that it came from, and rows that end in the same place
+    form a first set of clusters. EM refines these clusters, merges those that belong together, and selects their number
+    and the kind of their covariances by the Bayesian information criterion (BIC). Optionally a uniform component models
+    outliers, and a sampler gives the posterior distribution of the clusters and of their number.
+
+    The network was trained on round clusters of equal variance. It therefore runs twice: once on standardised columns,
+    and once on rows whitened by the covariance within the clusters that were found first. The better start is used.
 
     Parameters
     ----------
+    covariance_type : {"auto", "full", "tied", "diag", "spherical", "tied-spherical"}, default="auto"
+        The covariances of the clusters, as in :class:`sklearn.mixture.GaussianMixture`: a covariance matrix for each
+        cluster ("full"), one matrix for all clusters ("tied"), one variance for each cluster and column ("diag"), one
+        variance for each cluster ("spherical"), or one variance for all clusters ("tied-spherical", the model of Zimin
+        et al. that the network was trained for). "auto" selects the type of the smallest BIC.
+    noise : bool or "auto", default=False
+        Whether the mixture has a uniform component on the bounding box of the data, whose rows are outliers. "auto"
+        selects it if it lowers the BIC.
     snr_db : float or None, default=None
-        The SNR in decibels, that is, 10 log10 of the ratio, between -20 and 60. If None, it is estimated: the values of
-        ``snr_path_`` are tried, and the Bayesian information criterion (BIC) chooses among them.
+        The signal-to-noise ratio (SNR) in decibels: 10 log10 of the variance of the centres divided by the variance
+        within the clusters, between -20 and 60. The network describes data by few wide clusters if it is low, and by
+        many narrow ones if it is high. If None, it is estimated. With "tied-spherical", a given SNR fixes the variance.
     n_layers : int or None, default=None
         Number of layers of the network, which are steps of the flow. If None, the number used in training.
     regime : {"uniform", "unit", "none"} or None, default=None
@@ -48,17 +60,19 @@ class FlowMixture(
         steps of size 1 until the time is used up, and "none" takes a step of size 1 in every layer regardless of the
         SNR. If None, the regime used in training.
     refine : {"em", "posterior", None}, default="em"
-        What follows the flow. "em" refines the clusters by EM and removes those that do not lower the BIC. "posterior"
-        additionally averages the mixing measure over its posterior distribution and stores the result in ``atoms_``. It
-        has the smallest expected Wasserstein distance to the true measure, and is better than the clusters where they
-        overlap. None keeps the clusters of the flow.
+        What follows the flow. "em" refines the clusters by EM and merges those that do not lower the BIC. "posterior"
+        additionally draws mixtures from the posterior distribution given up to ``max_context`` rows: the clusters are
+        averages over these draws, and ``n_clusters_proba_``, ``center_intervals_`` and ``co_assignment`` tell how
+        certain they are. With "tied-spherical" and without noise, ``atoms_`` is then the average of the mixing measure,
+        which has the smallest expected Wasserstein distance to the true one (this takes about a second). None keeps the
+        clusters of the flow; "auto" is then "tied-spherical", and ``noise`` has no effect.
     max_iter : int, default=100
         Maximum number of iterations of EM, after the number of clusters has been determined.
     tol : float, default=1e-3
         EM stops when the mean log-likelihood of the rows rises by less than this.
     max_context : int, default=1024
-        Maximum number of rows that the network sees. If there are more, it sees a random sample. EM and the labels use
-        all rows.
+        Maximum number of rows from which the number and kind of clusters is found. If there are more, a random sample
+        is used. The last iterations of EM and the labels use all rows.
     network : str or path, default="auto"
         Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file. "auto" is "flow-d2" for
         data with two columns and otherwise "flow-d8". If the data have more columns than the network, it sees their
@@ -76,27 +90,52 @@ class FlowMixture(
     cluster_centers_ : ndarray of shape (n_clusters_, n_features)
         Centres of the clusters, in order of decreasing weight.
     weights_ : ndarray of shape (n_clusters_,)
-        Share of each cluster.
+        Share of each cluster. With ``noise_weight_`` they sum to 1.
+    covariances_ : float or ndarray
+        The covariances, of shape (n_clusters_, n_features, n_features), (n_features, n_features), (n_clusters_,
+        n_features) and (n_clusters_,) for the types "full", "tied", "diag" and "spherical", and a float for
+        "tied-spherical". A variance is at least a millionth of the total variance.
+    covariance_type_ : str
+        The covariance type, as given or as selected.
     var_ : float
-        Variance within the clusters, per dimension. An estimate is at least a millionth of the total variance.
+        Variance within the clusters, averaged over clusters and columns.
+    noise_weight_ : float
+        Share of the uniform component; 0 if there is none.
+    box_ : ndarray of shape (2, n_features)
+        Lower and upper bounds of the columns, between which the density of the uniform component is constant.
     labels_ : int32 ndarray of shape (n_samples,)
-        The most likely cluster of each row.
+        The most likely cluster of each row; -1 for outliers.
+    outliers_ : bool ndarray of shape (n_samples,)
+        Whether a row belongs to the uniform component.
+    certainty_ : ndarray of shape (n_samples,)
+        The probability of the label of each row. With ``refine="posterior"`` and at most ``max_context`` rows it is the
+        share of the draws in which the row has this label; otherwise the clusters are taken as known.
     n_clusters_ : int
         Number of clusters found.
+    n_clusters_proba_ : ndarray of shape (n_max,)
+        Posterior probability of 1, 2, ... clusters. With other values of ``refine`` it is 1 for ``n_clusters_``.
+    center_covariances_ : ndarray of shape (n_clusters_, n_features, n_features)
+        Posterior covariance of each centre, from the draws with ``n_clusters_`` clusters. Only with
+        ``refine="posterior"``, as the next three attributes.
+    center_intervals_ : ndarray of shape (2, n_clusters_, n_features)
+        Lower and upper bounds of the central 95% of each coordinate of each centre in these draws.
+    label_draws_ : int16 ndarray of shape (n_draws, n_context)
+        Labels of the rows ``context_indices_`` in each draw; the label ``n_clusters_`` is any further cluster.
+    context_indices_ : ndarray of shape (n_context,)
+        The rows from which the number of clusters was found.
     n_iter_ : int
         Number of iterations of EM, after the number of clusters had been determined.
     converged_ : bool
         Whether EM converged within ``max_iter`` iterations.
     atoms_ : ndarray of shape (n_atoms, n_features)
-        The centres found by the flow, before EM. With ``refine="posterior"`` the average over the posterior: one atom
-        for each row that the network has seen, all of equal weight.
+        The centres found by the flow, before EM; see also ``refine``.
     flow_time_ : float
         Total flow time that the network chose for the SNR.
     snr_db_ : float
         The SNR in decibels, as given or as estimated.
     snr_path_, bic_path_, n_clusters_path_ : ndarray of shape (n_tried,)
-        The values of the SNR that were tried, and the BIC and the number of clusters for each. They are empty if
-        ``snr_db`` is given.
+        The values of the SNR that were tried, and the BIC and the number of clusters for each. They are empty unless
+        the SNR was estimated by the flow alone: with ``refine=None``, or with "tied-spherical" and without noise.
     n_features_in_ : int
         Number of columns seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -117,6 +156,8 @@ class FlowMixture(
     """
 
     _parameter_constraints: ClassVar[dict] = {
+        "covariance_type": [StrOptions({"auto", "full", "tied", "diag", "spherical", "tied-spherical"})],
+        "noise": ["boolean", StrOptions({"auto"})],
         "snr_db": [None, Interval(Real, -20, 60, closed="both")],
         "n_layers": [None, Interval(Integral, 1, None, closed="left")],
         "regime": [None, StrOptions({"uniform", "unit", "none"})],
@@ -133,6 +174,8 @@ class FlowMixture(
     def __init__(
         self,
         *,
+        covariance_type="auto",
+        noise=False,
         snr_db=None,
         n_layers=None,
         regime=None,
@@ -145,6 +188,8 @@ class FlowMixture(
         n_jobs=None,
         random_state=None,
     ):
+        self.covariance_type = covariance_type
+        self.noise = noise
         self.snr_db = snr_db
         self.n_layers = n_layers
         self.regime = regime
@@ -176,21 +221,10 @@ class FlowMixture(
         X = check_rows(self, X, reset=True)
         weight = check_weights(X, sample_weight)
         used = slice(None) if weight is None else weight > 0
-        found = self._estimate(X[used], None if weight is None else weight[used])
-        self.cluster_centers_ = found.centers_KD
-        self.weights_ = found.weights_K
-        self.var_ = found.var
-        self.snr_db_ = found.snr_db
-        self.flow_time_ = found.flow_time
-        self.atoms_ = found.atoms_AD
-        self.n_iter_ = found.n_iter
-        self.converged_ = found.converged
-        path = found.path
-        self.snr_path_ = np.array(path.tried_db if path else ())
-        self.bic_path_ = np.array(path.bic if path else ())
-        self.n_clusters_path_ = np.array(path.n_clusters if path else (), dtype=int)
-        self.n_clusters_ = self._n_features_out = len(found.weights_K)
-        self.labels_ = self._log_joint(X).argmax(1).astype(np.int32)
+        self._find(X[used], None if weight is None else weight[used])
+        if weight is not None:
+            self.context_indices_ = np.flatnonzero(weight)[self.context_indices_]
+        self._label(X)
         if not self.converged_:
             warnings.warn(
                 f"EM did not converge in {self.max_iter} iterations: increase max_iter or tol.",
@@ -199,30 +233,103 @@ class FlowMixture(
             )
         return self
 
-    def _estimate(self, X, weight):
+    context_indices_: np.ndarray
+    converged_: bool
+
+    def _find(self, X, weight):
+        """Set the attributes that describe the mixture."""
         import torch
 
         from coterie import checkpoints
         from coterie.flow.inference import FlowOptions, fit_mixture
+        from coterie.flow.mixtures import fit_gaussians, posterior, within
 
         if len(X) < 2:
             raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={len(X)}.")
         random = check_random_state(self.random_state)
-        context = self._context(len(X), weight, random)
+        self.context_indices_ = self._context(len(X), weight, random)
+        self.box_ = np.stack([X.min(0), X.max(0)]).astype(np.float64)
         name = self.network
         if name == "auto":
             name = "flow-d2" if X.shape[1] == 2 else "flow-d8"
         options = FlowOptions(self.n_layers, self.regime, self.refine, self.max_iter, self.tol)
+        network = checkpoints.load(name, kind="flow", device=check_device(self.device))
+        generator = torch.Generator().manual_seed(int(random.randint(2**31)))
+        given = {"context": self.context_indices_, "counts_N": weight, "options": options}
+        found: Any
+        path = None
         with threads.torch_threads(self.n_jobs):
-            return fit_mixture(
-                checkpoints.load(name, kind="flow", device=check_device(self.device)),
-                X,
-                self.snr_db,
-                context=context,
-                generator=torch.Generator().manual_seed(int(random.randint(2**31))),
-                counts_N=weight,
-                options=options,
-            )
+            if self._flow_alone():
+                found = fit_mixture(network, X, self.snr_db, generator=generator, **given)
+                mixture, path = self._with_covariances(found, X, weight), found.path
+            else:
+                found = fit_gaussians(network, X, self.snr_db, self._shapes(), **given)
+                mixture = found.mixture
+            if self.refine == "posterior":
+                rng = np.random.default_rng(random.randint(2**31))
+                draws = posterior(X[self.context_indices_].astype(np.float64), mixture, rng)
+                mixture = draws.mixture
+                self._keep_draws(draws)
+        self.cluster_centers_, self.weights_ = mixture.centers_KD, mixture.weights_K
+        self.covariances_, self.covariance_type_ = mixture.covariances, mixture.kind
+        if mixture.kind == "tied-spherical":
+            self.covariances_ = float(mixture.covariances)
+        self.noise_weight_, self.var_ = mixture.noise, float(np.trace(within(mixture))) / X.shape[1]
+        self.snr_db_, self.flow_time_, self.atoms_ = found.snr_db, found.flow_time, found.atoms_AD
+        self.n_iter_, self.converged_ = found.n_iter, found.converged
+        self.snr_path_ = np.array(path.tried_db if path else ())
+        self.bic_path_ = np.array(path.bic if path else ())
+        self.n_clusters_path_ = np.array(path.n_clusters if path else (), dtype=int)
+        self.n_clusters_ = self._n_features_out = mixture.n_clusters
+        if self.refine != "posterior":
+            self.n_clusters_proba_ = np.eye(self.n_clusters_)[-1]
+
+    def _flow_alone(self) -> bool:
+        """Whether the number of clusters is found by the flow and its own model."""
+        return self.refine is None or (self.covariance_type == "tied-spherical" and self.noise is False)
+
+    def _shapes(self):
+        from coterie.flow.gaussians import KINDS
+        from coterie.flow.mixtures import Shapes
+
+        kinds = KINDS if self.covariance_type == "auto" else (self.covariance_type,)
+        return Shapes(kinds, (False, True) if self.noise == "auto" else (bool(self.noise),))
+
+    def _with_covariances(self, found, X, weight):
+        """The mixture of the flow; with another covariance type, the covariances of its clusters."""
+        from coterie.flow.gaussians import Gaussians, Rows, estimate, shares_of
+
+        round_one = Gaussians(found.centers_KD, found.weights_K, np.asarray(found.var), "tied-spherical")
+        if self.covariance_type in ("auto", "tied-spherical") or len(np.unique(X, axis=0)) == 1:
+            return round_one
+        rows = Rows.of(X.astype(np.float64), weight)
+        shares, _ = shares_of(round_one.log_joint(rows.values_ND))
+        return estimate(rows, rows.counted(shares), self.covariance_type, noise=False)
+
+    def _keep_draws(self, draws) -> None:
+        self.n_clusters_proba_ = draws.n_clusters_proba
+        self.label_draws_ = draws.labels_JN
+        centers = draws.centers_JKD
+        gap = centers - centers.mean(0)
+        self.center_covariances_ = np.einsum("jki,jkl->kil", gap, gap) / len(centers)
+        self.center_intervals_ = np.quantile(centers, [0.025, 0.975], axis=0)
+
+    def _label(self, X) -> None:
+        """Set the attributes that describe the rows of ``fit``."""
+        from coterie.flow.gaussians import shares_of
+
+        shares, _ = shares_of(self._mixture().log_joint(X))
+        self.labels_ = self._labels(shares)
+        self.outliers_ = self.labels_ < 0
+        self.certainty_ = shares.max(1)
+        if self.refine == "posterior" and np.array_equal(self.context_indices_, np.arange(len(X))):
+            self.certainty_ = (self.label_draws_ == self.labels_).mean(0)
+
+    def _labels(self, values) -> np.ndarray:
+        """The column of the largest value of each row; the last one, that of the uniform component, is -1."""
+        labels = values.argmax(1).astype(np.int32)
+        labels[labels == self.n_clusters_] = -1
+        return labels
 
     def _context(self, n_rows: int, weight: np.ndarray | None, random) -> np.ndarray:
         """The rows that the network sees. Of weighted rows, each is repeated in proportion to its weight."""
@@ -235,17 +342,25 @@ class FlowMixture(
         offset = random.uniform() if total > self.max_context else 0.5
         return np.searchsorted(weight.cumsum(), (np.arange(size) + offset) * (total / size), side="right")
 
-    def _log_joint(self, X) -> np.ndarray:
-        """Logarithm of weight times density of every row and cluster, shape (n_samples, n_clusters_)."""
-        constant = np.log(self.weights_) - 0.5 * self.n_features_in_ * np.log(2 * np.pi * self.var_)
-        return constant - cdist(X, self.cluster_centers_, "sqeuclidean") / (2 * self.var_)
+    def _mixture(self):
+        from coterie.flow.gaussians import Gaussians, log_volume
+
+        return Gaussians(
+            self.cluster_centers_,
+            self.weights_,
+            np.asarray(self.covariances_),
+            self.covariance_type_,
+            self.noise_weight_,
+            log_volume(self.box_),
+        )
 
     def _new_log_joint(self, X) -> np.ndarray:
+        """Logarithm of weight times density of every row and cluster, and of the uniform component if there is one."""
         check_is_fitted(self)
-        return self._log_joint(check_rows(self, X, reset=False))
+        return self._mixture().log_joint(check_rows(self, X, reset=False))
 
     def predict(self, X):
-        """Predict the most likely cluster of each row.
+        """Predict the most likely cluster of each row; -1 for outliers, if the mixture has a uniform component.
 
         Parameters
         ----------
@@ -255,7 +370,7 @@ class FlowMixture(
         -------
         labels : int32 ndarray of shape (n_samples,)
         """
-        return self._new_log_joint(X).argmax(1).astype(np.int32)
+        return self._labels(self._new_log_joint(X))
 
     def predict_proba(self, X):
         """Compute the posterior probability of each cluster for each row.
@@ -267,9 +382,10 @@ class FlowMixture(
         Returns
         -------
         probability : ndarray of shape (n_samples, n_clusters_)
+            If the mixture has a uniform component, a row sums to the probability that it is not an outlier.
         """
         log_joint = self._new_log_joint(X)
-        return np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))
+        return np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))[:, : self.n_clusters_]
 
     def transform(self, X):
         """Compute the Euclidean distance of each row to each centre.
@@ -324,8 +440,7 @@ class FlowMixture(
         -------
         bic : float
         """
-        n_parameters = self.n_clusters_ * (self.n_features_in_ + 1)
-        return -2 * float(self.score_samples(X).sum()) + n_parameters * float(np.log(len(X)))
+        return -2 * float(self.score_samples(X).sum()) + self._mixture().n_parameters * float(np.log(len(X)))
 
     def sample(self, n_samples=1):
         """Draw rows from the fitted mixture.
@@ -342,15 +457,50 @@ class FlowMixture(
         """
         check_is_fitted(self)
         random = check_random_state(self.random_state)
-        labels = random.choice(self.n_clusters_, size=n_samples, p=self.weights_)
-        noise = random.normal(scale=np.sqrt(self.var_), size=(n_samples, self.n_features_in_))
-        return self.cluster_centers_[labels] + noise, labels.astype(np.int32)
+        shares = np.append(self.weights_, self.noise_weight_)
+        labels = random.choice(self.n_clusters_ + 1, size=n_samples, p=shares / shares.sum())
+        rows = random.uniform(*self.box_, size=(n_samples, self.n_features_in_))
+        for cluster in np.unique(labels[labels < self.n_clusters_]):
+            mine = labels == cluster
+            noise = random.normal(size=(int(mine.sum()), self.n_features_in_))
+            rows[mine] = self.cluster_centers_[cluster] + self._spread(noise, cluster)
+        return rows, np.where(labels == self.n_clusters_, -1, labels).astype(np.int32)
+
+    def _spread(self, noise, cluster: int) -> np.ndarray:
+        """Standard normal rows with the covariance of a cluster."""
+        cov = np.asarray(self.covariances_)
+        one = cov if self.covariance_type_ in ("tied", "tied-spherical") else cov[cluster]
+        return noise @ np.linalg.cholesky(one).T if one.ndim == 2 else noise * np.sqrt(one)
+
+    def co_assignment(self):
+        """Compute the posterior probability that two rows share a cluster.
+
+        It needs ``refine="posterior"``, and is computed from ``label_draws_`` at every call.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_context, n_context)
+            The rows and columns are the rows ``context_indices_`` of the data. Outliers share a cluster with no row.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "label_draws_"):
+            raise ValueError(
+                f"co_assignment needs draws from the posterior, but refine={self.refine!r}: "
+                "set refine='posterior' and fit again."
+            )
+        total = np.zeros((self.label_draws_.shape[1],) * 2)
+        for labels in self.label_draws_:
+            total += (labels[:, None] == labels) & (labels >= 0)
+        np.fill_diagonal(total, len(self.label_draws_))
+        return total / len(self.label_draws_)
 
     @property
     def covariance_(self):
-        """The covariance matrix of every cluster, shape (n_features, n_features)."""
+        """The covariance matrix within clusters, averaged over clusters, shape (n_features, n_features)."""
+        from coterie.flow.mixtures import within
+
         check_is_fitted(self)
-        return self.var_ * np.eye(self.n_features_in_)
+        return within(self._mixture())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

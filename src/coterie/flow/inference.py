@@ -30,6 +30,7 @@ from coterie.starts import require_spread
 
 MERGE_RADIUS = 1.0  # in noise standard deviations
 PATH_CONTEXT = 500
+PATH_ATOMS = 64  # of every SNR on the path, the heaviest: a high SNR leaves single points, which pruning would remove
 SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0)
 
 
@@ -166,10 +167,15 @@ def flow_tokens(
     return tokens_BND[..., :dim].to(points_BND)
 
 
-def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor) -> Atoms:
-    """Merge tokens to atoms, and refine them by EM with the variance that the SNR implies."""
+def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, most: int | None = None) -> Atoms:
+    """Merge tokens to atoms, at most ``most``, and refine them by EM with the variance that the SNR implies."""
     var_B = noise_variance(points_BND, snr_db_B)
-    return refine_and_prune(points_BND, merge_tokens(tokens_BND, MERGE_RADIUS * var_B.sqrt()), var_B)
+    atoms = merge_tokens(tokens_BND, MERGE_RADIUS * var_B.sqrt())
+    if most is not None and atoms.weights_BK.shape[1] > most:
+        weights_BK, heaviest_BK = atoms.weights_BK.topk(most, dim=1)
+        index_BKD = heaviest_BK[..., None].expand(-1, -1, atoms.centers_BKD.shape[2])
+        atoms = Atoms(atoms.centers_BKD.gather(1, index_BKD), weights_BK / weights_BK.sum(1, keepdim=True))
+    return refine_and_prune(points_BND, atoms, var_B)
 
 
 def posterior_tokens(
@@ -213,7 +219,7 @@ def estimate_snr(network: MeasureFlow, points_ND: Tensor, options: FlowOptions =
     fewer_ND = points_ND[:: -(-len(points_ND) // PATH_CONTEXT)]
     points_BND = fewer_ND.expand(len(SNR_PATH), -1, -1)
     tokens_BND = flow_tokens(network, points_BND, tried_B, n_layers=options.n_layers, regime=options.regime)
-    atoms = token_atoms(points_BND, tokens_BND, tried_B)
+    atoms = token_atoms(points_BND, tokens_BND, tried_B, PATH_ATOMS)
     var_B = noise_variance(points_BND, tried_B)
     found = [
         without_empty(Atoms(centers[None], weights[None]), len(fewer_ND))

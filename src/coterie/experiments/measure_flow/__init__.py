@@ -1,5 +1,6 @@
 """The tables and figures of Zimin et al. (2025), "Learning Gaussian Mixture Models via Transformer Measure Flows"."""
 
+from coterie.experiments.measure_flow.ablation import ablation
 from coterie.experiments.measure_flow.figures import (
     figure1,
     figure2,
@@ -28,6 +29,7 @@ from coterie.experiments.measure_flow.tables import (
 )
 
 __all__ = [
+    "ablation",
     "figure1",
     "figure2",
     "figure4",

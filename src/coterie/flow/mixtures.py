@@ -1,0 +1,234 @@
+"""Estimate Gaussian mixtures of any kind of covariance, with the flow as the start.
+
+:func:`fit_gaussians` takes one data set from its rows to a mixture. The flow runs on some of the rows at a fixed SNR,
+which divides clusters rather than joining them, and EM merges what belongs together (:mod:`coterie.flow.search`). The
+covariance within the clusters so found makes the clusters round: the flow runs again on rows whitened by it, at the SNR
+that they have, and the better start is kept. :func:`summarise` takes draws from the posterior to what users ask of it.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from coterie.flow.atoms import merge_tokens
+from coterie.flow.gaussians import Gaussians, Kind, Rows, estimate, run_em
+from coterie.flow.inference import MERGE_RADIUS, FlowOptions, flow_tokens
+from coterie.flow.model import MeasureFlow
+from coterie.flow.sampler import SHORT, Draws, posterior_draws
+from coterie.flow.search import best_mixture
+from coterie.gibbs import Sweeps
+from coterie.principal import principal_axes
+from coterie.starts import require_spread
+
+START_DB = 8.0
+SNR_RANGE = (3.0, 15.0)  # that the networks are trained for
+START_ROWS = 256  # that the flow sees: EM uses all rows, so more of them make it slower and not better
+MOST_ATOMS = 24
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Which mixtures are tried: kinds of covariance, and with or without a uniform component."""
+
+    kinds: tuple[Kind, ...]
+    noise: tuple[bool, ...] = (False,)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mixture in the units of the data, and how it was found."""
+
+    mixture: Gaussians
+    atoms_AD: np.ndarray  # of the flow, before EM
+    snr_db: float
+    flow_time: float
+    n_iter: int = 0
+    converged: bool = True
+
+
+def fit_gaussians(
+    network: MeasureFlow,
+    rows_ND: np.ndarray,
+    snr_db: float | None,
+    shapes: Shapes,
+    *,
+    context: np.ndarray,
+    counts_N: np.ndarray | None = None,
+    options: FlowOptions,
+) -> Estimate:
+    """Estimate the mixture that ``rows_ND`` were drawn from.
+
+    ``context`` holds the indices of the rows from which the number of clusters is found, and ``counts_N`` how many
+    times each row counts. If ``snr_db`` is given, the flow runs once at this SNR.
+    """
+    rows_ND = rows_ND.astype(np.float64, copy=False)
+    mean_D = np.average(rows_ND, axis=0, weights=counts_N)
+    var_D = np.average(np.square(rows_ND - mean_D), axis=0, weights=counts_N)
+    scale = math.sqrt(float(var_D.mean()))
+    if scale <= 1e-12 * float(np.abs(mean_D).max()) or scale == 0:
+        if np.ptp(rows_ND, axis=0).any():
+            require_spread(scale, rows_ND)
+        return _one_point(rows_ND, mean_D, shapes)
+    x_ND = (rows_ND - mean_D) / scale
+    searched, complete = Rows.of(x_ND[context]), Rows.of(x_ND, counts_N)
+    searched = replace(searched, log_volume=complete.log_volume, floor_D=complete.floor_D)
+    std_D = np.sqrt(np.maximum(var_D / scale**2, 1e-12))
+    round_only = not set(shapes.kinds) - {"tied-spherical", "spherical"}
+    first_DD = np.eye(len(std_D)) if round_only else np.diag(1 / std_D)
+    told = START_DB if snr_db is None else snr_db
+    labels_N, atoms_AD = start_labels(network, searched.values_ND, first_DD, told, options)
+    limits = options.max_iter, options.tol
+    fit, bic = best_mixture(searched, [labels_N], shapes.kinds, shapes.noise, *limits)
+    if snr_db is None and fit.mixture.n_clusters > 1:
+        whitening_DD = np.linalg.inv(np.linalg.cholesky(within(fit.mixture))).T
+        told = _decibels(float((searched.values_ND @ whitening_DD).var(0).mean()), 1.0)
+        labels_N, again_AD = start_labels(network, searched.values_ND, whitening_DD, told, options)
+        mixture = fit.mixture
+        other, other_bic = best_mixture(searched, [labels_N], (mixture.kind,), (mixture.noise > 0,), *limits)
+        if other_bic < bic:
+            fit, atoms_AD = other, again_AD
+    if counts_N is not None or len(context) < len(rows_ND):
+        fit = run_em(complete, fit.mixture, options.max_iter, options.tol)
+    return Estimate(
+        _in_order(_rescaled(fit.mixture, mean_D, scale), complete.size),
+        atoms_AD * scale + mean_D,
+        _decibels(1.0, float(np.trace(within(fit.mixture))) / len(std_D)) if snr_db is None else float(snr_db),
+        float(network.flow_time(torch.tensor([told]).to(network.encoder_DE))),
+        fit.n_iter,
+        fit.converged,
+    )
+
+
+@torch.inference_mode()
+def start_labels(
+    network: MeasureFlow, x_ND: np.ndarray, scale_DD: np.ndarray, snr_db: float, options: FlowOptions
+) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest atom of the flow for every row, and the atoms: the means of their rows.
+
+    The flow sees at most ``START_ROWS`` rows, evenly spaced, multiplied by ``scale_DD``.
+    """
+    z_ND = x_ND @ scale_DD
+    z_ND -= z_ND.mean(0)
+    if z_ND.shape[1] > network.config.dim:
+        z_ND = z_ND @ principal_axes(z_ND)[0][: network.config.dim].T
+    seen_1NP = torch.as_tensor(z_ND[:: -(-len(z_ND) // START_ROWS)], dtype=torch.float32)[None]
+    told_1 = torch.tensor([min(max(snr_db, SNR_RANGE[0]), SNR_RANGE[1])])
+    tokens_1NP = flow_tokens(network, seen_1NP, told_1, n_layers=options.n_layers, regime=options.regime)
+    var_1 = seen_1NP.var(1, correction=0).mean(-1) / (1 + 10 ** (told_1 / 10))
+    atoms = merge_tokens(tokens_1NP, MERGE_RADIUS * var_1.sqrt())
+    heaviest = atoms.weights_BK[0].argsort(descending=True, stable=True)[:MOST_ATOMS]
+    labels_N = cdist(z_ND, atoms.centers_BKD[0, heaviest].double().numpy(), "sqeuclidean").argmin(1)
+    used, labels_N = np.unique(labels_N, return_inverse=True)
+    members_NK = np.eye(len(used))[labels_N]
+    return labels_N, members_NK.T @ x_ND / members_NK.sum(0)[:, None]
+
+
+def within(mixture: Gaussians) -> np.ndarray:
+    """The covariance within clusters, averaged over them, (D, D)."""
+    cov, share_K = mixture.covariances, mixture.weights_K / mixture.weights_K.sum()
+    if mixture.kind == "tied":
+        return cov
+    if mixture.kind == "full":
+        return np.einsum("k,kij->ij", share_K, cov)
+    var_KD = np.broadcast_to(cov if mixture.kind == "diag" else cov[..., None], mixture.centers_KD.shape)
+    return np.diag(share_K @ var_KD)
+
+
+def _decibels(total_var: float, noise_var: float) -> float:
+    return 10 * math.log10(max(total_var / noise_var - 1, 1e-2))
+
+
+def _one_point(rows_ND: np.ndarray, mean_D: np.ndarray, shapes: Shapes) -> Estimate:
+    """The estimate where all rows are equal."""
+    tiny = float(np.finfo(np.float64).eps * max(1.0, float(np.square(mean_D).max())))
+    kind = shapes.kinds[0]
+    one = estimate(Rows.of(rows_ND), np.ones((len(rows_ND), 1)), kind, noise=False)
+    cov = np.full_like(one.covariances, tiny)
+    if kind in ("tied", "full"):
+        cov = np.broadcast_to(tiny * np.eye(len(mean_D)), cov.shape).copy()
+    return Estimate(replace(one, centers_KD=mean_D[None], covariances=cov), mean_D[None].copy(), math.inf, 0.0)
+
+
+def _rescaled(mixture: Gaussians, mean_D: np.ndarray, scale: float) -> Gaussians:
+    """The mixture of the rows from that of centred rows divided by ``scale``."""
+    return replace(
+        mixture,
+        centers_KD=mixture.centers_KD * scale + mean_D,
+        covariances=mixture.covariances * scale**2,
+        log_volume=mixture.log_volume + len(mean_D) * math.log(scale),
+    )
+
+
+def _in_order(mixture: Gaussians, size: float) -> Gaussians:
+    """Clusters of at least half a row, heaviest first; those of equal weight are sorted by their coordinates."""
+    weights_K, centers_KD = mixture.weights_K, mixture.centers_KD
+    order = np.lexsort((*centers_KD[:, :8].T[::-1], -weights_K.round(9)))
+    order = order[(weights_K[order] * size >= 0.5) | (np.arange(len(order)) == 0)]
+    cov = mixture.covariances if mixture.kind in ("tied-spherical", "tied") else mixture.covariances[order]
+    weights_K = weights_K[order] / weights_K[order].sum() * (1 - mixture.noise)
+    return replace(mixture, centers_KD=centers_KD[order], weights_K=weights_K, covariances=cov)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What draws from the posterior say about the clusters of a mixture, in its order."""
+
+    mixture: Gaussians  # at the average of the draws
+    labels_JN: np.ndarray  # clusters of the rows in every draw: -1 is noise, and K is any cluster beyond the K ones
+    n_clusters_proba: np.ndarray  # of 1, 2, ... clusters
+    centers_JKD: np.ndarray  # in the draws with the most probable number of clusters
+
+
+def posterior(values_ND: np.ndarray, mixture: Gaussians, rng: np.random.Generator, sweeps: Sweeps = SHORT) -> Posterior:
+    """Draw from the posterior of the mixture of ``values_ND``, beginning at ``mixture``."""
+    joint_NC = mixture.log_joint(values_ND)
+    labels_N = joint_NC.argmax(1)
+    labels_N[labels_N == mixture.n_clusters] = -1
+    draws = posterior_draws(values_ND, labels_N, mixture.kind, rng, sweeps, noise=mixture.noise > 0)
+    n_clusters = int(draws.n_clusters_proba.argmax()) + 1
+    fitting = np.flatnonzero(draws.n_clusters_J == n_clusters)
+    reference_N = labels_N if labels_N.max() + 1 == n_clusters else draws.labels_JN[fitting[len(fitting) // 2]]
+    for _ in range(2):  # by the reference, then by the average over the draws
+        named_JN, places_JK = _renamed(draws, reference_N, n_clusters)
+        shares_NC = np.stack([(named_JN == k).mean(0) for k in (*range(n_clusters), -1)], axis=1)
+        reference_N = shares_NC[:, :-1].argmax(1)
+    rows = Rows.of(values_ND)
+    if not mixture.noise:
+        shares_NC = shares_NC[:, :-1]
+    shares_NC = shares_NC / np.maximum(shares_NC.sum(1, keepdims=True), 1e-12)
+    averaged = estimate(rows, shares_NC, mixture.kind, mixture.noise > 0)
+    averaged = replace(averaged, log_volume=mixture.log_volume)
+    order = np.argsort(-averaged.weights_K, kind="stable")
+    cov = averaged.covariances
+    averaged = replace(
+        averaged,
+        centers_KD=averaged.centers_KD[order],
+        weights_K=averaged.weights_K[order],
+        covariances=cov if mixture.kind in ("tied-spherical", "tied") else cov[order],
+    )
+    rank = np.append(np.argsort(order), [n_clusters, -1])  # the last entry is that of the label -1
+    return Posterior(
+        averaged,
+        rank[named_JN].astype(np.int16),
+        draws.n_clusters_proba,
+        np.stack([draws.centers_JMD[j, places_JK[j]] for j in fitting])[:, order],
+    )
+
+
+def _renamed(draws: Draws, reference_N: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of all draws by the clusters of the reference that they share most rows with, and the places of these."""
+    most = draws.centers_JMD.shape[1]
+    named_JN = np.full(draws.labels_JN.shape, -1)
+    places_JK = np.zeros((len(named_JN), n_clusters), dtype=int)
+    for j, label_N in enumerate(draws.labels_JN):
+        inside = (label_N >= 0) & (reference_N >= 0)
+        cells = np.bincount(reference_N[inside] * most + label_N[inside], minlength=n_clusters * most)
+        own, its = linear_sum_assignment(-cells.reshape(n_clusters, most))
+        name_M = np.full(most + 1, n_clusters)
+        name_M[its], name_M[-1] = own, -1
+        named_JN[j], places_JK[j] = name_M[label_N], its
+    return named_JN, places_JK
