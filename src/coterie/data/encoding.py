@@ -19,13 +19,15 @@ from functools import cached_property
 import numpy as np
 
 from coterie.data.columns import Column, as_texts, is_empty
-from coterie.data.kinds import CATEGORY, LEVELS, NUMBER
+from coterie.data.kinds import CATEGORY, FEW, LEVELS, NUMBER
 from coterie.principal import principal_axes
 
 FACTOR_WEIGHT = 0.7  # of categories beside numbers, chosen on drawn mixed tables (results/LOG.md)
 DONORS = 256  # rows from which missing values are taken
 FILLED_AT_ONCE = 50_000  # rows
 FACTOR_ROWS = 50_000  # from which factors are computed
+SKEW = 1.5  # ratio of the upper and the lower half of a column from which logarithms are considered
+SKEW_ROWS = 50_000  # from which that is seen
 MOST_BELOW = 20.0  # spreads below the median at which values of other tables end, on a log scale
 
 
@@ -348,9 +350,22 @@ def _json_rows(array: np.ndarray) -> list[list[float | None]]:
     return [[None if np.isnan(value) else value for value in row] for row in array.tolist()]
 
 
+def different_rows(rows_ND: np.ndarray) -> np.ndarray:
+    """Places of the different rows if all of them occur equally often, as in a table that was copied; else all places.
+
+    A copy of every row is no new information, but would pass for more evidence.
+    """
+    everywhere = np.arange(len(rows_ND))
+    some = {int((rows_ND == rows_ND[place]).all(axis=1).sum()) for place in (0, len(rows_ND) // 2, -1)}
+    if len(some) > 1 or some == {1}:
+        return everywhere
+    _, first, counts = np.unique(rows_ND, axis=0, return_index=True, return_counts=True)
+    return np.sort(first) if len(counts) > 1 and counts.min() == counts.max() else everywhere
+
+
 def _factors(values_ND: np.ndarray, encoding: Encoding) -> np.ndarray:
     """(D, F) a map from scaled values to the factors that categories share with other columns."""
-    values_ND = encoding.logged(values_ND)
+    values_ND = encoding.logged(values_ND[different_rows(values_ND)])
     n, d = values_ND.shape
     mean_D, category_D = values_ND.mean(axis=0), encoding.of_category
     unit_D = np.where(category_D, np.sqrt(np.maximum(mean_D, 1 / n)), values_ND.std(axis=0))
@@ -383,8 +398,28 @@ def _number(values: np.ndarray, *, logs: bool = False) -> ColumnEncoding:
 
 
 def log_shift(known: np.ndarray) -> float | None:
-    """What to add to the numbers of a column before their logarithm; None if they are better compared as they are."""
-    return None
+    """What to add to the numbers of a column before their logarithm; None if they are better compared as they are.
+
+    Logarithms are taken of numbers that are not negative and whose upper half reaches farther than their lower half, if
+    logarithms at least halve that asymmetry. The rule was chosen on real and drawn tables (results/LOG.md).
+    """
+    some = known[:: -(-len(known) // SKEW_ROWS)]
+    if known.min() < 0 or len(np.unique(some)) <= FEW:
+        return None
+    before = _asymmetry(some)
+    if before < np.log(SKEW):
+        return None
+    positive = some[some > 0]
+    far_from_zero = known.min() > np.median(positive) / 1_000
+    shift = 0.0 if far_from_zero else float(np.quantile(positive, 0.25))
+    return shift if abs(_asymmetry(np.log(some + shift))) < before / 2 else None
+
+
+def _asymmetry(values: np.ndarray) -> float:
+    """Log of the ratio of the upper and the lower half of the range that holds nine tenths of the values."""
+    low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
+    unit = max(abs(low), abs(high)) or 1.0
+    return float(np.log(max((high - middle) / unit, 1e-12) / max((middle - low) / unit, 1e-12)))
 
 
 def _category(values: np.ndarray) -> ColumnEncoding:

@@ -150,6 +150,8 @@ def _numbers(sight: Sight) -> Guess:
         high - low + 1 == sight.distinct or (sight.distinct >= 20 and high - low < 1.5 * sight.distinct)
     ):
         return Guess(ID, f"whole numbers that count the rows, from {low:.15g} to {high:.15g}", used=False)
+    if sight.distinct > LEVELS and high - low + 1 == sight.distinct and low in (0, 1) and _falling(sight.counts):
+        return Guess(ID, f"it numbers the rows of several groups, from {low:.15g} to {high:.15g}", used=False)
     if sight.words & (_IDS | _LABELS):
         if sight.distinct > LEVELS:
             return Guess(ID, f"its name suggests identifiers ({sight.distinct:,} different values)", used=False)
@@ -161,6 +163,11 @@ def _numbers(sight: Sight) -> Guess:
     if low == 0 and sight.counts[sight.values < high / 2].sum() > 0.6 * sight.counts.sum():
         return Guess(COUNT, f"whole numbers from 0 to {high:.15g}, most of them small")
     return Guess(NUMBER, "whole numbers")
+
+
+def _falling(counts: np.ndarray) -> bool:
+    """Whether no value occurs more often than a smaller one, as in 1, 2, 3, 1, 2: counting, not measuring."""
+    return bool((np.diff(counts) <= 0).all())
 
 
 def scale_of(texts: list[str]) -> list[str] | None:

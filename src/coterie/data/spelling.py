@@ -79,7 +79,7 @@ def numbers(texts: Sequence[str], decimal: str | None = None) -> Numbers | None:
     unit = next(iter(units - {""}), "")
     if unit and len(units) > 1 and re.fullmatch(r"[A-Za-z]", unit):  # 1, 2, 2a: codes
         return None
-    mark = decimal_mark([match["digits"] for match in found if match is not None], decimal)
+    mark = decimal_mark([match["digits"].rstrip() for match in found if match is not None], decimal)
     if mark is None:
         return None
     values = [np.nan if match is None else _number(match, mark) for match in found]

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from coterie import checkpoints, starts, threads
 from coterie.constraints import Constraints
 from coterie.data.columns import Column
-from coterie.data.encoding import Encoded, Encoding
+from coterie.data.encoding import Encoded, Encoding, different_rows
 from coterie.data.tables import Table
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows
@@ -209,7 +209,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         """Indices of the rows to read, in an order that depends neither on that of the rows nor of the columns."""
-        order = np.lexsort([points.sum(axis=1), (points**3).sum(axis=1), (points**2).sum(axis=1).round(9)])
+        kept = different_rows(points)
+        points = points[kept] if len(kept) < len(points) else points
+        order = kept[np.lexsort([points.sum(axis=1), (points**3).sum(axis=1), (points**2).sum(axis=1).round(9)])]
         if len(order) <= self.max_context:
             return [order] * self.n_contexts
         places = (np.sort(rng.choice(len(order), self.max_context, replace=False)) for _ in range(self.n_contexts))

@@ -127,23 +127,39 @@ function showTables() {
   );
 }
 
+const KINDS = ["number", "count", "ordinal", "category", "date", "id", "text"];
+const USABLE = ["number", "count", "ordinal", "category", "date"];
+
 function showColumns() {
-  $("columns").replaceChildren(
-    ...current.columns.map((column) => {
-      const usable = ["number", "category", "date"].includes(column.kind);
-      const missing = column.missing ? `, ${count(column.missing)} missing` : "";
-      return make("label", { class: `check column${usable ? "" : " unusable"}` },
-        make("input", { type: "checkbox", value: column.name, checked: column.kind === "number" && !column.constant, disabled: !usable }),
-        make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, aboutColumn(column) + missing)));
-    }),
-  );
+  $("columns").replaceChildren(...current.columns.map(columnLine));
   showChosen();
 }
 
+// A box that says whether a column is used, and a menu with its kind. An id can be ticked: it is then used as a number.
+function columnLine(column) {
+  const able = (kind) => USABLE.includes(kind) || (kind === column.kind && kind === "id");
+  const box = make("input", { type: "checkbox", value: column.name, checked: column.used, disabled: !able(column.kind) });
+  const line = make("label", { class: `check column${column.used ? "" : " unusable"}`, title: column.why }, box,
+    make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, aboutColumn(column))));
+  if (column.kind === "empty") return make("div", { class: "column-line" }, line);
+  const menu = make("select", { class: "kind", "aria-label": `Kind of ${column.name}`, "data-column": column.name, "data-guess": column.kind },
+    ...KINDS.map((kind) => make("option", { value: kind, selected: kind === column.kind }, kind)));
+  menu.addEventListener("change", () => {
+    box.disabled = !able(menu.value);
+    box.checked = menu.value === column.kind ? column.used : USABLE.includes(menu.value);
+    line.classList.toggle("unusable", !box.checked);
+    showChosen();
+  });
+  return make("div", { class: "column-line" }, line, menu);
+}
+
 function aboutColumn(column) {
-  if (column.kind === "number") return `${number(column.low)} to ${number(column.high)}`;
-  if (column.kind === "category") return `category, ${plural(column.values, "value")}`;
-  return { date: "date", text: "free text", empty: "empty" }[column.kind];
+  const missing = column.missing ? `, ${count(column.missing)} missing` : "";
+  if (column.part_of) return `part of ${column.part_of}`;
+  if (column.kind === "date") return `${column.first} to ${column.last}${missing}`;
+  if (column.low !== undefined) return `${number(column.low)} to ${number(column.high)}${missing}`;
+  if (column.values !== undefined) return plural(column.values, "value") + missing;
+  return "no values";
 }
 
 function showChosen() {
@@ -155,6 +171,10 @@ function showChosen() {
 }
 
 export const chosenColumns = () => [...$("columns").querySelectorAll("input:checked")].map((box) => box.value);
+// The kinds that differ from what was guessed.
+export const chosenKinds = () =>
+  Object.fromEntries([...$("columns").querySelectorAll("select.kind")].filter((menu) => menu.value !== menu.dataset.guess)
+    .map((menu) => [menu.dataset.column, menu.value]));
 export const dropMissing = () => !$("drop-missing-line").hidden && $("drop-missing").checked;
 
 function showPreview() {

@@ -1,7 +1,7 @@
 // Runs: the settings of the next one, the list of all runs, and their progress.
 
 import * as api from "./api.js";
-import { chosenColumns, dropMissing } from "./data.js";
+import { chosenColumns, chosenKinds, dropMissing } from "./data.js";
 import { $, alertWith, make, plural, say, trying } from "./page.js";
 
 const PAUSE = 2000;
@@ -69,7 +69,7 @@ async function begin() {
   alertWith("");
   const given = document.querySelector("input[name=count]:checked").value === "given";
   const wanted = {
-    table: table.id, columns: chosenColumns(), scale: $("scale").checked, drop_missing: dropMissing(),
+    table: table.id, columns: chosenColumns(), kinds: chosenKinds(), scale: $("scale").checked, drop_missing: dropMissing(),
     algorithm: $("algorithm").value, criterion: $("criterion").value, start: $("start").value,
     clusters: given ? whole("clusters") ?? 3 : undefined, most: whole("most"), starts: whole("starts"),
     seed: whole("seed"), trim: whole("trim"),
