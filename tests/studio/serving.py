@@ -13,7 +13,7 @@ from urllib.parse import quote
 import uvicorn
 
 from coterie.studio.limits import Limits
-from coterie.studio.server import bind, create_app
+from coterie.studio.server import bind, configured, create_app
 
 TOKEN = "a-token-for-tests"
 
@@ -101,8 +101,7 @@ def studio(limits: Limits | None = None) -> Iterator[Studio]:
     listener = bind("127.0.0.1", 0)
     port = listener.getsockname()[1]
     app = create_app(token=TOKEN, host="127.0.0.1", port=port, limits=limits)
-    config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(configured(app))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started:

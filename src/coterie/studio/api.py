@@ -15,8 +15,9 @@ from starlette.routing import Route
 
 from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS
 from coterie.studio.comparison import compare
+from coterie.studio.connections import body
 from coterie.studio.jobs import Job, JobQueue, TooManyJobs
-from coterie.studio.limits import Limits
+from coterie.studio.limits import MEGABYTE, Limits
 from coterie.studio.samples import SAMPLES
 from coterie.studio.settings import CHOICES, CRITERIA, STARTS, RunSettings
 from coterie.studio.store import Run, Store, Table, Unknown, display_name, download_name
@@ -29,6 +30,7 @@ FILES = {  # of a run: the end of the file name, and the media type
 }
 UPLOADS = 4  # at the same time
 ALIVE_SECONDS = 15.0
+STATE_BYTES = 4 * MEGABYTE  # of the results in the state that the page loads when it opens
 
 
 class Api:
@@ -69,7 +71,7 @@ class Api:
             {
                 "samples": json.loads(bytes((await self.samples(request)).body)),
                 "tables": [table.public() for table in self.store.tables.values()],
-                "runs": [run.public() for run in self.store.runs.values()],
+                "runs": self._recent_runs(),
                 "algorithms": [{"name": name, **vars(one)} for name, one in CHOICES.items()],
                 "criteria": CRITERIA,
                 "starts": STARTS,
@@ -79,6 +81,14 @@ class Api:
                 "outlier": OUTLIER,
             }
         )
+
+    def _recent_runs(self) -> list[dict[str, Any]]:
+        """All runs; the results of the newest ones only. The page asks for others when they are shown."""
+        left, told = STATE_BYTES, []
+        for run in reversed(self.store.runs.values()):
+            left -= run.result_bytes()
+            told.append(run.public(with_result=left >= 0))
+        return told[::-1]
 
     async def open_sample(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -117,17 +127,11 @@ class Api:
 
     async def _receive(self, request: Request, path: Path) -> None:
         most = self.limits.upload_bytes
-        too_large = HTTPException(413, f"The file is larger than {most / 2**20:,.0f} MB, which is the limit.")
-        if int(request.headers.get("content-length") or 0) > most:
-            raise too_large
-        size = 0
+        too_large = f"The file is larger than {most / 2**20:,.0f} MB, which is the limit."
         with open(path, "wb") as file:
-            async for block in request.stream():
-                size += len(block)
-                if size > most:
-                    raise too_large
+            async for block in body(request, most, too_large):
                 await asyncio.to_thread(file.write, block)
-        if size == 0:
+        if not path.stat().st_size:
             raise SettingError("The file is empty: it needs a line of column names and at least one row.")
 
     async def _read(self, identity: str, folder: Path, name: str, source: dict[str, Any]) -> Response:
@@ -236,13 +240,9 @@ class Api:
         return run
 
     async def _json(self, request: Request) -> dict[str, Any]:
-        body = b""
-        async for block in request.stream():
-            body += block
-            if len(body) > self.limits.request_bytes:
-                raise HTTPException(413, "The request is too large.")
+        blocks = [block async for block in body(request, self.limits.request_bytes, "The request is too large.")]
         try:
-            document = json.loads(body)
+            document = json.loads(b"".join(blocks))
         except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict):
@@ -296,6 +296,14 @@ async def _on_many(request: Request, error: Exception) -> Response:
     return _sentence(error, 429)
 
 
+async def _on_disk(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OSError)
+    reason = error.strerror or str(error)
+    return JSONResponse(
+        {"error": f"A file of the studio could not be written or read ({reason}): free some space."}, 507
+    )
+
+
 async def _on_gone(request: Request, error: Exception) -> Response:
     return Response(status_code=499)  # nobody reads it
 
@@ -306,4 +314,5 @@ HANDLERS: dict[Any, Any] = {
     SettingError: _on_setting,
     TooManyJobs: _on_many,
     ClientDisconnect: _on_gone,
+    OSError: _on_disk,
 }

@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from coterie.studio.limits import Limits
+from coterie.studio.limits import MEGABYTE, Limits
 
-LONGEST_LINE = 2**20
+LONGEST_LINE = 16 * MEGABYTE
 ENDED = ("done", "failed", "stopped")
 LIGHT = ("read", "labels")  # kinds of tasks whose worker does not need the libraries that are slow to import
 
@@ -84,9 +84,10 @@ class JobQueue:
             job.stop()
         await asyncio.gather(*self._jobs, return_exceptions=True)
         if self._spare is not None:
-            process = await self._spare
-            kill(process)
-            await process.wait()
+            with contextlib.suppress(OSError):  # it could not be started
+                process = await self._spare
+                kill(process)
+                await process.wait()
 
     def submit(self, task: dict[str, Any], seconds: float) -> Job:
         if len(self._jobs) >= self.limits.running + self.limits.waiting:
@@ -102,7 +103,12 @@ class JobQueue:
             if job.ended:
                 return
             light = job.task["kind"] in LIGHT
-            process = job.process = await (self._start(prepare=False) if light else self._take())
+            try:
+                process = job.process = await (self._start(prepare=False) if light else self._take())
+            except OSError as error:
+                reason = error.strerror or type(error).__name__
+                job.change("failed", error=f"The process of this job could not be started ({reason}): try again later.")
+                return
             if job.ended:  # stopped while its process began
                 kill(process)
             job.change("running")
@@ -110,7 +116,9 @@ class JobQueue:
                 await asyncio.wait_for(self._follow(job, process), job.seconds)
             except asyncio.TimeoutError:
                 job.change("failed", error=f"This took longer than the limit of {job.seconds:g} seconds.")
-            except (ValueError, ConnectionError) as error:  # no JSON, an endless line, a broken pipe
+            except asyncio.LimitOverrunError:
+                job.change("failed", error="The answer of this job is too large: use fewer columns or clusters.")
+            except (ValueError, ConnectionError) as error:  # no JSON, a broken pipe
                 job.change("failed", error=f"The process of this job ended unexpectedly ({type(error).__name__}).")
             finally:
                 kill(process)
@@ -127,7 +135,7 @@ class JobQueue:
         }
         process.stdin.write(json.dumps({**job.task, **bounds}).encode() + b"\n")
         await process.stdin.drain()
-        async for line in process.stdout:
+        while line := await _line(process.stdout):
             message = json.loads(line)
             if "done" in message:
                 job.result = message["done"]
@@ -148,8 +156,12 @@ class JobQueue:
 
     async def _take(self) -> asyncio.subprocess.Process:
         spare, self._spare = self._spare, asyncio.create_task(self._start())
-        process = await (spare or self._start())
-        return process if process.returncode is None else await self._start()
+        if spare is not None:
+            with contextlib.suppress(OSError):  # the spare could not be started: perhaps another one can
+                process = await spare
+                if process.returncode is None:
+                    return process
+        return await self._start()
 
     async def _start(self, *, prepare: bool = True) -> asyncio.subprocess.Process:
         # In an empty folder: a module there cannot take the place of a real one.
@@ -158,6 +170,14 @@ class JobQueue:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
             cwd=self.folder, start_new_session=True, limit=LONGEST_LINE,
         )  # fmt: skip
+
+
+async def _line(stream: asyncio.StreamReader) -> bytes:
+    """The next line; nothing at the end. A line beyond the limit raises LimitOverrunError."""
+    try:
+        return await stream.readuntil()
+    except asyncio.IncompleteReadError as error:
+        return error.partial
 
 
 def kill(process: asyncio.subprocess.Process) -> None:

@@ -3,12 +3,14 @@
 import contextlib
 import secrets
 import shutil
+import signal
 import socket
-import tempfile
+import threading
 import webbrowser
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -17,7 +19,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 
+from coterie.files import only_writer
+from coterie.studio import folders
 from coterie.studio.api import HANDLERS, Api
+from coterie.studio.connections import TimedProtocol
 from coterie.studio.guard import Guard, is_loopback
 from coterie.studio.jobs import JobQueue
 from coterie.studio.limits import Limits
@@ -39,28 +44,29 @@ class PortTaken(Exception):
 def create_app(*, token: str, host: str, port: int, limits: Limits | None = None) -> Starlette:
     """The application for one address. Its files are in a temporary folder, which is deleted when it stops."""
     limits = limits or Limits()
-    folder = Path(tempfile.mkdtemp(prefix="coterie-studio-"))  # readable by this user alone
-    empty = folder / "empty"
-    empty.mkdir()
-    store, queue = Store(folder, limits), JobQueue(limits, empty)
+    folder = folders.make()
+    store, queue = Store(folder, limits), JobQueue(limits, folder / "empty")
 
     @contextlib.asynccontextmanager
     async def living(app: Starlette) -> AsyncIterator[None]:
-        queue.open()
-        try:
-            yield
-        finally:
-            await queue.close()
-            shutil.rmtree(folder, ignore_errors=True)
+        with only_writer(folder):  # folders without a lock were left behind
+            queue.open()
+            try:
+                yield
+            finally:
+                await queue.close()
+                shutil.rmtree(folder, ignore_errors=True)
 
     page = _page()
     free = frozenset(route.path for route in page)
-    return Starlette(
+    app = Starlette(
         routes=[*page, Mount("/api", routes=Api(store, queue, limits).routes())],
         middleware=[Middleware(Guard, token=token, host=host, port=port, free=free)],
         exception_handlers=HANDLERS,
         lifespan=living,
     )
+    app.state.folder = folder
+    return app
 
 
 def _page() -> list[Route]:
@@ -111,14 +117,38 @@ def serve(
     listener = bind(host, port)
     token = secrets.token_urlsafe(32)
     port = listener.getsockname()[1]
+    folders.remove_abandoned()
     app = create_app(token=token, host=host, port=port, limits=limits)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="on",
-        timeout_graceful_shutdown=1, limit_concurrency=100,
-    )  # fmt: skip
+    server = uvicorn.Server(configured(app, limit_concurrency=100))
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{port}/#token={token}"
     announce(address)
     if open_browser and is_loopback(shown.strip("[]")):
-        webbrowser.open(address)
-    uvicorn.Server(config).run(sockets=[listener])
+        webbrowser.open(folders.redirect(app.state.folder, address).as_uri())
+    with _ended_by_hangup(server):
+        server.run(sockets=[listener])
+
+
+def configured(app: Starlette, **options: Any) -> uvicorn.Config:
+    """How the application is served: plain HTTP with time limits, and no log of requests."""
+    return uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="on", http=TimedProtocol,
+        timeout_graceful_shutdown=1, **options,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _ended_by_hangup(server: uvicorn.Server) -> Iterator[None]:
+    """Let a closed terminal end the server as Ctrl+C does, so that no table is left behind."""
+    if not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: Any) -> None:
+        server.should_exit = True
+
+    before = signal.signal(signal.SIGHUP, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -54,8 +54,12 @@ class Run:
     def file(self, name: str) -> Path:
         return self.folder / name
 
-    def public(self) -> dict[str, Any]:
-        result = json.loads(self.file("result.json").read_bytes()) if self.job.state == "done" else None
+    def result_bytes(self) -> int:
+        return self.file("result.json").stat().st_size if self.job.state == "done" else 0
+
+    def public(self, *, with_result: bool = True) -> dict[str, Any]:
+        done = self.job.state == "done" and with_result
+        result = json.loads(self.file("result.json").read_bytes()) if done else None
         return {
             "id": self.identity,
             "number": self.number,

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from coterie.data.tables import Table, read_table
 BLOCK = 2**20
 SHOWN_ROWS = 20
 LONGEST_TEXT = 300
+LONGEST_NAME = 1_000  # of a column
+PREVIEW_LETTERS = 200_000  # of all texts in the first rows
 LEFT_OUT = -2  # label of rows that take no part because of missing values
 # The first bytes of files that are not tables, and what to do with such files.
 STRANGERS = {
@@ -51,6 +54,7 @@ def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, in
             header = _check_text(path, header, bounds, notes)
         frame = read_table(path, header=header)
         _check_size(path, len(frame), frame.shape[1], bounds)
+        _check_names(path, frame.columns)
     except TableError as error:
         raise TableError(str(error).replace(str(path), name)) from None
     return frame, notes
@@ -99,6 +103,12 @@ def _check_size(path: Path, rows: int, columns: int, bounds: dict[str, int]) -> 
         raise TableError(f"{path} has {columns:,} columns, but the limit of the studio is {bounds['columns']:,}.")
 
 
+def _check_names(path: Path, names: Iterable[str]) -> None:
+    longest = max(names, key=len, default="")
+    if len(longest) > LONGEST_NAME:
+        raise TableError(f"{path} has a column whose name has {len(longest):,} letters ({longest[:30]}…): shorten it.")
+
+
 def _check_text(path: Path, header: bool | None, bounds: dict[str, int], notes: list[str]) -> bool | None:
     """Check by the first line that the file is a table, and decide whether that line contains names."""
     if path.stat().st_size > bounds["table_bytes"]:
@@ -132,7 +142,17 @@ def describe(frame: pd.DataFrame) -> dict[str, Any]:
     read = Table.of(frame).read_columns()
     by_source = {source: column for column in read for source in column.sources}
     columns = [_column(str(name), by_source[str(name)]) for name in frame.columns]
-    return {"rows": len(frame), "columns": columns, "preview": cells(frame.head(SHOWN_ROWS))}
+    return {"rows": len(frame), "columns": columns, "preview": _preview(frame)}
+
+
+def _preview(frame: pd.DataFrame) -> list[list[Any]]:
+    """The first rows. The more columns there are, the shorter are their texts."""
+    most = max(20, min(LONGEST_TEXT, PREVIEW_LETTERS // (SHOWN_ROWS * max(1, frame.shape[1]))))
+    return [[_shortened(value, most) for value in row] for row in cells(frame.head(SHOWN_ROWS))]
+
+
+def _shortened(value: Any, most: int) -> Any:
+    return value[: most - 1] + "…" if isinstance(value, str) and len(value) > most else value
 
 
 def _column(name: str, column: Column) -> dict[str, Any]:
@@ -176,7 +196,7 @@ def _cell(value: Any) -> Any:
 
 
 def _words(value: Any) -> str | None:
-    if value is None or value is pd.NaT or value is pd.NA or value != value:
+    if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and value != value):
         return None
     text = str(value)
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"

@@ -22,6 +22,7 @@ def main() -> None:
         out.write(json.dumps(document, allow_nan=False) + "\n")
         out.flush()
 
+    from coterie.files import OutputError
     from coterie.studio.tasks import TASKS, prepare
 
     if "--prepare" in sys.argv:
@@ -37,6 +38,9 @@ def main() -> None:
         tell({"done": TASKS[task["kind"]](task, tell)})
     except ValueError as error:  # errors of tables and settings, whose messages say what to do
         tell({"failed": " ".join(str(error).split())[:1000]})
+    except OSError as error:
+        reason = str(error) if isinstance(error, OutputError) else error.strerror or str(error)
+        tell({"failed": f"A file could not be written or read ({reason}): free some space on the disk."})
     except MemoryError:
         tell({"failed": _about_memory(task["memory"])})
     except Exception as error:
