@@ -133,7 +133,7 @@ function showColumns() {
       const usable = ["number", "category", "date"].includes(column.kind);
       const missing = column.missing ? `, ${count(column.missing)} missing` : "";
       return make("label", { class: `check column${usable ? "" : " unusable"}` },
-        make("input", { type: "checkbox", value: column.name, checked: column.kind === "number" && !column.constant, disabled: !usable }),
+        make("input", { type: "checkbox", value: column.name, checked: column.used ?? (usable && !column.constant && column.values !== 1), disabled: !usable }),
         make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, aboutColumn(column) + missing)));
     }),
   );
