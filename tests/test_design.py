@@ -49,6 +49,7 @@ LEVEL = {
     "wording": 0,
     "principal": 0,
     "__main__": 11,
+    "palette": 0,
 }
 MODELS = {"kmeans", "incontext", "flow", "generative", "zeroshot"}
 

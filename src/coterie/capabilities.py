@@ -3,6 +3,7 @@
 The answers come from parameters and fitted attributes, so that estimators of scikit-learn can be asked as well.
 """
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,11 @@ def of_center_family(kind: type) -> bool:
     from coterie.estimators.base import CenterClusterer
 
     return issubclass(kind, CenterClusterer)
+
+
+def takes_labels(estimator: Any) -> bool:
+    """Whether ``fit`` keeps labels that are given for some of the rows."""
+    return "must_link" in inspect.signature(estimator.fit).parameters
 
 
 def finds_outliers(estimator: Any) -> bool:

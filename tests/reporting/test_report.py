@@ -187,3 +187,17 @@ def test_a_hundred_thousand_rows_stay_under_ten_megabytes(whole_pages):
     made = report(kmeans(max_iter=5).fit(X), X, refits=1)
     assert len(made.html.encode()) < 10_000_000
     assert "All 100,000 rows are counted in small squares" in made.html
+
+
+def test_a_report_takes_what_the_estimator_took(tmp_path):
+    X = blobs()
+    np.save(tmp_path / "rows.npy", X)
+    fitted = kmeans().fit(tmp_path / "rows.npy")
+    fitted.labels_ = fitted.predict(X)
+    assert "120 rows" in Reader(report(fitted, tmp_path / "rows.npy", refits=0).html).text
+    mixed = pd.DataFrame({"a": X[:, 0], "kind": np.where(X[:, 1] > 2, "x", "y"), "day": pd.Timestamp("2024-01-01")})
+    mixed.loc[3, "a"] = np.nan
+    page = Reader(report(coterie.ZeroShotClusterer(2, random_state=0).fit(mixed), mixed, refits=0).html)
+    assert "kind" in page.text
+    assert "2024-01-01" in page.text
+    assert "Probability of each number of clusters" in page.figures

@@ -369,3 +369,32 @@ def test_a_job_whose_process_dies_says_so(tmp_path):
     job = with_queue(tmp_path, Limits(), story)
     assert job.state == "failed"
     assert "died" in job.error or "ended unexpectedly" in job.error
+
+
+def test_clusters_are_named_and_seen_in_other_axes(served, table, tmp_path):
+    run = served.finish(served.start(table, algorithm="kmeans", clusters=2))
+    address = f"/api/runs/{run['id']}"
+    named = served.ask("POST", f"{address}/names", {"names": {"0": f"  {EVIL} ", "1": ""}})
+    assert named.status == 200, named.json
+    assert named.json["result"]["names"] == {"0": EVIL}
+    assert EVIL.encode() in served.ask("GET", f"{address}/files/labels.csv").body
+    (tmp_path / "model").write_bytes(served.ask("GET", f"{address}/files/model.safetensors").body)
+    assert TableModel.load(tmp_path / "model").names == {0: EVIL}
+    for wrong in ({"9": "x"}, {"x": "y"}, {"0": 5}, {"0": "x" * 99}, {"0": "same", "1": "same"}, []):
+        assert served.ask("POST", f"{address}/names", {"names": wrong}).status == 422
+    columns = run["result"]["columns"]
+    seen = served.ask("GET", f"{address}/axes?x={columns[0]}&y={columns[0]}").json
+    assert seen["titles"] == [columns[0]] * 2
+    assert len(seen["centers"]) == 2
+    assert served.ask("GET", f"{address}/axes?x=nothing&y={columns[0]}").status == 422
+    assert served.ask("GET", f"/api/runs/{run['id']}/points").json["hover"][0]["name"] == columns[0]
+
+
+def test_json_lines_are_read_as_such(served):
+    lines = [json.dumps({"a": i, "b": i % 3, "c": "x, y"}) for i in range(20)]
+    read = served.upload("rows.jsonl", "\n".join(lines).encode()).json
+    assert [column["name"] for column in read["columns"]] == ["a", "b", "c"]
+    assert read["rows"] == 20
+    wrong = served.upload("rows.jsonl", b'{"a": 1}\n{"a": \n')
+    assert wrong.status == 422
+    assert "one object per line" in wrong.json["error"]

@@ -1,5 +1,6 @@
 """The studio in a real browser."""
 
+import json
 import shutil
 
 import numpy as np
@@ -62,6 +63,7 @@ def test_upload_run_play_compare_and_download(enter_page, tmp_path):
     page.wait_for_selector("#preview:not([hidden]) td", timeout=60_000)
     assert page.inner_text("#title-preview") == f"{EVIL}.csv"
     assert page.locator("#columns input:not(:checked)").count() == 1
+    page.select_option("#algorithm", "kmeans")
     run(page)
     assert page.inner_text("#title-result") == "3 clusters by KMeans"
 
@@ -103,6 +105,56 @@ def test_upload_run_play_compare_and_download(enter_page, tmp_path):
         assert file.stat().st_size > 100
 
 
+def test_the_page_begins_with_the_defaults_of_the_command_line_and_says_how_sure_it_is(enter_page, tmp_path):
+    page = enter_page()
+    rows = np.random.default_rng(0).normal(size=(120, 3))
+    lines = [json.dumps({"a": a, "b": b, "a column with a rather long name": c}) for a, b, c in rows.round(3).tolist()]
+    page.set_input_files(
+        "#file", {"name": "one.jsonl", "mimeType": "application/json", "buffer": "\n".join(lines).encode()}
+    )
+    page.wait_for_selector("#preview:not([hidden]) td", timeout=60_000)
+    assert page.locator("#preview-table th").all_inner_texts() == ["a", "b", "a column with a rather long name"]
+    assert page.input_value("#algorithm") == "zeroshot"
+    assert page.locator("#columns input:checked").count() == 3
+    for part in ("#algorithm", "#count-part", "#clusters", "#run"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] + box["height"] <= 900
+    name = page.locator("#columns .name").last
+    assert name.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    run(page)
+    assert page.get_attribute("#verdict", "data-verdict") == "no groups found"
+    assert "give a number of clusters" in page.inner_text("#verdict")
+    assert page.locator("#profile-part").is_hidden()
+
+    page.check("input[value=given]")
+    page.fill("#clusters", "2")
+    run(page)
+    assert page.locator("#profile-part").is_visible()
+    page.click(".cluster >> nth=0")
+    page.fill("#rows-title input", EVIL)
+    page.press("#rows-title input", "Enter")
+    page.wait_for_selector(f".cluster strong:text-is('{EVIL}')")
+    page.select_option("#axis-x", "b")
+    page.wait_for_function("document.getElementById('axis-y').value === 'a'")
+    over = page.locator("#left-map canvas.over")
+    size = over.bounding_box()
+    for place in range(200, int(size["width"]) - 100, 10):  # along the middle there is some point
+        over.hover(position={"x": place, "y": size["height"] / 2})
+        if page.locator("#left-map .tip:not([hidden]) span").count():
+            break
+    assert "a column with a rather long name: " in page.inner_text("#left-map .tip")
+    for button, ending in (("Picture (PNG)", ".png"), ("Labels (CSV)", ".csv")):
+        with page.expect_download(timeout=60_000) as waiting:
+            page.click(f"#keep button:text-is('{button}')")
+        file = tmp_path / f"saved{ending}"
+        waiting.value.save_as(file)
+    assert (tmp_path / "saved.png").read_bytes().startswith(b"\x89PNG")
+    head = (tmp_path / "saved.csv").read_text().splitlines()[0]
+    assert head == "a,b,a column with a rather long name,cluster,name,certainty,outlier"
+    assert EVIL in (tmp_path / "saved.csv").read_text()
+    assert page.locator("main img").count() == 0
+
+
 def test_what_is_not_a_table_is_told_and_the_page_goes_on(enter_page):
     page = enter_page()
     page.set_input_files("#file", {"name": "photo.csv", "mimeType": "text/csv", "buffer": b"\x89PNG" + bytes(99)})
@@ -139,6 +191,7 @@ def test_a_run_is_stopped_in_the_middle_in_one_browser_while_another_one_works(e
         two.press("#canvas", key)
     two.click("#use-drawing")
     two.wait_for_selector("#tables .current >> text=Drawn points", timeout=60_000)
+    two.select_option("#algorithm", "kmeans")
     two.check("input[value=given]")
     run(two)
     assert two.inner_text("#title-result") == "3 clusters by KMeans"

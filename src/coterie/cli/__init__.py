@@ -7,10 +7,10 @@ import sys
 
 import typer
 
-from coterie.cli import cluster, research, studio
+from coterie.cli import cluster, export, research, studio
 from coterie.cli.application import MISUSE, app, complain
 
-__all__ = ["app", "cluster", "main", "research", "studio"]
+__all__ = ["app", "cluster", "export", "main", "research", "studio"]
 
 
 def main() -> None:

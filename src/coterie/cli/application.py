@@ -13,7 +13,20 @@ from coterie import __version__
 from coterie.wording import shown
 
 MISUSE = 2
-ORDER = ["demo", "cluster", "columns", "predict", "studio", "reproduce", "bench", "train", "ship", "models"]
+ORDER = [
+    "demo",
+    "cluster",
+    "columns",
+    "predict",
+    "export",
+    "studio",
+    "reproduce",
+    "bench",
+    "train",
+    "ship",
+    "models",
+    "completion",
+]
 
 
 class Refused(Exception):

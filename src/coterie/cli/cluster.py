@@ -53,6 +53,10 @@ Criterion = Annotated[
     str | None,
     _option(None, metavar="NAME", help="The criterion that chooses from a range, see above. Default: silhouette."),
 ]
+Known = Annotated[
+    str | None,
+    _option(None, "--labels", "-l", metavar="COLUMN", help="A column with labels of some rows, which are kept."),
+]
 Header = Annotated[
     bool | None,
     _option(None, "--header/--no-header", help="Whether line 1 contains column names.", show_default=False),
@@ -71,7 +75,9 @@ EscapeFormulas = Annotated[
     bool,
     _option(FILES, "--escape-formulas", help="With --with-data: write ' before texts that a spreadsheet would run."),
 ]
-Plot = Annotated[Path | None, _option(FILES, "--plot", "-p", metavar="FILE", help="A picture of the clusters: .png.")]
+Plot = Annotated[
+    Path | None, _option(FILES, "--plot", "-p", metavar="FILE", help="A picture of the clusters: .png or .svg.")
+]
 Report = Annotated[
     Path | None, _option(FILES, "--report", "-r", metavar="FILE", help="A web page that explains the clusters: .html.")
 ]
@@ -80,6 +86,9 @@ MapView = Annotated[
     _option(FILES, "--view", metavar="VIEW", help="Axes of --plot and --report: A,B (columns), pca or umap."),
 ]
 Save = Annotated[Path | None, _option(FILES, "--save", "-s", metavar="FILE", help="The model, for coterie predict.")]
+Names = Annotated[
+    str | None, _option(FILES, "--names", metavar="A,B", help="Names of the clusters in their order, or 0=A,3=B.")
+]
 Json = Annotated[bool, _option(FILES, "--json", help="Print one JSON document and nothing else.")]
 Trim = Annotated[
     float | None, _option(TUNING, metavar="SHARE", help="trimmed: the share of rows to leave out. Default: 0.05.")
@@ -94,6 +103,10 @@ Starts = Annotated[
 ]
 MaxIter = Annotated[
     int | None, _option(TUNING, metavar="N", min=1, help="Maximum number of iterations per start. Default: 300.")
+]
+FromModel = Annotated[
+    Path | None,
+    _option(TUNING, "--from", metavar="MODEL", help="Cut the hierarchy of this model at -k, without fitting again."),
 ]
 Scheduler = Annotated[
     str | None, _option(BLOCKS, metavar="ADDRESS", help="Run on this Dask cluster, for example tcp://10.0.0.1:8786.")
@@ -120,6 +133,7 @@ def cluster(
     scale: Scale = False,
     encode: Encode = False,
     criterion: Criterion = None,
+    labels: Known = None,
     header: Header = None,
     query: Query = None,
     output: Labels = None,
@@ -129,12 +143,14 @@ def cluster(
     report: Report = None,
     view: MapView = None,
     save: Save = None,
+    names: Names = None,
     as_json: Json = False,
     trim: Trim = None,
     gamma: Gamma = None,
     n_init: Starts = None,
     max_iter: MaxIter = None,
     seed: Seed = 0,
+    from_model: FromModel = None,
     scheduler: Scheduler = None,
     workers: Workers = None,
     checkpoint: Checkpoint = None,
@@ -179,6 +195,8 @@ def cluster(
     coterie cluster shop.parquet -k 2..12 -c age,income --scale --save shop.model
     coterie cluster sensors.npy -k 5 --algorithm trimmed --trim 0.1 --json
     coterie cluster shop.sqlite --query "SELECT age, spent FROM customers"
+    coterie cluster patients.csv --labels diagnosis --output labels.csv
+    coterie cluster shop.csv --from shop.model -k 7 --output labels.csv
     coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
     if columns is not None and exclude is not None:
@@ -188,19 +206,11 @@ def cluster(
     numbers = None if clusters is None else _numbers(clusters)
     settings: dict[str, Any] = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter}
     if out_of_core.wanted(Path(file), scheduler, workers):
-        if (
-            numbers is None
-            or len(numbers) > 1
-            or plot is not None
-            or report is not None
-            or with_data
-            or encode
-            or kind
-            or keep
-        ):
+        memory_only = (plot, report, labels, names, kind, keep)
+        if numbers is None or len(numbers) > 1 or any(memory_only) or with_data or encode:
             raise Refused(
                 "Data in blocks need one number of clusters (for example -k 5), and do not support --encode, --kind, "
-                "--keep, --plot, --report and --with-data."
+                "--keep, --plot, --report, --labels, --names and --with-data."
             )
         settings |= {"random_state": seed, "max_iter": max_iter or 300}
         request = out_of_core.BlocksRequest(
@@ -210,11 +220,21 @@ def cluster(
         return
     if checkpoint is not None:
         raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or remove --checkpoint.")
+    outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas)
+    if from_model is not None:
+        chosen = (algorithm, columns, exclude, criterion, labels, kind, keep, *settings.values())
+        if numbers is None or len(numbers) > 1 or scale or encode or any(one is not None for one in chosen):
+            raise Refused(
+                "--from MODEL needs one number of clusters (-k 7); columns and settings are those of the model."
+            )
+        how = {"header": header, "query": query}
+        in_memory.recut(from_model, file, how, numbers[0], names or "", outputs, as_json)
+        return
     wanted = {
         "columns": columns, "exclude": exclude, "kinds": kind, "keep": keep or (), "scale": scale, "encode": encode,
         "algorithm": algorithm, "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
+        "labels": labels, "names": names or "",
     }  # fmt: skip
-    outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas)
     in_memory.run(file, {"header": header, "query": query}, wanted, outputs, as_json)
 
 
@@ -270,7 +290,7 @@ def predict(
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures.")] = Path("demo"),
 ) -> None:
-    """Show what the library does on a real table and on points with outliers. Takes seconds and writes pictures."""
+    """Show what the library does on a mixed table and on points with outliers. Takes seconds and writes pictures."""
     from coterie.cli.demo import run
 
     make_folder(output)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
 
@@ -89,9 +89,9 @@ def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: boo
         console.print(f"Number of clusters, by {facts.choice.criterion}:", highlight=False)
         console.print(candidates_table(facts.choice))
     console.print(f"{plural(facts.n_clusters, 'cluster')} by {facts.run.algorithm}", highlight=False)
-    _print_verdict(console, facts)
+    print_verdict(console, facts)
     if facts.verdict is None or facts.n_clusters > 1:  # one cluster has nothing to differ from
-        console.print(clusters_table(facts.summaries, console))
+        console.print(clusters_table(facts.summaries, console, facts.names))
     if facts.outliers:
         console.print(f"{plural(facts.outliers, 'row')} marked as outlier", highlight=False)
     told = [f"seed {facts.run.seed}", f"{facts.run.seconds:.2f} s"]
@@ -103,7 +103,8 @@ def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: boo
     _print_files(console, files)
 
 
-def _print_verdict(console: Console, facts: Facts) -> None:
+def print_verdict(console: Console, facts: Facts) -> None:
+    """How sure the clustering is, in words and numbers."""
     if facts.verdict is None:
         return
     words, _, rest = facts.verdict.text.partition(".")
@@ -116,13 +117,23 @@ def _print_verdict(console: Console, facts: Facts) -> None:
 
 
 def show_prediction(
-    model: str, file: str, n_clusters: int, labels: np.ndarray, files: dict[str, str], notes: list[str], as_json: bool
+    model: str,
+    file: str,
+    n_clusters: int,
+    labels: np.ndarray,
+    files: dict[str, str],
+    notes: list[str],
+    as_json: bool,
+    names: Mapping[int, str],
 ) -> None:
     """The result of ``coterie predict``."""
     counts = {label: int((labels == label).sum()) for label in range(n_clusters)}
     outliers = int((labels < 0).sum())
     if as_json:
-        rows = [{"label": label, "rows": count, "share": count / len(labels)} for label, count in counts.items()]
+        rows = [
+            {"label": label, "name": names.get(label), "rows": count, "share": count / len(labels)}
+            for label, count in counts.items()
+        ]
         document = {
             "model": model, "file": file, "rows": len(labels), "clusters": rows, "outliers": outliers, "files": files,
             "notes": notes,
@@ -133,7 +144,7 @@ def show_prediction(
     console = _console()
     console.print(f"{escape(file)}: {len(labels):,} rows, assigned to the clusters of {escape(model)}", highlight=False)
     sizes = [*counts.items(), *([(-1, outliers)] if outliers else [])]
-    console.print(_sizes_table([(label, size, size / len(labels)) for label, size in sizes]))
+    console.print(_sizes_table([(label, size, size / len(labels)) for label, size in sizes], called=names))
     _print_files(console, files)
 
 
@@ -163,16 +174,19 @@ def candidates_table(choice: Choice) -> Table:
     return table
 
 
-def clusters_table(summaries: Sequence[ClusterSummary], console: Console) -> Table:
+def clusters_table(
+    summaries: Sequence[ClusterSummary], console: Console, called: Mapping[int, str] | None = None
+) -> Table:
     """Centres in the units of the table or, if there are too many columns, those that distinguish each cluster."""
     names, sizes = list(summaries[0].center), [(one.label, one.size, one.share) for one in summaries]
     if len(names) <= SHOWN_COLUMNS:
-        rows = [[number(value) for value in one.center.values()] for one in summaries]
-        table = _sizes_table(sizes, [escape(name) for name in names], rows, "right")
+        rows = [[one.texts.get(name, number(value)) for name, value in one.center.items()] for one in summaries]
+        table = _sizes_table(sizes, [escape(name) for name in names], rows, "right", called)
         if console.measure(table, options=console.options.update(width=10_000)).minimum <= console.width:
             return table
     rows = [[_distinctive(one)] for one in summaries]
-    return _sizes_table(sizes, ["most distinctive (value, standard deviations from the mean)"], rows, "left")
+    title = "most distinctive (value, standard deviations from the mean)"
+    return _sizes_table(sizes, [title], rows, "left", called)
 
 
 def _sizes_table(
@@ -180,6 +194,7 @@ def _sizes_table(
     titles: Sequence[str] = (),
     rows: Sequence[Sequence[str]] | None = None,
     justify: Literal["left", "right"] = "left",
+    called: Mapping[int, str] | None = None,
 ) -> Table:
     table = Table()
     for title in ("cluster", "rows", "share"):
@@ -187,14 +202,15 @@ def _sizes_table(
     for title in titles:
         table.add_column(title, justify=justify)
     for (label, size, share), cells in zip(sizes, rows or [[]] * len(sizes)):
-        name = "outliers" if label < 0 else str(label)
+        name = "outliers" if label < 0 else escape((called or {}).get(label, str(label)))
         table.add_row(name, f"{size:,}", f"{share:.1%}", *cells, style="dim" if label < 0 else "")
     return table
 
 
 def _distinctive(one: ClusterSummary) -> str:
     return ", ".join(
-        f"{escape(name)} {number(one.center[name])} ({one.deviation[name]:+.1f})" for name in one.distinctive()
+        f"{escape(name)} {one.texts.get(name, number(one.center[name]))} ({one.deviation[name]:+.1f})"
+        for name in one.distinctive()
     )
 
 
@@ -213,7 +229,13 @@ def _document(file: str, facts: Facts, files: dict[str, str]) -> dict[str, Any]:
         "iterations": facts.iterations,
         "seconds": round(facts.run.seconds or 0.0, 4),
         "clusters": [
-            {"label": one.label, "rows": one.size, "share": one.share, "center": one.center}
+            {
+                "label": one.label,
+                "name": facts.names.get(one.label),
+                "rows": one.size,
+                "share": one.share,
+                "center": one.center,
+            }
             for one in facts.summaries
             if one.label >= 0
         ],

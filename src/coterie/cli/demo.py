@@ -1,4 +1,4 @@
-"""``coterie demo``: a real table, points with outliers, and Lloyd's algorithm as the layers of a transformer."""
+"""``coterie demo``: a mixed table, points with outliers, and Lloyd's algorithm as the layers of a transformer."""
 
 import shutil
 import sys
@@ -14,8 +14,8 @@ from scipy.spatial.distance import cdist
 
 from coterie import KMeans, RobustKMeans, TrimmedKMeans
 from coterie.cli import console as say
-from coterie.data.tables import sample
 from coterie.plot import Panel, save_comparison, save_trajectory
+from coterie.studio.samples import SAMPLES
 from coterie.tabular import Request, cluster_table
 from coterie.tabular.pictures import save_picture
 
@@ -26,7 +26,7 @@ def run(folder: Path) -> None:
     """Print three examples and write one picture per example to ``folder``."""
     console = Console(width=None if Console().is_terminal else 110, highlight=False)
     files = {
-        "wine": _wine(console, folder / "wine.png"),
+        "customers": _customers(console, folder / "customers.png"),
         "outliers": _outliers(console, folder / "outliers.png"),
         "layers": _layers(console, folder / "layers.png"),
     }
@@ -39,34 +39,34 @@ def run(folder: Path) -> None:
     console.print(f"  [bold]{command} cluster YOUR.csv --plot clusters.png[/]", soft_wrap=True)
 
 
-def _wine(console: Console, path: Path) -> Path:
-    console.rule("[bold]1. A real table[/]", align="left")
-    frame = sample("wine")
+def _customers(console: Console, path: Path) -> Path:
+    console.rule("[bold]1. A table as it is[/]", align="left")
+    frame = SAMPLES["shop"].make()
     console.print(
-        f"{len(frame)} Italian wines with 13 chemical measurements. KMeans knows neither the grape variety of a wine\n"
-        "nor the number of varieties.\n"
+        f"{len(frame)} invented customers with numbers, a category, missing ages and an identifier. ZeroShotClusterer\n"
+        "is told neither the number of groups nor the habit behind each customer.\n"
     )
-    request = Request(exclude="cultivar", scale=True, clusters=range(2, 9), seed=SEED)
-    clustered = cluster_table(frame, request, say.ProgressWatcher())
+    young, regular = frame["age"] < 30, frame["visits_a_year"] > 100
+    frame["payment"] = np.where(young, "phone", np.where(regular, "coins", "card"))
+    clustered = cluster_table(frame, Request(exclude=["habit"], seed=SEED), say.ProgressWatcher())
     facts = clustered.facts
-    assert facts.choice is not None
-    console.print("Number of clusters, by silhouette:")
-    console.print(say.candidates_table(facts.choice))
-    console.print()
+    for note in facts.notes:
+        console.print(f"[dim]{escape(note)}[/]")
+    say.print_verdict(console, facts)
     console.print(say.clusters_table(facts.summaries, console))
 
-    grapes = sorted(frame["cultivar"].unique())
-    table = Table(title="\nClusters and grape varieties", title_justify="left")
-    for title in ("cluster", *grapes):
+    habits = sorted(frame["habit"].unique())
+    table = Table(title="\nClusters and habits", title_justify="left")
+    for title in ("cluster", *habits):
         table.add_column(title, justify="right")
-    counts = [[int(((clustered.labels == j) & (frame["cultivar"] == grape)).sum()) for grape in grapes]
+    counts = [[int(((clustered.labels == j) & (frame["habit"] == habit)).sum()) for habit in habits]
               for j in range(clustered.k)]  # fmt: skip
     for j, row in enumerate(counts):
         table.add_row(str(j), *(str(count) if count else "·" for count in row))
     console.print(table)
     right = sum(max(row) for row in counts)
-    console.print(f"{right} of {len(frame)} wines are in the cluster of their grape variety.\n")
-    return save_picture(clustered, path, "178 wines, 13 measurements: KMeans on scaled columns")
+    console.print(f"{right} of {len(frame)} customers are in a cluster of mostly their habit.\n")
+    return save_picture(clustered, path, "940 customers: ZeroShotClusterer on the table as it is")
 
 
 def mixture_with_outliers(seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:

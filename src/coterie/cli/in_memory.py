@@ -17,12 +17,39 @@ def run(file: str, how: dict[str, Any], wanted: dict[str, Any], outputs: Outputs
     """
     from coterie.cli import console
     from coterie.tabular import Request, cluster_table
+    from coterie.tabular.known_labels import cluster_names
 
     with user_errors():
         outputs.check(Path(file))
         watcher = console.ProgressWatcher(outputs)
-        clustered = cluster_table(file, Request(**wanted), watcher, **how)
-        files, warned = _write(clustered, outputs, watcher.axes)
+        names = cluster_names(wanted.pop("names")) if wanted["names"] else {}
+        clustered = cluster_table(file, Request(**{**wanted, "names": names}), watcher, **how)
+        _finish(file, clustered, outputs, watcher.axes, as_json)
+
+
+def recut(
+    model: Path, file: str, how: dict[str, Any], n_clusters: int, names: str, outputs: Outputs, as_json: bool
+) -> None:
+    """Cut the hierarchy of a saved model at another number of clusters, and write and print the result."""
+    from coterie.cli import console
+    from coterie.tabular import TableModel
+    from coterie.tabular.clustering import recut_table
+    from coterie.tabular.known_labels import cluster_names
+
+    with user_errors():
+        outputs.check(Path(file))
+        with console.working(f"Reading {_shown(file)}"):
+            clustered = recut_table(file, TableModel.load(model), n_clusters, **how)
+        if names:
+            clustered = clustered.named(cluster_names(names))
+        _finish(file, clustered, outputs, outputs.axes(clustered.value_names), as_json)
+
+
+def _finish(file: str, clustered: Any, outputs: Outputs, axes: str | list[str], as_json: bool) -> None:
+    """Write the files that were asked for, and print the result."""
+    from coterie.cli import console
+
+    files, warned = _write(clustered, outputs, axes)
     facts = clustered.facts
     more = [text for text in warned if text not in facts.notes]  # those that only the further fits of a report find
     console.show_clustering(_shown(file), replace(facts, notes=(*facts.notes, *more)), files, as_json)
@@ -97,6 +124,10 @@ def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_js
         files = {}
         if outputs.output is not None:
             table = rows.table if outputs.with_data else None
-            files["labels"] = str(write_labels(outputs.output, labels, table, escape_formulas=outputs.escape_formulas))
+            named = [loaded.names.get(label, f"cluster {label}") for label in labels.tolist()] if loaded.names else None
+            beside = None if named is None else {"name": named}
+            escape = outputs.escape_formulas
+            files["labels"] = str(write_labels(outputs.output, labels, table, beside, escape_formulas=escape))
     n_clusters = len(loaded.estimator.cluster_centers_)
-    console.show_prediction(str(model), _shown(file), n_clusters, labels, files, list(rows.notes), as_json)
+    told = (str(model), _shown(file), n_clusters, labels, files, list(rows.notes), as_json, loaded.names)
+    console.show_prediction(*told)

@@ -36,8 +36,8 @@ class Outputs:
             check_labels_path(self.output, with_data=self.with_data)
         elif self.with_data:
             raise Refused("--with-data needs a file to write to: add --output labels.csv")
-        if self.plot is not None and self.plot.suffix.lower() != ".png":
-            raise Refused(f"{self.plot}: pictures are PNG files. Choose a name that ends in .png")
+        if self.plot is not None and self.plot.suffix.lower() not in (".png", ".svg"):
+            raise Refused(f"{self.plot}: pictures are PNG or SVG files. Choose a name that ends in .png or .svg")
         if self.report is not None and self.report.suffix.lower() not in (".html", ".htm"):
             raise Refused(f"{self.report}: a report is a web page. Choose a name that ends in .html")
         for path in (self.plot, self.save, self.report):

@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from coterie.distributed import is_dask
+from coterie.estimators.notebook import NotebookMixin
 from coterie.files import check_writable, replacing
 
 FORMAT = 1
@@ -26,8 +27,8 @@ ENTRY = "coterie"
 TABLE_ENTRY = "coterie-table"  # of an estimator that saw what was made of the columns of a table
 
 
-class SaveMixin:
-    """Adds the method ``save`` to an estimator."""
+class SaveMixin(NotebookMixin):
+    """Adds the method ``save`` to an estimator, and its clusters to what notebooks show of it."""
 
     def save(self, path: str | os.PathLike) -> None:
         """Save the fitted estimator to a file, which :func:`coterie.load` reads.

@@ -1,5 +1,6 @@
 """Clustering by a pretrained network that needs no number of clusters and no tuning."""
 
+import copy
 import os
 import warnings
 from dataclasses import replace
@@ -195,17 +196,22 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         else:
             there = known.take(self.context_indices_)
             self._keep(constrained(found, reading, self.context_, there, self.n_clusters))
-        own = self._own_affinity(self.context_proba_.argmax(axis=1))
-        beside = self._beside(points, np.column_stack([self.context_proba_, self.context_noise_, own]))
-        self.labels_ = beside[:, :-2].argmax(axis=1).astype(np.int32)
+        self._label(encoded)
         if known is not None:
             bound = there.group >= 0
             self.labels_[self.context_indices_[bound]] = self.context_proba_[bound].argmax(axis=1)
             self.labels_[known.given >= 0] = known.given[known.given >= 0]
+            self.cluster_centers_ = self._centers(encoded)
+        return self
+
+    def _label(self, encoded: Encoded) -> None:
+        """Labels, noise, certainty and centres of rows, from those that were read."""
+        own = self._own_affinity(self.context_proba_.argmax(axis=1))
+        beside = self._beside(encoded.points, np.column_stack([self.context_proba_, self.context_noise_, own]))
+        self.labels_ = beside[:, :-2].argmax(axis=1).astype(np.int32)
         self.noise_ = beside[:, -2] > NOISE_LIMIT
         self.certainty_ = beside[:, -1]
         self.cluster_centers_ = self._centers(encoded)
-        return self
 
     def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         """Indices of the rows to read, in an order that depends neither on that of the rows nor of the columns."""
@@ -348,15 +354,44 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         from coterie.zeroshot.labels import cut_and_settled, proba
 
-        points = self._new_points(X)
+        points = self._checked_cut(X, n_clusters).points
+        left, right = np.ascontiguousarray(self.children_.T)
+        labels = cut_and_settled(self.affinity_, left, right, n_clusters)
+        return self._beside(points, proba(self.affinity_, labels)).argmax(axis=1).astype(np.int32)
+
+    def recut(self, X, n_clusters):
+        """A copy of the fitted estimator with another number of clusters, without another pass of the network.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+            The rows to label, for example those of ``fit``.
+        n_clusters : int
+            The number of clusters, at most the number of rows that were read.
+
+        Returns
+        -------
+        estimator : ZeroShotClusterer
+            Its fitted attributes are those of X and of this number of clusters.
+        """
+        from coterie.zeroshot.constrained import recut
+
+        encoded = self._checked_cut(X, n_clusters)
+        other = copy.copy(self)
+        other.n_clusters = n_clusters
+        other._keep(recut(self.affinity_, self.children_, n_clusters))
+        other._label(encoded)
+        return other
+
+    def _checked_cut(self, X, n_clusters) -> Encoded:
+        check_is_fitted(self)
+        encoded = self._encoded(X, reset=False)
         if not 1 <= n_clusters <= len(self.context_):
             raise ValueError(
                 f"n_clusters must be between 1 and {len(self.context_)}, the number of rows that were read; "
                 f"got {n_clusters}."
             )
-        left, right = np.ascontiguousarray(self.children_.T)
-        labels = cut_and_settled(self.affinity_, left, right, n_clusters)
-        return self._beside(points, proba(self.affinity_, labels)).argmax(axis=1).astype(np.int32)
+        return encoded
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,7 +1,8 @@
-"""Pictures of clusterings: plotly figures for web pages, PNG files for print.
+"""Pictures of clusterings: plotly figures for web pages, PNG and SVG files for print.
 
-``clusters``, ``trajectory``, ``attention`` and ``profile`` return plotly figures; ``save_clusters``,
-``save_comparison`` and ``save_trajectory`` write PNG files with matplotlib. Each library is imported on first use.
+``clusters``, ``profile``, ``distributions``, ``dendrogram``, ``trajectory`` and ``attention`` return plotly figures;
+``save_clusters``, ``save_comparison`` and ``save_trajectory`` write PNG or SVG files with matplotlib. Each library is
+imported on first use.
 """
 
 from importlib import import_module
@@ -12,12 +13,15 @@ from coterie.plot.marks import MARKERS, OUTLIER, PALETTE
 _HOMES = {
     "clusters": "maps",
     "profile": "profiles",
+    "distributions": "profiles",
+    "dendrogram": "trees",
     "trajectory": "layers",
     "attention": "layers",
     "objective": "layers",
     "Layers": "layers",
     "silhouette": "quality",
     "memberships": "quality",
+    "agreement": "quality",
     "candidates": "quality",
     "Panel": "png",
     "save_clusters": "png",

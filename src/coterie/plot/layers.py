@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from coterie.plot.maps import numbered_centers
 from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS, see_through
 from coterie.plot.themes import digits, figure, words
-from coterie.plot.view import View, bulk
+from coterie.plot.view import View
 
 MAX_POINTS = 1_000
 MAX_COLUMNS = 240  # of the attention map
@@ -100,7 +100,7 @@ def trajectory(
         marker={"size": 6 if len(rows) > 400 else 8, "opacity": 0.55},
     )  # fmt: skip
     ground.update(frames[0].data[0].to_plotly_json())
-    least, most = bulk(np.vstack([points, paths.reshape(-1, 2)]))
+    least, most = view.limits(points, paths.reshape(-1, 2))
     titles = [*view.titles, ""][:2]
     axes = {
         f"{axis}axis": {"title": {"text": words(titles[i])}, "range": [float(least[i]), float(most[i])]}
@@ -166,7 +166,7 @@ def objective(
 ) -> go.Figure:
     """The objective in every layer; a dot marks the layer that is shown. Parameters as for :func:`trajectory`."""
     layers = Layers.of(np.asarray(X), steps, start=start)
-    x, y = list(layers.names), digits(layers.objective, 6)
+    x, y = list(layers.names), digits(layers.objective)
     line = go.Scatter(
         x=x, y=y, mode="lines", line={"color": OUTLIER, "width": 2}, hovertemplate="layer %{x}: %{y}<extra></extra>"
     )
@@ -214,7 +214,7 @@ def _paths(paths: np.ndarray) -> go.Scatter:
     """The paths of all centres so far in one trace, separated by missing values."""
     gaps = np.concatenate([paths, np.full((1, *paths.shape[1:]), np.nan)]).transpose(1, 0, 2).reshape(-1, 2)
     return go.Scatter(
-        x=digits(gaps[:, 0], 5), y=digits(gaps[:, 1], 5), mode="lines+markers", hoverinfo="skip",
+        x=digits(gaps[:, 0]), y=digits(gaps[:, 1]), mode="lines+markers", hoverinfo="skip",
         line={"color": OUTLIER, "width": 2}, marker={"size": 5, "color": OUTLIER},
     )  # fmt: skip
 

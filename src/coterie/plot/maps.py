@@ -1,14 +1,15 @@
 """A map of clustered points as a plotly figure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.marks import FEW, OUTLIER, color, see_through, short, symbol
+from coterie.plot.frames import matrix_of
+from coterie.plot.marks import FEW, OUTLIER, cluster_name, color, see_through, short, symbol
 from coterie.plot.themes import digits, figure, words
-from coterie.plot.view import MAX_POINTS, View, bulk
+from coterie.plot.view import MAX_POINTS, View
 
 SVG_POINTS = 3_000  # up to here points are vector graphics; beyond, they are drawn with WebGL
 BINS = (150, 110)
@@ -16,7 +17,7 @@ LEGEND_LIMIT = 30
 
 
 def clusters(
-    X: np.ndarray,
+    X: Any,
     labels: np.ndarray,
     centers: np.ndarray | None = None,
     names: Sequence[Any] | None = None,
@@ -26,12 +27,14 @@ def clusters(
     max_points: int = MAX_POINTS,
     title: str = "",
     theme: str = "light",
+    called: Mapping[int, str] | None = None,
 ) -> go.Figure:
     """A map of the points, coloured by cluster, and the centres.
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array, CSR matrix or DataFrame of shape (n, d)
+        Columns of a DataFrame may hold dates and categories; all columns are then brought to a common scale.
     labels : array of shape (n,)
         Outliers have the label -1 and are shown as grey crosses.
     centers : array of shape (k, d), optional
@@ -46,18 +49,20 @@ def clusters(
         points are counted in small squares. (A UMAP map shows a sample instead.)
     title : str
     theme : {"light", "dark"}
+    called : mapping of int to str, optional
+        Names of clusters.
 
     Returns
     -------
     plotly.graph_objects.Figure
     """
-    X, labels = np.asarray(X), np.asarray(labels)
+    (X, names), labels = matrix_of(X, names), np.asarray(labels)
     if not isinstance(view, View):
         view = View(X, names, view, max_points)
     if view.dims == 1:
-        traces = _columns(view, X, labels)
+        traces = _columns(view, X, labels, called)
         layout: dict[str, Any] = {
-            "xaxis": {"title": {"text": words(view.titles[0])}},
+            "xaxis": {"title": {"text": words(view.titles[0])}, "type": "log" if view.logs[0] else "linear"},
             "yaxis": {"title": {"text": "points"}},
         }
         layout |= {"barmode": "stack", "bargap": 0.02}
@@ -66,21 +71,29 @@ def clusters(
     else:
         binned = len(view.rows) < len(X) and view.linear
         places = view.place(X) if binned else view.points
-        traces = _bins(places, labels) if binned else _points(places, labels, view.rows, row_names)
-        middle = None if centers is None else view.place(centers)
-        layout = _frame(places if middle is None else np.vstack([places, middle]), view)
-        if middle is not None:
-            traces.append(numbered_centers(middle))
+        traces = (
+            _bins(view, places, labels, called) if binned else _points(places, labels, view.rows, row_names, called)
+        )
+        middle = places[:0] if centers is None else view.place(centers)
+        layout = _frame(places, middle, view)
+        if len(middle):
+            traces.append(numbered_centers(middle, called))
     return figure(traces, theme, title={"text": words(title)}, **_legend(len(np.unique(labels))), **layout)
 
 
-def _points(places: np.ndarray, labels: np.ndarray, rows: np.ndarray, row_names: Sequence[Any] | None) -> list:
+def _points(
+    places: np.ndarray,
+    labels: np.ndarray,
+    rows: np.ndarray,
+    row_names: Sequence[Any] | None,
+    called: Mapping[int, str] | None,
+) -> list:
     shown = labels[rows]
     kind = go.Scatter if len(rows) <= SVG_POINTS else go.Scattergl
     size = float(np.clip(9 - 1.6 * np.log10(max(len(rows), 10) / 100), 3.5, 9))
     opacity = 0.85 if len(rows) <= 2_000 else 0.6
     traces = []
-    for label, name in _named(labels):
+    for label, name in _named(labels, called):
         own = shown == label
         if not own.any():
             continue
@@ -96,23 +109,25 @@ def _points(places: np.ndarray, labels: np.ndarray, rows: np.ndarray, row_names:
                 marker=look,
                 name=name,
                 text=who,
-                hovertemplate=f"row %{{text}}<br>{'outlier' if label < 0 else f'cluster {label}'}<extra></extra>",
+                hovertemplate=f"row %{{text}}<br>{words(cluster_name(label, called))}<extra></extra>",
             )
         )
     return traces
 
 
-def _bins(places: np.ndarray, labels: np.ndarray) -> list:
+def _bins(view: View, places: np.ndarray, labels: np.ndarray, called: Mapping[int, str] | None) -> list:
     """One heat map per cluster in the colour of the cluster, with an opacity that grows with the number of points."""
-    least, most = bulk(places)
+    least, most = view.limits(places)
+    places = view.warped(places)
     edges = [np.linspace(least[i], most[i], BINS[i] + 1) for i in range(2)]
     cells = [np.clip(((places[:, i] - least[i]) / (most[i] - least[i]) * BINS[i]).astype(int), -1, BINS[i])
              for i in range(2)]  # fmt: skip
     inside = np.logical_and.reduce([(cell >= 0) & (cell < size) for cell, size in zip(cells, BINS)])
     inside &= ((places >= least) & (places <= most)).all(axis=1)
     mids = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
+    mids = [10**mid if log else mid for mid, log in zip(mids, view.logs)]
     traces = []
-    for label, name in _named(labels):
+    for label, name in _named(labels, called):
         own = inside & (labels == label)
         if not own.any():
             continue
@@ -124,15 +139,15 @@ def _bins(places: np.ndarray, labels: np.ndarray) -> list:
         shade = color(label)
         traces.append(
             go.Heatmap(
-                x=digits(mids[0][x0:x1], 5),
-                y=digits(mids[1][y0:y1], 5),
+                x=digits(mids[0][x0:x1]),
+                y=digits(mids[1][y0:y1]),
                 z=digits(z),
                 zmin=0,
                 colorscale=[[0, see_through(shade, 0.25)], [0.3, see_through(shade, 0.7)], [1, see_through(shade, 1)]],
                 showscale=False,
                 hoverongaps=False,
                 name=name,
-                hovertemplate=f"{'outliers' if label < 0 else f'cluster {label}'}<extra></extra>",
+                hovertemplate=f"{words(cluster_name(label, called))}<extra></extra>",
             )
         )
         # A heat map has no symbol in the legend: an empty trace provides it.
@@ -147,15 +162,16 @@ def _bins(places: np.ndarray, labels: np.ndarray) -> list:
     return traces
 
 
-def _columns(view: View, X: np.ndarray, labels: np.ndarray) -> list:
-    values = view.place(X)[:, 0]
+def _columns(view: View, X: np.ndarray, labels: np.ndarray, called: Mapping[int, str] | None) -> list:
+    values = view.warped(view.place(X))[:, 0]
     edges = np.histogram_bin_edges(values, bins=min(60, max(10, int(np.sqrt(len(values))) * 2)))
-    mids = (edges[1:] + edges[:-1]) / 2
+    drawn = 10**edges if view.logs[0] else edges
+    mids = (drawn[1:] + drawn[:-1]) / 2
     traces = []
-    for label, name in _named(labels):
+    for label, name in _named(labels, called):
         counts, _ = np.histogram(values[labels == label], edges)
         look = {"color": color(label), "line": {"width": 0}}
-        bar = go.Bar(x=digits(mids, 5), y=counts, name=name, marker=look, width=float(edges[1] - edges[0]))
+        bar = go.Bar(x=digits(mids), y=counts, name=name, marker=look, width=digits(np.diff(drawn)))
         traces.append(bar.update(hovertemplate="%{x}: %{y} points<extra></extra>"))
     return traces
 
@@ -181,12 +197,12 @@ def _center_lines(places: np.ndarray) -> dict[str, Any]:
     return {"shapes": lines, "annotations": notes}
 
 
-def numbered_centers(places: np.ndarray) -> go.Scatter:
+def numbered_centers(places: np.ndarray, called: Mapping[int, str] | None = None) -> go.Scatter:
     """Numbered circles, white on any background."""
     numbers, few = np.arange(len(places)), len(places) <= FEW
     return go.Scatter(
-        x=digits(places[:, 0], 5),
-        y=digits(places[:, 1], 5),
+        x=digits(places[:, 0]),
+        y=digits(places[:, 1]),
         mode="markers+text",
         marker={
             "size": 21 if few else 15,
@@ -196,29 +212,39 @@ def numbered_centers(places: np.ndarray) -> go.Scatter:
         text=[f"<b>{j}</b>" for j in numbers],
         textfont={"color": "#1d2430", "size": 12 if few else 9},
         name="centres",
-        hovertemplate="centre of cluster %{pointNumber}<extra></extra>",
+        customdata=[words(cluster_name(j, called)) for j in numbers.tolist()],
+        hovertemplate="centre of %{customdata}<extra></extra>",
         cliponaxis=False,
         showlegend=False,
     )
 
 
-def _frame(points: np.ndarray, view: View) -> dict[str, Any]:
-    """Axis titles, and limits that do not depend on a few distant outliers."""
-    least, most = bulk(points)
-    return {
+def _frame(points: np.ndarray, centers: np.ndarray, view: View) -> dict[str, Any]:
+    """Axis titles, limits that do not depend on a few distant outliers, and how many points are beyond them."""
+    least, most = view.limits(points, centers)
+    layout: dict[str, Any] = {
         f"{axis}axis": {
             "title": {"text": words(view.titles[i])},
-            "range": [float(f"{least[i]:.5g}"), float(f"{most[i]:.5g}")],
+            "range": [float(f"{least[i]:.7g}"), float(f"{most[i]:.7g}")],
+            "type": "log" if view.logs[i] else "linear",
         }
         for i, axis in enumerate("xy")
     }
+    outside = view.outside(points, least, most)
+    if outside:
+        layout["annotations"] = [
+            {"text": outside, "x": 1, "y": 0, "xref": "paper", "yref": "paper", "xanchor": "right",
+             "yanchor": "bottom", "showarrow": False, "font": {"size": 12, "color": OUTLIER}}
+        ]  # fmt: skip
+    return layout
 
 
-def _named(labels: np.ndarray) -> list[tuple[int, str]]:
+def _named(labels: np.ndarray, called: Mapping[int, str] | None = None) -> list[tuple[int, str]]:
     """Labels in order, outliers last, with a name that contains the size."""
     found, counts = np.unique(labels, return_counts=True)
-    pairs = [(int(label), f"cluster {label} ({count:,})") for label, count in zip(found, counts) if label >= 0]
-    return pairs + [(-1, f"outliers ({int(counts[found < 0].sum()):,})")] * bool((found < 0).any())
+    pairs = [(int(label), int(count)) for label, count in zip(found, counts) if label >= 0]
+    pairs += [(-1, int(counts[found < 0].sum()))] * bool((found < 0).any())
+    return [(label, f"{words(short(cluster_name(label, called), 24))} ({count:,})") for label, count in pairs]
 
 
 def _legend(count: int) -> dict[str, Any]:

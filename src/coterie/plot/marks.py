@@ -1,18 +1,15 @@
 """The colours, markers and names of clusters, in all pictures."""
 
+from collections.abc import Mapping
 from typing import Any
 
-# The colours of Okabe and Ito (2008) are distinguishable with any colour vision; black and yellow are left out.
-# From the eighth cluster on the marker changes too: colour and marker together identify a cluster.
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7A5195")
+from coterie.palette import OUTLIER as OUTLIER
+from coterie.palette import PALETTE as PALETTE
+from coterie.palette import color as color
+
 MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 SYMBOLS = ("circle", "triangle-up", "square", "diamond", "triangle-down", "cross", "x")  # the same ones in plotly
-OUTLIER = "#777777"
 FEW = 12  # clusters, for which large labels fit
-
-
-def color(label: int) -> str:
-    return OUTLIER if label < 0 else PALETTE[int(label) % len(PALETTE)]
 
 
 def marker(label: int) -> str:
@@ -21,6 +18,11 @@ def marker(label: int) -> str:
 
 def symbol(label: int) -> str:
     return "x-thin" if label < 0 else SYMBOLS[int(label) // len(PALETTE) % len(SYMBOLS)]
+
+
+def cluster_name(label: int, called: Mapping[int, str] | None = None) -> str:
+    """What a cluster is called in a picture: its name if it has one, else its number."""
+    return "outliers" if label < 0 else (called or {}).get(int(label), f"cluster {label}")
 
 
 def see_through(hex_color: str, alpha: float) -> str:

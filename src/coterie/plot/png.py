@@ -1,8 +1,8 @@
-"""Pictures of clusterings as PNG files, without windows and without the global state of pyplot."""
+"""Pictures of clusterings as PNG and SVG files, without windows and without the global state of pyplot."""
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from coterie.files import replacing
-from coterie.plot.marks import OUTLIER, PALETTE, color, marker
-from coterie.plot.view import View, bulk
+from coterie.plot.frames import matrix_of
+from coterie.plot.marks import OUTLIER, PALETTE, color, marker, short
+from coterie.plot.view import View
 
 DPI = 150
 _LEGEND_ROWS = 16
@@ -30,19 +31,22 @@ class Panel:
 
 def save_clusters(
     path: str | os.PathLike,
-    X: np.ndarray,
+    X: Any,
     labels: np.ndarray,
     centers: np.ndarray | None = None,
     names: Sequence[str] | None = None,
     title: str = "",
     kind: str | Sequence[Any] = "auto",
+    called: Mapping[int, str] | None = None,
 ) -> Path:
-    """Write a picture of clustered points and their centres.
+    """Write a picture of clustered points and their centres: a PNG file, or an SVG file if the name ends in .svg.
 
-    One column is shown as stacked histograms, two columns as they are, and more columns by two principal axes, unless
-    ``kind`` is "columns" (the first two), "pca", "umap" or a pair of columns. Outliers (label -1) are grey crosses. Of
-    more than 20,000 points a sample is shown, which the title says.
+    ``X`` is an array or a DataFrame, and ``called`` has names of clusters. One column is shown as stacked histograms,
+    two columns as they are, and more columns by two principal axes, unless ``kind`` is "columns" (the first two),
+    "pca", "umap" or a pair of columns. Outliers (label -1) are grey crosses. Of more than 20,000 points a sample is
+    shown, which the title says.
     """
+    X, names = matrix_of(X, names)
     view = View(X, names, kind)
     figure = Figure(figsize=(8.0, 5.6), dpi=DPI, layout="constrained")
     axes = figure.add_subplot()
@@ -51,7 +55,7 @@ def save_clusters(
     else:
         _draw_points(axes, view, labels, centers)
         _frame(axes, view, centers)
-    _legend(axes, labels)
+    _legend(axes, labels, called)
     if view.note:
         title = f"{title}\n{view.note}" if title else view.note
     _text(axes.set_title(title, fontsize=12, loc="left"))
@@ -161,7 +165,8 @@ def _draw_histogram(axes: Any, view: View, labels: np.ndarray, centers: np.ndarr
     shown = np.asarray(labels)[view.rows]
     values = view.points[:, 0]
     groups = np.unique(shown)
-    edges = np.histogram_bin_edges(values, bins=min(60, max(10, int(np.sqrt(len(values))) * 2)))
+    edges = np.histogram_bin_edges(view.warped(view.points)[:, 0], bins=min(60, max(10, int(np.sqrt(len(values))) * 2)))
+    edges = 10**edges if view.logs[0] else edges
     colors = [OUTLIER if label < 0 else color(label) for label in groups]
     axes.hist([values[shown == label] for label in groups], bins=edges, stacked=True, color=colors)
     if centers is not None:
@@ -177,6 +182,7 @@ def _draw_histogram(axes: Any, view: View, labels: np.ndarray, centers: np.ndarr
                 fontweight="bold",
             )
     _text(axes.set_xlabel(view.titles[0]))
+    axes.set_xscale("log" if view.logs[0] else "linear")
     axes.set_ylabel("points")
     _tidy(axes)
 
@@ -189,17 +195,17 @@ def _frame(axes: Any, view: View, centers: np.ndarray | None, window: tuple[floa
     if window is not None:
         least, most = np.full(2, window[0]), np.full(2, window[1])
     else:
-        least, most = bulk(view.points if centers is None else np.vstack([view.points, view.place(centers)]))
-    axes.set_xlim(least[0], most[0])
-    axes.set_ylim(least[1], most[1])
-    outside = int(((view.points < least) | (view.points > most)).any(axis=1).sum())
-    if outside:
-        words = "1 point is outside" if outside == 1 else f"{outside:,} points are outside"
+        least, most = view.limits(view.points, *([] if centers is None else [view.place(centers)]))
+    words = view.outside(view.points, least, most)
+    axes.set(xscale="log" if view.logs[0] else "linear", yscale="log" if view.logs[1] else "linear")
+    axes.set_xlim(*(10.0 ** side[0] if view.logs[0] else side[0] for side in (least, most)))
+    axes.set_ylim(*(10.0 ** side[1] if view.logs[1] else side[1] for side in (least, most)))
+    if words:
         box = {"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1.0}
         axes.text(0.99, 0.015, words, transform=axes.transAxes, ha="right", fontsize=8, color="#444444", bbox=box)
 
 
-def _legend(axes: Any, labels: np.ndarray) -> None:
+def _legend(axes: Any, labels: np.ndarray, called: Mapping[int, str] | None = None) -> None:
     """A legend beside the picture with the colour, marker and size of every cluster."""
     found, counts = np.unique(labels, return_counts=True)
     order = np.argsort(np.where(found < 0, np.iinfo(np.int64).max, found), kind="stable")
@@ -208,11 +214,12 @@ def _legend(axes: Any, labels: np.ndarray) -> None:
     handles = []
     for label, count in zip(found[:limit], counts[:limit]):
         shape, shade = ("x", OUTLIER) if label < 0 else (marker(label), color(label))
-        name = f"outliers ({count:,})" if label < 0 else f"{label} ({count:,})"
+        own = "outliers" if label < 0 else short((called or {}).get(int(label), str(label)), 18)
+        name = f"{own} ({count:,})"
         handles.append(axes.plot([], [], shape, color=shade, label=name, markersize=7)[0])
     if len(found) > limit:
         handles.append(axes.plot([], [], " ", label=f"{len(found) - limit} more")[0])
-    axes.legend(
+    legend = axes.legend(
         handles=handles,
         title="cluster (points)",
         loc="upper left",
@@ -224,6 +231,8 @@ def _legend(axes: Any, labels: np.ndarray) -> None:
         columnspacing=1.0,
         handletextpad=0.3,
     )
+    for text in legend.get_texts():
+        _text(text)
 
 
 def _unlike(panels: Sequence[Any]) -> tuple[list, list]:
@@ -251,5 +260,5 @@ def _tidy(axes: Any) -> None:
 def _save(figure: Figure, path: str | os.PathLike) -> Path:
     with replacing(path) as temporary, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a character that the font lacks is drawn as a box
-        figure.savefig(temporary, format="png")
+        figure.savefig(temporary, format="svg" if Path(path).suffix.lower() == ".svg" else "png")
     return Path(path)

@@ -1,23 +1,25 @@
-"""The mean of every column in every cluster, as a plotly figure."""
+"""What the columns hold in every cluster, as plotly figures: a heat map of means, and distributions side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.marks import see_through, short
+from coterie.plot.frames import Column, columns_of
+from coterie.plot.marks import cluster_name, color, see_through, short
 from coterie.plot.themes import digits, figure, words
-from coterie.wording import number
 
 MAX_COLUMNS = 30
+MULTIPLES = 9  # columns of which distributions are shown
+LEVELS = 6  # of a category that are told apart
 LOW, HIGH = "#0072B2", "#D55E00"
 # The colours are transparent, so that the numbers in the cells are readable on light and on dark pages.
 DIVERGING = [[0, see_through(LOW, 0.75)], [0.5, see_through("#888888", 0.04)], [1, see_through(HIGH, 0.75)]]
 
 
 def profile(
-    X: np.ndarray,
+    X: Any,
     labels: np.ndarray,
     names: Sequence[Any] | None = None,
     *,
@@ -25,13 +27,15 @@ def profile(
     scale_bar: bool = True,
     title: str = "",
     theme: str = "light",
+    called: Mapping[int, str] | None = None,
 ) -> go.Figure:
-    """The means of the columns in each cluster: numbers in the units of the column, colours in standard deviations.
+    """What the columns hold in each cluster: texts in the units of the column, colours in standard deviations.
 
     Parameters
     ----------
-    X : array of shape (n, d)
-        The rows in the units to be shown.
+    X : array or DataFrame of shape (n, d)
+        The rows in the units to be shown. Numbers and dates are shown by their mean, categories by their most frequent
+        value and its share.
     labels : array of shape (n,)
         Outliers (-1) have a column of their own.
     names : sequence of str, optional
@@ -39,36 +43,36 @@ def profile(
     max_columns : int
         Of more columns, those in which the clusters differ most are shown.
     scale_bar : bool
-        Whether to show a colour scale.
+        Whether to explain the colours beside the figure.
     title : str
     theme : {"light", "dark"}
+    called : mapping of int to str, optional
+        Names of clusters.
 
     Returns
     -------
     plotly.graph_objects.Figure
     """
-    X, labels = np.asarray(X, dtype=np.float64), np.asarray(labels)
-    names = [f"x{i}" for i in range(X.shape[1])] if names is None else [str(name) for name in names]
+    labels = np.asarray(labels)
+    read = columns_of(X, names)
     found = [*np.unique(labels[labels >= 0]).tolist(), *([-1] if (labels < 0).any() else [])]
-    means = np.array([X[labels == label].mean(axis=0) for label in found])
-    spread = X.std(axis=0)
-    away = (means - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    columns = np.arange(X.shape[1])
+    cells = [_cells(one, labels, found) for one in read]
+    away = np.array([each for each, _ in cells]).reshape(len(read), len(found))
+    columns = np.arange(len(read))
     if len(columns) > max_columns:
         clustered = np.array(found) >= 0
-        columns = np.sort(np.argsort(-away[clustered].std(axis=0), kind="stable")[:max_columns])
-    heads = ["outliers" if label < 0 else f"cluster {label}" for label in found]
-    z = away[:, columns].T
+        columns = np.sort(np.argsort(-away[:, clustered].std(axis=1), kind="stable")[:max_columns])
+    heads = [words(cluster_name(label, called)) for label in found]
+    z = away[columns]
     limit = float(np.clip(np.ceil(2 * np.abs(z).max(initial=0.0)) / 2, 1.0, 3.0))  # where the colour is full
-    written = [[number(value) for value in row] for row in means[:, columns].T]
     heat = go.Heatmap(
-        z=digits(z, 3),
+        z=digits(z),
         x=heads,
-        y=_distinct([words(short(names[i], 28)) for i in columns]),
-        text=written,
+        y=_distinct([words(short(read[i].name, 28)) for i in columns]),
+        text=[[words(text) for text in cells[i][1]] for i in columns],
         texttemplate="%{text}" if len(found) <= 12 else None,
-        customdata=[[words(short(names[i], 60))] * len(found) for i in columns],
-        hovertemplate="%{customdata}, %{x}<br>mean %{text}: %{z:+.2f} standard deviations from all<extra></extra>",
+        customdata=[[words(short(read[i].name, 60))] * len(found) for i in columns],
+        hovertemplate="%{customdata}, %{x}<br>%{text}: %{z:+.2f} standard deviations from all<extra></extra>",
         colorscale=DIVERGING,
         zmin=-limit,
         zmax=limit,
@@ -90,6 +94,119 @@ def profile(
         xaxis={"side": "top", "showgrid": False, "type": "category"},
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
     )
+
+
+def _cells(one: Column, labels: np.ndarray, found: Sequence[int]) -> tuple[list[float], list[str]]:
+    """For every cluster, how far it is from all rows in standard deviations, and what it holds in words."""
+    away, texts = [], []
+    if one.levels is None:
+        mean, spread = _moments(one.values)
+        for label in found:
+            here = _moments(one.values[labels == label])[0]
+            away.append((here - mean) / spread if spread > 0 and np.isfinite(here) else 0.0)
+            texts.append(one.show(here))
+        return away, texts
+    overall = _shares(one.values, len(one.levels))
+    spread = np.sqrt(np.maximum(overall * (1 - overall), 1e-12))
+    for label in found:
+        shares = _shares(one.values[labels == label], len(one.levels))
+        apart = (shares - overall) / spread
+        away.append(float(apart[np.abs(apart).argmax()]) if len(apart) else 0.0)
+        best = int(shares.argmax()) if len(shares) else 0
+        texts.append(f"{short(one.levels[best], 18)} {shares[best]:.0%}" if shares.any() else "–")
+    return away, texts
+
+
+def _moments(values: np.ndarray) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    return (float(known.mean()), float(known.std())) if len(known) else (float("nan"), 0.0)
+
+
+def _shares(codes: np.ndarray, count: int) -> np.ndarray:
+    return np.bincount(codes[codes >= 0], minlength=count) / max(1, len(codes))
+
+
+def distributions(
+    X: Any,
+    labels: np.ndarray,
+    names: Sequence[Any] | None = None,
+    *,
+    max_columns: int = MULTIPLES,
+    theme: str = "light",
+    called: Mapping[int, str] | None = None,
+) -> go.Figure:
+    """Small multiples: one panel per column, with a box per cluster for numbers and dates, and shares for categories.
+
+    Of more than ``max_columns`` columns, those in which the clusters differ most are shown. Boxes reach from the lower
+    to the upper quartile, whiskers from the 5th to the 95th percentile. For the parameters see :func:`profile`.
+    """
+    labels = np.asarray(labels)
+    read = columns_of(X, names)
+    found = np.unique(labels[labels >= 0]).tolist()
+    strength = [np.std(_cells(one, labels, found)[0]) for one in read]
+    chosen = np.sort(np.argsort(-np.array(strength), kind="stable")[:max_columns]).tolist()
+    across = min(3, len(chosen)) or 1
+    down = -(-len(chosen) // across)
+    traces, layout, notes = [], {}, []
+    tall = max(90, 24 * len(found) + 50)
+    for place, index in enumerate(chosen):
+        one, axis = read[index], str(place + 1) if place else ""
+        row, column = divmod(place, across)
+        left, right = (column + 0.06) / across, (column + 0.94) / across
+        top, bottom = 1 - (row + 38 / (tall + 60)) / down, 1 - (row + 0.9) / down
+        heads = [words(short(cluster_name(label, called), 14)) for label in found]
+        layout[f"xaxis{axis}"] = {"domain": [left, right], "anchor": f"y{axis}", "nticks": 4}
+        layout[f"yaxis{axis}"] = {
+            "domain": [bottom, top], "anchor": f"x{axis}", "type": "category", "autorange": "reversed",
+            "categoryarray": heads, "showgrid": False, "showticklabels": column == 0,
+        }  # fmt: skip
+        notes.append(
+            {"text": f"<b>{words(short(one.name, 34))}</b>", "x": left, "y": top, "xref": "paper", "yref": "paper",
+             "xanchor": "left", "yanchor": "bottom", "showarrow": False}
+        )  # fmt: skip
+        where = {"xaxis": f"x{axis}", "yaxis": f"y{axis}"}
+        if one.levels is None:
+            traces += [_box(one, labels == label, head, label, where) for label, head in zip(found, heads)]
+            layout[f"xaxis{axis}"] |= {"type": "date"} if one.dates else {}
+        else:
+            traces += _bars(one, labels, found, heads, where)
+            layout[f"xaxis{axis}"] |= {"range": [0, 1], "tickformat": ".0%"}
+    return figure(
+        traces, theme, height=down * (tall + 60), barmode="stack", showlegend=False, annotations=notes,
+        margin={"t": 20, "b": 20}, **layout,
+    )  # fmt: skip
+
+
+def _box(one: Column, own: np.ndarray, head: str, label: int, where: dict[str, str]) -> go.Box:
+    known = one.values[own & np.isfinite(one.values)]
+    steps = np.percentile(known, (5, 25, 50, 75, 95)) if len(known) else np.full(5, np.nan)
+    shown: Any = [one.show(step) for step in steps] if one.dates else steps
+    low, q1, middle, q3, high = shown
+    return go.Box(
+        y=[head], lowerfence=[low], q1=[q1], median=[middle], q3=[q3], upperfence=[high], orientation="h", width=0.6,
+        line={"color": color(label), "width": 1.5}, fillcolor=see_through(color(label), 0.35),
+        name=head, hoverinfo="x", **where,
+    )  # fmt: skip
+
+
+def _bars(one: Column, labels: np.ndarray, found: Sequence[int], heads: Sequence[str], where: dict[str, str]) -> list:
+    """Stacked shares of the most frequent levels; the others are grey."""
+    assert one.levels is not None
+    order = np.argsort(-_shares(one.values, len(one.levels)), kind="stable")[:LEVELS]
+    shares = np.array([_shares(one.values[labels == label], len(one.levels)) for label in found])
+    parts = [(one.levels[i], shares[:, i]) for i in order.tolist()]
+    rest = 1 - shares[:, order].sum(axis=1)
+    parts += [("other or missing", rest)] if rest.max() > 0.005 else []
+    return [
+        go.Bar(
+            x=part, y=list(heads), orientation="h", width=0.6,
+            marker={"color": see_through("#5a6472", 0.85 - 0.13 * place), "line": {"width": 0.5, "color": "#ffffff"}},
+            text=[words(short(level, 12)) if share >= 0.2 else "" for share in part], textposition="inside",
+            insidetextanchor="middle", textangle=0, textfont={"size": 11},
+            hovertemplate=f"{words(short(level))}: %{{x:.0%}} of %{{y}}<extra></extra>", **where,
+        )
+        for place, (level, part) in enumerate(parts)
+    ]  # fmt: skip
 
 
 def _distinct(names: list[str]) -> list[str]:

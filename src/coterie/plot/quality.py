@@ -1,4 +1,4 @@
-"""The quality of a clustering as plotly figures: silhouettes, memberships, numbers of clusters."""
+"""The quality of a clustering as plotly figures: silhouettes, memberships, agreement, numbers of clusters."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") 
         x = np.append(own, own[-1])
         traces.append(
             go.Scatter(
-                x=digits(np.concatenate([[0], x, [0]]), 3), y=digits(np.concatenate([y[:1], y, y[-1:]]), 6),
+                x=digits(np.concatenate([[0], x, [0]])), y=digits(np.concatenate([y[:1], y, y[-1:]])),
                 fill="toself", mode="lines", line={"width": 0.5, "color": color(label), "shape": "hv"},
                 name=f"cluster {label}", fillcolor=see_through(color(label), 0.85), hoverinfo="skip",
             )
@@ -52,7 +52,7 @@ def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light")
         counts, _ = np.histogram(largest[labels == label], edges)
         traces.append(
             go.Bar(
-                x=digits(mids, 4), y=counts, width=0.05, marker={"color": color(label), "line": {"width": 0}},
+                x=digits(mids), y=counts, width=0.05, marker={"color": color(label), "line": {"width": 0}},
                 name=f"cluster {label}", hovertemplate=f"cluster {label}<br>%{{x}}: %{{y}} rows<extra></extra>",
             )
         )  # fmt: skip
@@ -67,6 +67,18 @@ def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light")
     )
 
 
+def agreement(matrix: np.ndarray, names: Sequence[str], *, theme: str = "light") -> go.Figure:
+    """A matrix of adjusted Rand indices."""
+    scale = [[0, see_through(PALETTE[0], 0.02)], [1, see_through(PALETTE[0], 0.75)]]
+    heat = go.Heatmap(
+        z=digits(matrix), x=list(names), y=list(names), zmin=0, zmax=1, colorscale=scale, showscale=False, xgap=2,
+        ygap=2, text=[[f"{value:.2f}" for value in row] for row in matrix], texttemplate="%{text}",
+        hovertemplate="%{y} and %{x}: %{text}<extra></extra>",
+    )  # fmt: skip
+    axis = {"showgrid": False, "type": "category"}
+    return figure([heat], theme, height=110 + 42 * len(names), xaxis=axis, yaxis=axis | {"autorange": "reversed"})
+
+
 def candidates(
     ks: Sequence[int], scores: Sequence[float], chosen: int, criterion: str, *, theme: str = "light"
 ) -> go.Figure:
@@ -74,11 +86,11 @@ def candidates(
     ks, scores = list(ks), [float(score) for score in scores]
     marked = [i for i, k in enumerate(ks) if k == chosen]
     line = go.Scatter(
-        x=ks, y=digits(scores, 4), mode="lines+markers", line={"color": PALETTE[0], "width": 2}, marker={"size": 7},
+        x=ks, y=digits(scores), mode="lines+markers", line={"color": PALETTE[0], "width": 2}, marker={"size": 7},
         hovertemplate="%{x} clusters: %{y:.3f}<extra></extra>",
     )  # fmt: skip
     dot = go.Scatter(
-        x=[chosen] * len(marked), y=digits([scores[i] for i in marked], 4), mode="markers", hoverinfo="skip",
+        x=[chosen] * len(marked), y=digits([scores[i] for i in marked]), mode="markers", hoverinfo="skip",
         marker={"size": 16, "color": PALETTE[5], "line": {"width": 3, "color": "#ffffff"}},
     )  # fmt: skip
     return figure(

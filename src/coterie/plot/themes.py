@@ -51,13 +51,12 @@ def figure(traces: list, theme: str, **layout: Any) -> go.Figure:
     return go.Figure(traces, {"template": template(theme), **layout})
 
 
-def digits(values: Any, count: int = 4) -> np.ndarray:
-    """float32 values, rounded to ``count`` digits of the largest value, so that the page is small."""
+def digits(values: Any) -> np.ndarray:
+    """Numbers for a figure: float32, which is compact, unless they differ too little relative to their size."""
     values = np.asarray(values, dtype=np.float64)
-    largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)
-    if largest == 0:
-        return values.astype(np.float32)
-    return np.round(values, int(count - 1 - np.floor(np.log10(largest)))).astype(np.float32)
+    known = values[np.isfinite(values)]
+    alike = len(known) > 0 and np.abs(known).max() > 1e4 * known.std() > 0
+    return values if alike else values.astype(np.float32)
 
 
 def words(text: Any) -> str:

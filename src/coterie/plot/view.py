@@ -19,7 +19,8 @@ class View:
 
     ``kind`` is "auto" (up to two columns as they are, more by principal axes), "columns" (the first two), "pca",
     "umap" (needs umap-learn) or a pair of column names or numbers. The axes are computed from ``rows``, a sample of at
-    most ``max_points`` rows; ``points`` are the positions of these rows.
+    most ``max_points`` rows; ``points`` are the positions of these rows. ``logs`` says which axes are logarithmic:
+    those of columns of positive numbers with a heavy tail.
     """
 
     def __init__(
@@ -43,6 +44,9 @@ class View:
         self.titles = [short(name) for name in self.names]
         self._choose(X[self.rows], kind)
         self.dims = len(self.titles)
+        plain = self.linear and not self.titles[0].startswith("principal")
+        self.logs = np.array([plain and heavy_tailed(self.points[:, i]) for i in range(self.dims)])
+        self.titles = [f"{title} (log scale)" if log else title for title, log in zip(self.titles, self.logs)]
 
     def place(self, rows: np.ndarray) -> np.ndarray:
         """(n, dims) the positions of rows of the same space."""
@@ -50,6 +54,21 @@ class View:
             _, near = self._tree.query(np.asarray(rows, dtype=np.float64), k=min(5, len(self.points)))
             return self.points[near.reshape(len(rows), -1)].mean(axis=1)
         return (np.asarray(rows, dtype=np.float64) - self.origin) @ self.axes
+
+    def warped(self, points: np.ndarray) -> np.ndarray:
+        """Positions as they are drawn: the logarithms to base 10 on logarithmic axes."""
+        tiny = np.finfo(np.float64).tiny
+        return np.where(self.logs, np.log10(np.maximum(points, tiny)), points) if self.logs.any() else points
+
+    def limits(self, *parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Limits of the map, as it is drawn, that do not depend on a few distant points."""
+        return bulk(self.warped(np.vstack(parts)))
+
+    def outside(self, points: np.ndarray, least: np.ndarray, most: np.ndarray) -> str:
+        """How many points the limits leave out, in words; empty if there are none."""
+        drawn = self.warped(points)
+        count = int(((drawn < least) | (drawn > most)).any(axis=1).sum())
+        return "" if not count else "1 point is outside" if count == 1 else f"{count:,} points are outside"
 
     def _choose(self, X: np.ndarray, kind: str | Sequence[Any]) -> None:
         d = X.shape[1]
@@ -100,6 +119,14 @@ class View:
         self.points = np.asarray(found, dtype=np.float64)
         self._tree = cKDTree(X.astype(np.float64))
         self.titles = ["UMAP 1", "UMAP 2"]
+
+
+def heavy_tailed(values: np.ndarray) -> bool:
+    """Whether numbers are positive and so skewed that most of them would be drawn at one place of a linear axis."""
+    if not len(values) or values.min() <= 0:
+        return False
+    low, middle, high = np.percentile(values, (1, 50, 99))
+    return bool(high - middle > 8 * (middle - low) > 0)
 
 
 def bulk(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -35,11 +35,11 @@
     await Plotly.newPlot(place, figure.data.map(plain), layout, config);
     if (figure.frames && figure.frames.length) await Plotly.addFrames(place, figure.frames);
     drawn.push(place);
-    const save = place.parentElement.querySelector("button");
-    save.hidden = false;
-    save.addEventListener("click", () =>
-      Plotly.downloadImage(place, { format: "png", scale: 2, filename: save.dataset.name })
-    );
+    place.parentElement.querySelectorAll("button").forEach((save) => {
+      save.hidden = false;
+      const wanted = { format: save.dataset.kind, scale: save.dataset.kind === "png" ? 2 : 1, filename: save.dataset.name };
+      save.addEventListener("click", () => Plotly.downloadImage(place, wanted));
+    });
   }
 
   async function recolour(name) {

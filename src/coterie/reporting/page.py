@@ -36,8 +36,12 @@ class Page:
             style=f"min-height:{height or int(made.layout.height or 320)}px",
         )
         name = "".join(letter if letter.isalnum() else "-" for letter in label.lower())[:40].strip("-")
-        save = tag("button", "Save as picture", type="button", class_="quiet", hidden="hidden", data_name=name)
-        return tag("figure", place, save, class_="figure")
+        save = [
+            tag("button", kind.upper(), type="button", class_="quiet", hidden="hidden", data_name=name, data_kind=kind,
+                aria_label=f"Save as {kind.upper()}")
+            for kind in ("png", "svg")
+        ]  # fmt: skip
+        return tag("figure", place, tag("div", save, class_="keep"), class_="figure")
 
     def values(self, identity: str, document: object) -> None:
         """Data for the script of the page."""

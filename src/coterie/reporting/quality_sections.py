@@ -36,7 +36,7 @@ def certainty(clustered: ClusteredTable, separation: Silhouettes | None, shares:
             )
         )
         rows = [
-            [join(chip(j), f"cluster {j}"), f"{mean:.2f}", f"{negative:.0%}", f"cluster {near}"]
+            [join(chip(j), clustered.name(j)), f"{mean:.2f}", f"{negative:.0%}", clustered.name(near)]
             for j, (mean, negative, near) in separation.by_cluster.items()
         ]
         heads = ["", "mean silhouette", "rows nearer to another cluster", "nearest cluster"]
@@ -58,7 +58,7 @@ def certainty(clustered: ClusteredTable, separation: Silhouettes | None, shares:
     return join(*parts)
 
 
-def stability(stable: Stability | str) -> Html:
+def stability(clustered: ClusteredTable, stable: Stability | str) -> Html:
     if isinstance(stable, str):
         return tag("p", stable)
     count = len(stable.agreement)
@@ -70,7 +70,7 @@ def stability(stable: Stability | str) -> Html:
     )
     rows = [
         [
-            join(chip(j), f"cluster {j}"),
+            join(chip(j), clustered.name(j)),
             tag(
                 "span",
                 tag("span", class_="bar", style=f"width:{100 * share:.0f}%;background:{color(j)}"),

@@ -148,7 +148,7 @@ def report_on(
     if isinstance(played, Replay):
         page.values("layer-names", list(played.layers.names))
     if several:
-        page.section("Stability", quality_sections.stability(stable))
+        page.section("Stability", quality_sections.stability(clustered, stable))
     page.section("Number of clusters", quality_sections.number_of_clusters(clustered, counts, draw))
     page.section("Method", sections.method(clustered))
     page.section("Reproduce", sections.again(recipe(clustered), command))

@@ -15,7 +15,9 @@ from coterie.reporting.replay import Replay
 from coterie.tabular.cautions import Caution
 from coterie.tabular.certainty import outlier_rows
 from coterie.tabular.clustered_table import ClusteredTable
-from coterie.tabular.differences import Portrait
+from coterie.tabular.differences import Portrait, Trait
+from coterie.tabular.fields import CATEGORY, Field, fields_of, own_frame
+from coterie.tabular.hierarchy import merges_of
 from coterie.tabular.quality import Silhouettes, Stability
 from coterie.tabular.verdict import Verdict
 from coterie.wording import number, plural
@@ -25,6 +27,7 @@ OPEN_CARDS = 8
 SHOWN_TRAITS = 5
 ROW_COLUMNS = 8
 FAR_ROWS = 8
+MOST_BOXES = 12  # clusters whose boxes can be told apart
 
 Draw = Callable[..., Html]  # (figure, what it shows, height) -> the place for it
 
@@ -72,7 +75,7 @@ def overview(
         facts.append((f"{stable.words} in subsamples", f"{stable.mean:.2f}"))
     strip = tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts], class_="facts")
     lines = [
-        tag("li", chip(one.label), tag("strong", f"Cluster {one.label}"), f" ({one.share:.0%}): {one.in_words()}")
+        tag("li", chip(one.label), tag("strong", _title(clustered, one.label)), f" ({one.share:.0%}): {one.in_words()}")
         for one in (found[:12] if clustered.k > 1 else [])
     ]
     more = tag("p", f"{len(found) - 12} more clusters are described below.") if len(found) > 12 else None
@@ -126,9 +129,13 @@ def sizes(clustered: ClusteredTable) -> Html:
     rows = []
     for label, size in counts:
         bar = tag("span", class_="bar", style=f"width:{100 * size / largest:.1f}%;background:{color(label)}")
-        name = "outliers" if label < 0 else f"cluster {label}"
         rows.append(
-            [join(chip(label), name), tag("span", bar, class_="track"), f"{size:,}", f"{size / clustered.n:.1%}"]
+            [
+                join(chip(label), clustered.name(label)),
+                tag("span", bar, class_="track"),
+                f"{size:,}",
+                f"{size / clustered.n:.1%}",
+            ]
         )
     return table(["", "", "rows", "share"], rows, caption="Number of rows per cluster", text_columns=2)
 
@@ -139,7 +146,8 @@ def where(clustered: ClusteredTable, view: Any, draw: Draw) -> Html:
     seen = View(X, names, view)
     index = clustered.table.frame.index
     row_names = None if isinstance(index, range) else index
-    figure = plot.clusters(X, clustered.labels, centers, names, view=seen, row_names=row_names)
+    called = clustered.names
+    figure = plot.clusters(X, clustered.labels, centers, names, view=seen, row_names=row_names, called=called)
     drawn = len(seen.rows)
     if drawn == clustered.n:
         note = f"All {clustered.n:,} rows are shown."
@@ -161,41 +169,80 @@ def where(clustered: ClusteredTable, view: Any, draw: Draw) -> Html:
 
 
 def differences(clustered: ClusteredTable, found: list[Portrait], draw: Draw) -> Html:
-    figure = plot.profile(clustered.values, clustered.labels, clustered.value_names, scale_bar=False)
-    hidden = len(clustered.value_names) - len(figure.data[0].y)
-    note = "The numbers are the means of the columns in each cluster. Orange is above the mean of all rows and blue is "
-    note += f"below; the colour is strongest at {figure.data[0].zmax:g} standard deviations."
+    frame, called = own_frame(clustered), clustered.names
+    figure = plot.profile(frame, clustered.labels, scale_bar=False, called=called)
+    hidden = frame.shape[1] - len(figure.data[0].y)
+    note = (
+        "The cells show the mean of a column in each cluster, or the most frequent value of a category with its share. "
+    )
+    note += "Orange is above the mean of all rows and blue is below; the colour is strongest at "
+    note += f"{figure.data[0].zmax:g} standard deviations."
     if hidden > 0:
         note += f" The {len(figure.data[0].y)} columns that differ most are shown; {hidden} are not."
     heat = draw(figure, "Heat map of the means of the columns in each cluster", int(figure.layout.height))
     cards = [_card(clustered, one, is_open=len(found) <= OPEN_CARDS) for one in found[:CARDS]]
     more = tag("p", f"{len(found) - CARDS} more clusters are not shown here.") if len(found) > CARDS else None
-    return join(heat, tag("p", note, class_="note"), tag("div", cards, class_="cards"), more)
+    return join(
+        heat, tag("p", note, class_="note"), _distributions(frame, clustered, draw), _hierarchy(clustered, draw),
+        tag("div", cards, class_="cards"), more,
+    )  # fmt: skip
+
+
+def _distributions(frame: Any, clustered: ClusteredTable, draw: Draw) -> Html | None:
+    if clustered.k > MOST_BOXES:
+        return None
+    figure = plot.distributions(frame, clustered.labels, called=clustered.names)
+    note = (
+        "Boxes reach from the lower to the upper quartile, with the median inside; whiskers from the 5th to the 95th "
+    )
+    note += "percentile. Bars show the shares of the values of a category."
+    drawn = draw(figure, "Distributions of the columns in each cluster", int(figure.layout.height))
+    return join(tag("h3", "Distributions"), drawn, tag("p", note, class_="note"))
+
+
+def _hierarchy(clustered: ClusteredTable, draw: Draw) -> Html | None:
+    merges = merges_of(clustered)
+    if len(merges) < 2:
+        return None
+    figure = plot.dendrogram([merge[:2] for merge in merges], clustered.sizes.tolist(), called=clustered.names)
+    note = (
+        "Clusters that are joined first are the most similar. A saved model can be cut at another number of clusters: "
+    )
+    note += "coterie cluster FILE --from MODEL -k 5."
+    drawn = draw(figure, "Hierarchy of the clusters", int(figure.layout.height))
+    return join(tag("h3", "Hierarchy of the clusters"), drawn, tag("p", note, class_="note"))
+
+
+def _title(clustered: ClusteredTable, label: int) -> str:
+    """A name as it was given, or "Cluster 0"."""
+    return clustered.names.get(label, f"Cluster {label}")
 
 
 def _card(clustered: ClusteredTable, one: Portrait, *, is_open: bool) -> Html:
     title = tag(
         "summary",
         chip(one.label),
-        tag("h3", f"Cluster {one.label}"),
+        tag("h3", _title(clustered, one.label)),
         tag("span", f"{plural(one.size, 'row')}, {one.share:.1%}"),
     )
     rows = [
-        [trait.column, number(trait.here), number(trait.elsewhere), f"{trait.away:+.1f}", _pairs(trait.above)]
+        [trait.column, trait.here_text, trait.elsewhere_text, f"{trait.away:+.1f}", _compared(trait)]
         for trait in one.traits[:SHOWN_TRAITS]
     ]
+    name = clustered.name(one.label)
     traits = table(
-        ["column", "mean in cluster", "mean of other rows", "difference (std.)", "compared with other rows"],
+        ["column", "in the cluster", "in other rows", "difference (std.)", "compared with other rows"],
         rows,
-        caption=f"The columns that distinguish cluster {one.label}",
+        caption=f"The columns that distinguish {name}: means, or shares of values",
     )
     mentions = [
-        tag("li", f"{name}: {value} in {here:.0%} of its rows ({everywhere:.0%} of all rows)")
-        for name, value, here, everywhere in one.mentions[:4]
+        tag("li", f"{column}: {value} in {here:.0%} of its rows ({everywhere:.0%} of all rows)")
+        for column, value, here, everywhere in one.mentions[:4]
     ]
     outside = join(tag("p", "Columns that were not used:", class_="note"), tag("ul", mentions)) if mentions else None
     columns = [trait.column for trait in one.traits[:ROW_COLUMNS]]
-    typical = _rows(clustered, one.typical, columns, f"Most typical rows of cluster {one.label}")
+    typical = _rows(clustered, one.typical, columns, f"Most typical rows of {name}")
+    border = _rows(clustered, one.borderline, columns, f"Borderline rows of {name}") if one.borderline else None
     attributes: dict[str, Any] = {"class_": "card", "style": f"--own:{color(one.label)}"}
     if is_open:
         attributes["open"] = "open"
@@ -204,10 +251,18 @@ def _card(clustered: ClusteredTable, one: Portrait, *, is_open: bool) -> Html:
         "details",
         title,
         tag("p", f"{told[0].upper()}{told[1:]}.", class_="told"),
+        tag("p", f"Rule: {one.rule.text}.") if one.rule is not None else None,
         tag("div", traits, tag("div", outside), class_="beside") if outside else traits,
         typical,
+        border,
         **attributes,
     )
+
+
+def _compared(trait: Trait) -> str:
+    if trait.level is not None:
+        return f"{trait.level} {'more' if trait.here >= trait.elsewhere else 'less'} often"
+    return _pairs(trait.above)
 
 
 def _pairs(above: float) -> str:
@@ -216,21 +271,26 @@ def _pairs(above: float) -> str:
 
 
 def _rows(clustered: ClusteredTable, rows: list[int], columns: list[str], caption: str, extra: Any = None) -> Html:
-    """Rows of the table in their own units: columns that were not used first, then the given columns."""
+    """Rows as they are in the table of the user: columns that were not used first, then the given columns."""
     frame, words = clustered.table.frame, clustered.unused_columns[:3]
-    places = [clustered.value_names.index(name) for name in columns]
-    heads = [
-        "row",
-        *([extra[0]] if extra else []),
-        *(short(name, 24) for name in words),
-        *(short(name, 24) for name in columns),
-    ]
+    own = {one.name: one for one in fields_of(clustered)}
+    heads = ["row", *([extra[0]] if extra else []), *(short(name, 24) for name in (*words, *columns))]
     body = []
     for i, row in enumerate(rows):
         said = [short(frame[name].iloc[row], 30) for name in words]
-        values = [number(clustered.values[row, place]) for place in places]
+        values = [_cell(clustered, own[name], row) for name in columns]
         body.append([clustered.row_name(row), *([extra[1][i]] if extra else []), *said, *values])
     return table(heads, body, caption=caption, text_columns=1 + bool(extra) + len(words))
+
+
+def _cell(clustered: ClusteredTable, one: Field, row: int) -> str:
+    """The cell of the user's table if it has this column, else the value that was clustered."""
+    table = clustered.table
+    if table.is_frame and one.name in table.names:
+        value = table.frame[one.name].iloc[row]
+        if isinstance(value, str) or one.kind == CATEGORY:
+            return short(value, 30)
+    return one.show(clustered.values[row, one.first])
 
 
 def outliers(clustered: ClusteredTable, found: list[Portrait]) -> Html:
@@ -239,11 +299,13 @@ def outliers(clustered: ClusteredTable, found: list[Portrait]) -> Html:
         [np.median(distance[clustered.labels == j]) if size else 0 for j, size in enumerate(clustered.sizes)]
     )
     columns = _most_telling(found)
-    out = clustered.outliers
+    marked = outlier_rows(clustered)
+    out = np.flatnonzero(marked) if marked is not None else clustered.outliers
     if len(out):
+        belong = "belongs" if len(out) == 1 else "belong"
         text = (
-            f"{plural(len(out), 'row')} ({len(out) / clustered.n:.1%}) {'belongs' if len(out) == 1 else 'belong'} to "
-            "no cluster. The table shows those that are farthest from the nearest centre."
+            f"{plural(len(out), 'row')} ({len(out) / clustered.n:.1%}) probably {belong} "
+            "to no cluster. The table shows those that are farthest from the nearest centre."
         )
         far = out[np.argsort(-distance[out])][:FAR_ROWS]
         marks = [f"{distance[i]:.3g}" for i in far]
@@ -256,7 +318,7 @@ def outliers(clustered: ClusteredTable, found: list[Portrait]) -> Html:
         f"{type(clustered.estimator).__name__} assigns every row to a cluster. The table shows the rows that are "
         "farthest from their centre; distances are multiples of the median distance in the cluster."
     )
-    marks = [f"{times[i]:.1f} × (cluster {clustered.labels[i]})" for i in far]
+    marks = [f"{times[i]:.1f} × ({clustered.name(clustered.labels[i])})" for i in far]
     return join(
         tag("p", text),
         _rows(clustered, far.tolist(), columns, "The rows that are farthest from their centre", ("distance", marks)),

@@ -29,6 +29,7 @@ FILES = {  # of a run: the end of the file name, and the media type
     "report.html": ("report.html", "text/html; charset=utf-8"),
 }
 UPLOADS = 4  # at the same time
+LONGEST_NAME = 60  # of a cluster
 ALIVE_SECONDS = 15.0
 STATE_BYTES = 4 * MEGABYTE  # of the results in the state that the page loads when it opens
 
@@ -58,6 +59,8 @@ class Api:
             Route("/runs/{identity}/map", self.map),
             Route("/runs/{identity}/clusters/{label:int}", self.rows),
             Route("/runs/{identity}/outliers", self.rows),
+            Route("/runs/{identity}/axes", self.axes),
+            Route("/runs/{identity}/names", self.rename, methods=["POST"]),
             Route("/runs/{identity}/files/{name}", self.file),
             Route("/compare", self.compare),
         ]
@@ -196,6 +199,33 @@ class Api:
         if cluster is None:
             raise HTTPException(404, "This cluster has no rows.")
         return JSONResponse({"columns": document["columns"], "chosen": document["chosen"], **cluster})
+
+    async def axes(self, request: Request) -> Response:
+        """The positions of the rows and centres in two columns."""
+        run = self._done(request)
+        columns = [request.query_params.get(side, "") for side in ("x", "y")]
+        await self._finish(run, {"kind": "axes", "columns": columns})
+        return FileResponse(run.file("axes.json"), media_type="application/json")
+
+    async def rename(self, request: Request) -> Response:
+        """Names of clusters, by their numbers; an empty name removes one."""
+        run = self._done(request)
+        given = (await self._json(request)).get("names")
+        fair = isinstance(given, dict) and all(
+            label.isdecimal() and len(label) <= 6 and isinstance(name, str) and len(name) <= LONGEST_NAME
+            for label, name in given.items()
+        )
+        if not isinstance(given, dict) or not fair:
+            raise SettingError(f"Names must be texts of at most {LONGEST_NAME} characters, by the number of a cluster.")
+        names = {label: " ".join(name.split()) for label, name in given.items() if name.split()}
+        await self._finish(run, {"kind": "names", "names": names})
+        return JSONResponse(run.public())
+
+    async def _finish(self, run: Run, task: dict[str, Any]) -> None:
+        task = {"folder": str(run.folder), **task}
+        job = await self.queue.submit(task, self.limits.reading_seconds).finished()
+        if job.state != "done":
+            raise HTTPException(422, job.error or "This was stopped.")
 
     async def compare(self, request: Request) -> Response:
         left, right = (self.store.run(request.query_params.get(side, "")) for side in ("left", "right"))

@@ -1,30 +1,37 @@
 """One run of the studio: cluster the table, and write everything that the page may ask for into the run's folder."""
 
-import base64
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import normalize
 
 from coterie.capabilities import on_sphere, parameter
 from coterie.data.columns import TableError
 from coterie.data.encoding import Encoded
 from coterie.data.tables import Table
-from coterie.plot.view import View, bulk
 from coterie.selection import Candidate
 from coterie.studio import layers, uploads
+from coterie.studio.row_maps import RowMap, hover, packed
 from coterie.studio.settings import CHOICES
 from coterie.studio.uploads import LEFT_OUT
-from coterie.tabular import ClusteredTable, EncodedTable, Request, TableModel, Watcher, cluster_table
+from coterie.tabular import (
+    ClusteredTable,
+    EncodedTable,
+    Request,
+    TableModel,
+    Watcher,
+    cluster_table,
+)
 from coterie.tabular.certainty import row_facts
 from coterie.tabular.clustered_table import Run
 from coterie.tabular.differences import portraits
+from coterie.tabular.facts import profile_of
+from coterie.tabular.known_labels import checked_names
 
-MAP_POINTS = 100_000
 ROWS_PER_CLUSTER = 200
 SHOWN_COLUMNS = 60
 OUTLIER = 255  # label of outliers in the map
@@ -53,7 +60,7 @@ def request_of(wanted: dict[str, Any]) -> Request:
         algorithm=wanted["algorithm"],
         clusters=None if clusters is None or not choice.counts else [clusters],
         most=wanted["most"],
-        criterion=wanted["criterion"] if choice.counts and clusters is None else None,
+        criterion=wanted["criterion"] if clusters is None and not choice.finds else None,
         seed=wanted["seed"],
         settings={"trim": wanted["trim"]} if choice.trims else {},
         defaults={"n_init": wanted["starts"], "init": wanted["start"]},
@@ -74,7 +81,8 @@ class RunWatcher(Watcher):
         self.map = RowMap(rows.rows, on_sphere(estimator))
         shown = self.map.view.rows
         places = shown if rows.places is None else rows.places[shown]
-        _write_json(self.folder / "points.json", self.map.document(places + 1))
+        np.save(self.folder / "shown.npy", shown)
+        _write_json(self.folder / "points.json", {**self.map.document(places + 1), "hover": hover(rows.rows, shown)})
         self.tell({"stage": "fitting", "placed": True})
 
     @contextmanager
@@ -101,37 +109,17 @@ class RunWatcher(Watcher):
         return [] if self.recorder is None else self.recorder.best(final)
 
 
-class RowMap:
-    """The positions of rows on the map: one or two columns in their own units, more columns by principal axes."""
-
-    def __init__(self, rows: Encoded, spherical: bool):
-        self.encoding, self.spherical = rows.encoding, spherical
-        self.space = normalize(rows.points) if spherical else rows.points  # where distances are measured
-        names = self.encoding.point_names
-        self.own_units = len(names) <= 2 and not spherical and not self.encoding.has_categories
-        self.view = View(self._shown(self.space), names, "auto", MAP_POINTS)
-
-    def _shown(self, space: np.ndarray) -> np.ndarray:
-        return self.encoding.original(space) if self.own_units else space
-
-    def place(self, centers: np.ndarray) -> np.ndarray:
-        placed = self.view.place(self._shown(np.asarray(centers, dtype=np.float64)))
-        return placed if placed.shape[1] == 2 else np.column_stack([placed, np.full(len(placed), 0.5)])
-
-    def document(self, numbers: np.ndarray) -> dict[str, Any]:
-        points = self.view.points
-        if points.shape[1] == 1:  # points on a line are spread vertically, so that they can be told apart
-            points = np.column_stack([points, np.random.default_rng(0).uniform(0.1, 0.9, len(points))])
-        titles = [*self.view.titles, ""][:2]
-        return {
-            "x": packed(points[:, 0].astype("<f4")),
-            "y": packed(points[:, 1].astype("<f4")),
-            "rows": packed(numbers.astype("<u4")),
-            "titles": titles,
-            "line": self.view.dims == 1,
-            "frame": [side.tolist() for side in bulk(points)],
-            "note": self.view.note + ("; every row has length 1" if self.spherical else ""),
-        }
+def rename(folder: Path, names: dict[int, str]) -> None:
+    """Give the clusters of a finished run names, which its labels, model and report then have."""
+    path = folder / "result.json"
+    result = json.loads(path.read_bytes())
+    names = checked_names(names, [one["label"] for one in result["clusters"] if one["label"] >= 0])
+    model = TableModel.load(folder / "model.safetensors")
+    replace(model, names=names).save(folder / "model.safetensors")
+    result["names"] = {str(label): name for label, name in names.items()}
+    _write_json(path, result)
+    for name in ("labels.csv", "report.html"):
+        (folder / name).unlink(missing_ok=True)
 
 
 def write(clustered: ClusteredTable, watcher: RunWatcher, n_rows: int, folder: Path) -> dict[str, Any]:
@@ -170,7 +158,7 @@ def read(frame: Any, folder: Path, name: str) -> ClusteredTable:
     else:
         rows = EncodedTable.apply(model.encoding, table)
     how = Run(result["algorithm"], result["seed"], None, tuple(result["told"]), result["seconds"], name)
-    return ClusteredTable.fitted(rows, model.estimator, how)
+    return replace(ClusteredTable.fitted(rows, model.estimator, how), names=model.names)
 
 
 def _map(clustered: ClusteredTable, watcher: RunWatcher) -> dict[str, Any]:
@@ -215,7 +203,9 @@ def _result(clustered: ClusteredTable) -> dict[str, Any]:
     """What the page shows about the run as text and numbers."""
     facts, encoding, choice = clustered.facts, clustered.model.encoding, clustered.run.choice
     separation, verdict = clustered.silhouettes, clustered.verdict
-    words = {one.label: one.in_words() for one in portraits(clustered)} | {-1: "far from every centre"}
+    told = {one.label: one for one in portraits(clustered)}
+    words = {label: one.in_words() for label, one in told.items()} | {-1: "far from every centre"}
+    rules = {label: one.rule.text for label, one in told.items() if one.rule is not None}
     return {
         "estimator": type(clustered.estimator).__name__,
         "algorithm": clustered.run.algorithm,
@@ -230,10 +220,11 @@ def _result(clustered: ClusteredTable) -> dict[str, Any]:
         "clusters": [
             {
                 "label": one.label, "size": one.size, "share": one.share, "words": words.get(one.label, ""),
-                "center": list(one.center.values()), "deviation": list(one.deviation.values()),
+                "rule": rules.get(one.label, ""), "center": list(one.center.values()),
             }
             for one in facts.summaries
         ],
+        "profile": profile_of(clustered, facts.summaries),
         "choice": None if choice is None else {
             "criterion": choice.criterion, "k": choice.k, "at_edge": choice.at_edge,
             "candidates": [[one.k, one.score if np.isfinite(one.score) else None] for one in choice.candidates],
@@ -242,14 +233,10 @@ def _result(clustered: ClusteredTable) -> dict[str, Any]:
         "probabilities": [[k, p] for k, p in facts.count_probabilities.items()],
         "certainty": facts.certainty,
         "outliers": facts.outliers,
+        "names": {str(label): name for label, name in clustered.names.items()},
         "told": clustered.run.notes,
         "notes": [*facts.notes[len(clustered.run.notes) :], *clustered.run.notes],
     }  # fmt: skip
-
-
-def packed(values: np.ndarray) -> str:
-    """Numbers as base64 of their bytes: compact JSON that a browser reads quickly."""
-    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:

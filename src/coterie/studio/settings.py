@@ -14,25 +14,35 @@ STARTS = ("k-means++", "random", "spectral")
 
 @dataclass(frozen=True)
 class Choice:
-    """An algorithm as the page offers it. ``counts``: whether the number of clusters can be set."""
+    """An algorithm as the page offers it.
+
+    ``counts``: whether the number of clusters can be set. ``finds``: whether the algorithm determines it if it is not.
+    """
 
     title: str
     about: str
     counts: bool = True
     trims: bool = False
+    finds: bool = False
 
 
 CHOICES = {
-    "kmeans": Choice("KMeans", "Compact, round clusters. A good first choice."),
+    "zeroshot": Choice(
+        "ZeroShotClusterer",
+        "A pretrained network for any shape and number of clusters. A good first choice.",
+        finds=True,
+    ),
+    "kmeans": Choice("KMeans", "Compact, round clusters."),
     "trimmed": Choice("TrimmedKMeans", "Ignores the most distant rows and labels them as outliers.", trims=True),
     "robust": Choice("RobustKMeans", "Keeps all rows, but distant rows have little influence."),
     "soft": Choice("SoftKMeans", "Overlapping clusters: every row belongs to each cluster to some degree."),
     "spherical": Choice("SphericalKMeans", "Compares directions: for texts and embeddings."),
     "medoids": Choice("KMedoids", "Every centre is a row of the table."),
     "incontext": Choice("InContextClusterer", "A pretrained network that refines k-means for overlapping clusters."),
-    "flow": Choice("FlowMixture", "A pretrained transformer that determines the number of clusters.", counts=False),
+    "flow": Choice(
+        "FlowMixture", "A pretrained transformer that determines the number of clusters.", counts=False, finds=True
+    ),
     "vae": Choice("VAEMixture", "Clusters of any shape, with one autoencoder per cluster. Slow."),
-    "zeroshot": Choice("ZeroShotClusterer", "A pretrained network for any shape and number of clusters.", counts=False),
 }
 assert set(ALGORITHMS) == set(CHOICES)
 

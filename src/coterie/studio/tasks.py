@@ -1,5 +1,6 @@
 """The tasks of a worker: read a table, cluster it, write its labels and its report."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,30 @@ def labels(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     took_part = np.flatnonzero(found != LEFT_OUT)
     with np.load(folder / "beside.npz", allow_pickle=False) as stored:
         known = {"cluster": found[took_part], **stored}
+    names = json.loads((folder / "result.json").read_bytes())["names"]
+    if names:
+        called = ["outliers" if one < 0 else names.get(str(one), f"cluster {one}") for one in found[took_part]]
+        known = {"cluster": known.pop("cluster"), "name": np.array(called), **known}
     columns = {name: pd.Series(values, took_part).convert_dtypes() for name, values in known.items()}
     beside = {name: column.reindex(range(len(frame))) for name, column in columns.items()}
     return {"bytes": write_labels(folder / "labels.csv", beside.pop("cluster"), frame, beside).stat().st_size}
+
+
+def names(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Name the clusters of a run."""
+    from coterie.studio import clustering
+
+    clustering.rename(Path(task["folder"]), {int(label): name for label, name in task["names"].items()})
+    return {}
+
+
+def axes(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """The map of a run in other columns, in ``axes.json``."""
+    from coterie.studio import row_maps
+
+    folder = Path(task["folder"])
+    (folder / "axes.json").write_text(json.dumps(row_maps.axes(folder, task["columns"]), allow_nan=False))
+    return {}
 
 
 def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
@@ -80,4 +102,6 @@ TASKS: dict[str, Callable[[dict[str, Any], Tell], dict[str, Any]]] = {
     "run": run,
     "labels": labels,
     "report": report,
+    "names": names,
+    "axes": axes,
 }

@@ -49,7 +49,8 @@ def outlier_rows(clustered: ClusteredTable) -> np.ndarray | None:
 
 
 def row_facts(clustered: ClusteredTable) -> dict[str, np.ndarray]:
-    """The columns that stand beside the labels: ``certainty`` and ``outlier``, where the estimator knows them."""
+    """The columns beside the labels: ``name``, ``certainty`` and ``outlier``, each where it is known."""
     certainty, outlier = row_certainty(clustered), outlier_rows(clustered)
-    known = {"certainty": None if certainty is None else certainty.round(4), "outlier": outlier}
+    names = np.array([clustered.name(label) for label in clustered.labels.tolist()]) if clustered.names else None
+    known = {"name": names, "certainty": None if certainty is None else certainty.round(4), "outlier": outlier}
     return {name: values for name, values in known.items() if values is not None}

@@ -1,8 +1,9 @@
 """A table and its clusters: the value that the command line, the studio, the report and pictures read."""
 
+import os
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ class ClusteredTable:
     pipeline: Any = None
     places: np.ndarray | None = None  # of the rows in the table that was read, if not all of them took part
     encoded: Encoded | None = None  # the rows for an estimator that encodes tables itself
+    names: Mapping[int, str] = field(default_factory=dict)  # of clusters, where they were given
 
     @classmethod
     def fitted(cls, rows: EncodedTable, estimator: Any, run: Run) -> "ClusteredTable":
@@ -82,6 +84,8 @@ class ClusteredTable:
         details = Run(**{"algorithm": type(estimator).__name__, **run})
         if isinstance(X, EncodedTable):
             return cls.fitted(X, estimator, details)
+        if isinstance(X, str | os.PathLike):  # estimators of the k-means family fit files
+            X = Table.read(X).matrix()
         pipeline, given = None, X
         if hasattr(estimator, "steps"):
             pipeline, estimator = estimator, estimator[-1]
@@ -137,7 +141,17 @@ class ClusteredTable:
     def model(self) -> TableModel:
         """What ``coterie predict`` needs."""
         assert self.encoding is not None
-        return TableModel(self.estimator, self.encoding)
+        return TableModel(self.estimator, self.encoding, self.names)
+
+    def named(self, names: Mapping[int, str]) -> "ClusteredTable":
+        """The same with names of clusters."""
+        from coterie.tabular.known_labels import checked_names
+
+        return replace(self, names=checked_names(names, range(self.k)))
+
+    def name(self, label: int) -> str:
+        """What a cluster is called: its name if it has one, else its number."""
+        return "outliers" if label < 0 else self.names.get(int(label), f"cluster {label}")
 
     @cached_property
     def facts(self) -> "Facts":

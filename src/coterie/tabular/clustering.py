@@ -4,17 +4,21 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from coterie.capabilities import encodes_tables, finds_count, has_parameter
+import numpy as np
+
+from coterie.capabilities import encodes_tables, finds_count, has_parameter, parameter, takes_labels
 from coterie.data.columns import TableError
 from coterie.data.tables import Table, source_name
 from coterie.selection import Candidate, Choice, check_criterion, choose_k
 from coterie.tabular.algorithms import SettingError, check_algorithm, make_estimator
 from coterie.tabular.clustered_table import ClusteredTable, Run
 from coterie.tabular.encoded_table import EncodedTable
+from coterie.tabular.known_labels import KnownLabels, without
+from coterie.tabular.model import TableModel
 
 MANY_ROWS = 100_000  # from here on one start instead of ten
 MOST_ROWS_OF_ZEROSHOT = 1_000_000
@@ -50,6 +54,10 @@ class Request:
     criterion : str, optional
         One of :data:`coterie.selection.CRITERIA`.
     seed : int
+    labels : str, optional
+        A column with the labels of some rows, which are kept; empty cells are unknown. It is not used otherwise.
+    names : mapping of int to str
+        Names of clusters. Those of ``labels`` are named like their labels.
     settings : mapping
         Parameters of the estimator; one that it does not have raises an error.
     defaults : mapping
@@ -68,6 +76,8 @@ class Request:
     most: int = MOST_CLUSTERS
     criterion: str | None = None
     seed: int = 0
+    labels: str | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
@@ -132,7 +142,10 @@ def cluster_table(
         check_algorithm(request.algorithm)
     name = source_name(source) if isinstance(source, str | Path) else None
     with watcher.reading(name or "the table"):
-        table = Table.of(source) if name is None else Table.read(source, header=header, query=query)
+        whole = table = Table.of(source) if name is None else Table.read(source, header=header, query=query)
+        known = None
+        if request.labels is not None:
+            known, table = KnownLabels.of(table, request.labels), without(table, request.labels)
         algorithm = request.algorithm_for(len(table))
         defaults = _defaults(request, len(table))
         estimator = make_estimator(algorithm, defaults, random_state=request.seed, **request.settings)
@@ -147,11 +160,12 @@ def cluster_table(
             keep=request.keep,
         )
     watcher.on_encoded(encoded, estimator)
-    ks = _numbers_to_try(request, estimator, algorithm, len(encoded.table))
+    y = None if known is None else _labels_for(estimator, algorithm, known, encoded)
+    ks = _numbers_to_try(request, estimator, algorithm, len(encoded.table), known)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            estimator, choice = _fit(encoded, estimator, ks, request, watcher)
+            estimator, choice = _fit(encoded, estimator, ks, request, watcher, y)
         except (TableError, SettingError):
             raise
         except ValueError as error:  # estimators say what is wrong with data and parameters
@@ -159,7 +173,20 @@ def cluster_table(
     warned = {" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)}
     notes = (*encoded.notes, *sorted(warned))
     seconds = time.perf_counter() - started
-    return ClusteredTable.fitted(encoded, estimator, Run(algorithm, request.seed, choice, notes, seconds, name))
+    made = ClusteredTable.fitted(encoded, estimator, Run(algorithm, request.seed, choice, notes, seconds, name))
+    names = {**({} if known is None else known.names), **request.names}
+    if known is not None:
+        made = replace(made, table=whole if encoded.places is None else whole.take(encoded.places))
+    return made.named(names) if names else made
+
+
+def _labels_for(estimator: Any, algorithm: str, known: KnownLabels, rows: EncodedTable) -> np.ndarray:
+    """The labels of the rows that take part."""
+    if not takes_labels(estimator):
+        raise SettingError(f"The algorithm {algorithm!r} cannot use given labels: use zeroshot or kmeans.")
+    if known.complete:
+        raise SettingError("Every row has a label, so there is nothing to find: leave some cells of the column empty.")
+    return known.y if rows.places is None else known.y[rows.places]
 
 
 def _defaults(request: Request, rows: int) -> dict[str, Any]:
@@ -167,7 +194,9 @@ def _defaults(request: Request, rows: int) -> dict[str, Any]:
     return usual | {name: value for name, value in request.defaults.items() if value is not None}
 
 
-def _numbers_to_try(request: Request, estimator: Any, algorithm: str, rows: int) -> list[int]:
+def _numbers_to_try(
+    request: Request, estimator: Any, algorithm: str, rows: int, known: KnownLabels | None = None
+) -> list[int]:
     """The numbers of clusters to try; none if the estimator determines it."""
     criterion = request.criterion or CRITERION
     if request.criterion is not None:
@@ -183,6 +212,10 @@ def _numbers_to_try(request: Request, estimator: Any, algorithm: str, rows: int)
         )
     if ks and ks[-1] > rows:
         raise SettingError(f"{ks[-1]} clusters were requested, but the table has {rows} rows: request {rows} or fewer.")
+    if known is not None and not found and len(ks) != 1:
+        if len(ks) > 1:
+            raise SettingError("Given labels need one number of clusters, for example -k 5, and not a range.")
+        return [len(known.names)]
     if request.clusters is None and not found:
         ks = [k for k in range(1 if criterion == "gap" else 2, request.most + 1) if k < rows]
         if not ks or rows < 3:
@@ -193,7 +226,12 @@ def _numbers_to_try(request: Request, estimator: Any, algorithm: str, rows: int)
 
 
 def _fit(
-    rows: EncodedTable, estimator: Any, ks: Sequence[int], request: Request, watcher: Watcher
+    rows: EncodedTable,
+    estimator: Any,
+    ks: Sequence[int],
+    request: Request,
+    watcher: Watcher,
+    y: np.ndarray | None = None,
 ) -> tuple[Any, Choice | None]:
     """The fitted estimator: with one number of clusters, with the best of several, or with the one that it finds."""
     data, choice = rows.input(estimator), None
@@ -209,5 +247,25 @@ def _fit(
     elif ks:
         estimator.set_params(n_clusters=ks[0])
     with watcher.fitting(estimator):
-        estimator.fit(data)
+        estimator.fit(data, y)
     return estimator, choice
+
+
+def recut_table(
+    source: Any, model: TableModel, n_clusters: int, *, header: bool | None = None, query: str | None = None
+) -> ClusteredTable:
+    """Cluster a table at another number of clusters of the hierarchy of a saved model, without fitting again."""
+    started = time.perf_counter()
+    if not hasattr(model.estimator, "recut"):
+        kind = type(model.estimator).__name__
+        raise SettingError(f"The model is a {kind}, which has no hierarchy to cut: fit it again with -k {n_clusters}.")
+    name = source_name(source) if isinstance(source, str | Path) else None
+    table = Table.of(source) if name is None else Table.read(source, header=header, query=query)
+    rows = EncodedTable.apply(model.encoding, table)
+    try:
+        estimator = model.estimator.recut(rows.input(model.estimator), n_clusters)
+    except ValueError as error:
+        raise SettingError(str(error)) from error
+    seed = parameter(estimator, "random_state")
+    how = Run("zeroshot", seed, None, rows.notes, time.perf_counter() - started, name)
+    return ClusteredTable.fitted(rows, estimator, how)

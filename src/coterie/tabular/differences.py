@@ -3,21 +3,24 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
 from coterie.tabular.clustered_table import ClusteredTable, stratified_sample
+from coterie.tabular.fields import CATEGORY, Field, fields_of
+from coterie.tabular.rules import Rule, rules
 
 RANKED_CELLS = 4_000_000
-TYPICAL = 3  # rows per cluster
+TYPICAL = 3  # rows per cluster, and as many on its border
 
 
 @dataclass(frozen=True)
 class Trait:
-    """One column of one cluster.
+    """One column of one cluster; of a category, its most distinctive level.
 
     ``here`` and ``elsewhere`` are the means in the cluster and in all other rows, ``away`` is their difference in
     standard deviations of the column, and ``above`` is the share of pairs in which a row of the cluster has the larger
-    value.
+    value. ``here_text`` and ``elsewhere_text`` are what the means say in the words of the table.
     """
 
     column: str
@@ -25,7 +28,9 @@ class Trait:
     elsewhere: float
     away: float
     above: float
-    yes_or_no: bool = False
+    level: str | None = None
+    here_text: str = ""
+    elsewhere_text: str = ""
 
     @property
     def strength(self) -> float:
@@ -34,10 +39,10 @@ class Trait:
 
     @property
     def words(self) -> str:
-        if self.yes_or_no:
-            return self._how_often
+        if self.level is not None:
+            return f"{self._how_often} {self.column} = {self.level}"
         very = "very " if abs(self.away) >= 1.5 else "" if abs(self.away) >= 0.6 else "slightly "
-        return f"{very}{'high' if self.away > 0 else 'low'}"
+        return f"{very}{'high' if self.away > 0 else 'low'} {self.column}"
 
     @property
     def _how_often(self) -> str:
@@ -49,17 +54,19 @@ class Trait:
 
 @dataclass(frozen=True)
 class Portrait:
-    """One cluster: its traits, the strongest first; its most typical rows; values of columns that were not used."""
+    """One cluster: its traits, the strongest first; its most typical rows, and those on its border."""
 
     label: int
     size: int
     share: float
     traits: list[Trait]
     typical: list[int]
-    mentions: list[tuple[str, str, float, float]]  # column, value, share here, share of all rows
+    borderline: list[int]
+    mentions: list[tuple[str, str, float, float]]  # columns that were not used: value, share here, share of all rows
+    rule: Rule | None = None
 
     def in_words(self, count: int = 3) -> str:
-        told = [f"{trait.words} {trait.column}" for trait in self.traits[:count] if trait.strength > 0.3]
+        told = [trait.words for trait in self.traits[:count] if trait.strength > 0.3]
         few = len(self.traits) == 1
         return ", ".join(told) or (
             f"average {self.traits[0].column}" if few else "close to the average in every column"
@@ -68,8 +75,7 @@ class Portrait:
 
 def portraits(clustered: ClusteredTable) -> list[Portrait]:
     """One portrait per cluster that has rows, in the order of the labels."""
-    traits = _traits(clustered)
-    mentions = _mentions(clustered)
+    traits, mentions, found = _traits(clustered), _mentions(clustered), rules(clustered)
     return [
         Portrait(
             j,
@@ -77,11 +83,27 @@ def portraits(clustered: ClusteredTable) -> list[Portrait]:
             float(size / clustered.n),
             traits[j],
             clustered.nearest_rows(j)[:TYPICAL].tolist(),
+            _borderline(clustered, j),
             mentions.get(j, []),
+            found.get(j),
         )
         for j, size in enumerate(clustered.sizes)
         if size > 0
     ]
+
+
+def _borderline(clustered: ClusteredTable, label: int) -> list[int]:
+    """The rows of a cluster that could most easily belong to another one."""
+    own = np.flatnonzero(clustered.labels == label)
+    if int((clustered.sizes > 0).sum()) < 2 or len(own) <= TYPICAL:
+        return []
+    certainty = getattr(clustered.estimator, "certainty_", None)
+    if certainty is not None and len(certainty) == clustered.n:
+        return own[np.argsort(np.asarray(certainty)[own], kind="stable")[:TYPICAL]].tolist()
+    distance = cdist(clustered.space[own], clustered.centers)
+    mine = distance[:, label].copy()
+    distance[:, [label, *np.flatnonzero(clustered.sizes == 0)]] = np.inf
+    return own[np.argsort(distance.min(axis=1) - mine, kind="stable")[:TYPICAL]].tolist()
 
 
 def _traits(clustered: ClusteredTable) -> dict[int, list[Trait]]:
@@ -92,7 +114,7 @@ def _traits(clustered: ClusteredTable) -> dict[int, list[Trait]]:
     spread = values.std(axis=0, dtype=np.float64)
     spread = np.where(spread > 0, spread, 1.0)
     total = values.sum(axis=0, dtype=np.float64)
-    flags = ((values == 0) | (values == 1)).all(axis=0)
+    fields = fields_of(clustered)
     result = {}
     for j, size in enumerate(clustered.sizes):
         if size == 0:
@@ -106,12 +128,19 @@ def _traits(clustered: ClusteredTable) -> dict[int, list[Trait]]:
         rank_sum = ranks[inside].sum(axis=0)
         above = (rank_sum - m * (m + 1) / 2) / (m * rest) if m and rest else np.full(values.shape[1], 0.5)
         away = (here - elsewhere) / spread
-        found = [
-            Trait(name, float(mean), float(other), float(apart), float(share), bool(flag))
-            for name, mean, other, apart, share, flag in zip(clustered.value_names, here, elsewhere, away, above, flags)
-        ]
+        found = [_trait(one, here, elsewhere, away, above) for one in fields]
         result[j] = sorted(found, key=lambda trait: (-round(trait.strength, 2), -abs(trait.away)))
     return result
+
+
+def _trait(one: Field, here: np.ndarray, elsewhere: np.ndarray, away: np.ndarray, above: np.ndarray) -> Trait:
+    own = slice(one.first, one.last)
+    place = one.first + int(np.abs(2 * above[own] - 1).argmax())
+    numbers = [float(part[place]) for part in (here, elsewhere, away, above)]
+    if one.kind == CATEGORY:
+        level = one.levels[place - one.first]
+        return Trait(one.name, *numbers, level, one.shares(here[own]), one.shares(elsewhere[own]))
+    return Trait(one.name, *numbers, None, one.show(numbers[0]), one.show(numbers[1]))
 
 
 def _mentions(clustered: ClusteredTable, max_values: int = 50) -> dict[int, list[tuple[str, str, float, float]]]:

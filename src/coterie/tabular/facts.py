@@ -1,7 +1,7 @@
 """The facts of a clustering, which every front shows: sizes, centres, the verdict, notes and cautions."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from coterie.selection import Choice
 from coterie.tabular.cautions import cautions
 from coterie.tabular.certainty import count_probabilities, outlier_rows
 from coterie.tabular.clustered_table import ClusteredTable, Run
+from coterie.tabular.fields import CATEGORY, fields_of
 from coterie.tabular.verdict import Verdict
 
 
@@ -28,10 +29,14 @@ class ClusterSummary:
     share: float
     center: dict[str, float]
     deviation: dict[str, float]
+    texts: Mapping[str, str] = field(default_factory=dict)  # the centre as the user would write it
 
     def distinctive(self, count: int = 3) -> list[str]:
-        """The columns in which the cluster is farthest from the mean of all rows."""
-        return sorted(self.deviation, key=lambda name: -abs(self.deviation[name]))[:count]
+        """The values that are farthest from the mean, one per column: a category is named by its farthest level."""
+        best: dict[str, str] = {}
+        for name in sorted(self.deviation, key=lambda name: -abs(self.deviation[name])):
+            best.setdefault(name.partition(" = ")[0], name)
+        return list(best.values())[:count]
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,7 @@ class Facts:
     verdict: Verdict | None = None
     count_probabilities: Mapping[int, float] = field(default_factory=dict)
     certainty: float | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -95,6 +101,7 @@ def facts_of(clustered: ClusteredTable) -> Facts:
         verdict=clustered.verdict,
         count_probabilities=count_probabilities(clustered),
         certainty=None if certainty is None else float(np.mean(certainty)),
+        names=clustered.names,
     )
 
 
@@ -106,8 +113,32 @@ def summaries_of(clustered: ClusteredTable) -> list[ClusterSummary]:
     if len(clustered.outliers):
         centers[-1] = clustered.values[clustered.outliers].mean(axis=0, dtype=np.float64)
     sizes = {**dict(enumerate(clustered.sizes.tolist())), -1: len(clustered.outliers)}
-    return [summary(label, sizes[label], clustered.n, center, clustered.value_names, mean, deviation)
-            for label, center in centers.items()]  # fmt: skip
+    fields = fields_of(clustered)
+    made = []
+    for label, center in centers.items():
+        one = summary(label, sizes[label], clustered.n, center, clustered.value_names, mean, deviation)
+        shown = [one_field.show(value) for one_field in fields for value in center[one_field.first : one_field.last]]
+        made.append(replace(one, texts=dict(zip(clustered.value_names, shown))))
+    return made
+
+
+def profile_of(
+    clustered: ClusteredTable, summaries: Sequence[ClusterSummary]
+) -> list[tuple[str, list[str], list[float]]]:
+    """Per column of the user, what each cluster holds in words, and how far it is from all rows in standard deviations.
+
+    A category is shown by its most frequent value in the cluster, and measured by its most distinctive one.
+    """
+    rows = []
+    for one in fields_of(clustered):
+        texts, away = [], []
+        for each in summaries:
+            means = np.array(list(each.center.values())[one.first : one.last])
+            apart = np.array(list(each.deviation.values())[one.first : one.last])
+            away.append(float(apart[np.abs(apart).argmax()]))
+            texts.append(one.shares(means, 1) if one.kind == CATEGORY else one.show(means[0]))
+        rows.append((one.name, texts, away))
+    return rows
 
 
 def summary(
@@ -115,6 +146,7 @@ def summary(
 ) -> ClusterSummary:
     """One summary, from the mean and the standard deviation of every column."""
     away = (center - mean) / np.where(deviation > 0, deviation, 1.0)
+    center = np.where(np.abs(center) < 1e-10 * deviation, 0.0, center)  # rounding errors of a mean that is zero
     return ClusterSummary(
         label, int(size), size / rows, dict(zip(names, center.tolist())), dict(zip(names, away.tolist()))
     )

@@ -1,7 +1,9 @@
 """A fitted estimator with the encoding of its columns, saved as one file."""
 
+import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from coterie.data.encoding import Encoding
 from coterie.tabular.encoded_table import EncodedTable
 
 ENCODING = "encoding"  # of the table, in the metadata of the file
+NAMES = "names"  # of the clusters
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class TableModel:
 
     estimator: Any
     encoding: Encoding
+    names: Mapping[int, str] = field(default_factory=dict)  # of clusters
 
     def predict(self, table: Any) -> np.ndarray:
         """The cluster of every row of another table, whose columns are found by name."""
@@ -39,7 +43,8 @@ class TableModel:
 
         tensors, entry = persistence.packed(self.estimator)
         name = persistence.ENTRY if self.encoding.is_identity else persistence.TABLE_ENTRY
-        persistence.write(path, tensors, {name: entry, ENCODING: self.encoding.to_json()})
+        named = {NAMES: json.dumps({str(label): text for label, text in self.names.items()})} if self.names else {}
+        persistence.write(path, tensors, {name: entry, ENCODING: self.encoding.to_json(), **named})
         return Path(path)
 
     @classmethod
@@ -65,13 +70,22 @@ class TableModel:
         try:
             estimator = persistence.unpacked(tensors, entry, path, network)
             encoding = _encoding(estimator, metadata.get(ENCODING))
+            named = _names(metadata.get(NAMES, "{}"))
         except ValueError as error:
             raise TableError(str(error) if str(path) in str(error) else f"{path} is damaged: {error}") from error
         if encoding is None:
             raise TableError(
                 f"{path} does not contain column names: fit to a DataFrame, or use coterie cluster --save."
             )
-        return cls(estimator, encoding)
+        return cls(estimator, encoding, named)
+
+
+def _names(saved: str) -> dict[int, str]:
+    """Names of clusters, by their numbers."""
+    names = json.loads(saved)
+    if not isinstance(names, dict):
+        raise ValueError("the names of its clusters are not a JSON object.")
+    return {int(label): str(name) for label, name in names.items()}
 
 
 def _encoding(estimator: Any, saved: str | None) -> Encoding | None:

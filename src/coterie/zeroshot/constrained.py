@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 from coterie.constraints import Constraints
 from coterie.neighbours import nearest_among
 from coterie.zeroshot.inference import Reading
-from coterie.zeroshot.labels import Hierarchical, Partition, mean_affinity, proba
+from coterie.zeroshot.labels import Hierarchical, Partition, cut_and_settled, mean_affinity, proba
 
 SPREAD = 0.95  # share of a row's label that comes from its neighbours
 NEIGHBOURS = 11  # a row and its ten nearest
@@ -50,6 +50,13 @@ def constrained(
     bound_N = known.group >= 0
     proba_NK[bound_N] = np.eye(proba_NK.shape[1])[labels_N[bound_N]]
     return Partition(labels_N, proba_NK, agreement(affinity_NN, labels_N))
+
+
+def recut(affinity_NN: np.ndarray, children: np.ndarray, n_clusters: int) -> Partition:
+    """The partition of rows that were read earlier into another number of clusters."""
+    left, right = np.ascontiguousarray(children.T)
+    labels_N = cut_and_settled(affinity_NN, left, right, n_clusters)
+    return Partition(labels_N, proba(affinity_NN, labels_N), agreement(affinity_NN, labels_N))
 
 
 def _with_labels(

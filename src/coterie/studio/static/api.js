@@ -60,10 +60,14 @@ export async function events(path, onStatus, signal) {
 export async function keep(path) {
   const answer = await send("GET", path);
   const named = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition") || "");
-  const address = URL.createObjectURL(await answer.blob());
+  save(await answer.blob(), named ? named[1] : "coterie");
+}
+
+export function save(blob, name) {
+  const address = URL.createObjectURL(blob);
   const link = document.createElement("a");
   link.href = address;
-  link.download = named ? named[1] : "coterie";
+  link.download = name;
   document.body.append(link);
   link.click();
   link.remove();

@@ -1,7 +1,7 @@
 // The map: points, centres and axes. It can be moved and zoomed, and points can be selected.
 
 import { unpack } from "./api.js";
-import { calm, clusterName, colour, count, look, make } from "./page.js";
+import { calm, clusterName, colour, count, look, make, number } from "./page.js";
 import { Points } from "./points.js";
 
 const EDGE = { left: 52, right: 12, top: 12, bottom: 40 };
@@ -10,8 +10,16 @@ const NOBODY = 255;
 export function readPoints(document) {
   return {
     x: unpack(document.x, Float32Array), y: unpack(document.y, Float32Array), rows: unpack(document.rows, Uint32Array),
-    titles: document.titles, line: document.line, note: document.note, frame: document.frame,
+    titles: document.titles, logs: document.logs || [], line: document.line, note: document.note, frame: document.frame,
+    hover: (document.hover || []).map((one) => ({
+      ...one, values: one.values && unpack(one.values, Float32Array), codes: one.codes && unpack(one.codes, Uint8Array),
+    })),
   };
+}
+
+// The same points in other columns.
+export function readAxes(document, points) {
+  return { ...points, ...document, x: unpack(document.x, Float32Array), y: unpack(document.y, Float32Array) };
 }
 
 export function readLayers(document) {
@@ -167,7 +175,7 @@ export class ClusterMap {
     for (const value of ticks(x0, x1, Math.max(3, inner.width / 100))) {
       const [x] = this.#toScreen(value, y0);
       line(pen, x, inner.y, x, inner.y + inner.height);
-      pen.fillText(label(value, x1 - x0), x, inner.y + inner.height + 5);
+      pen.fillText(label(value, x1 - x0, this.data.logs[0]), x, inner.y + inner.height + 5);
     }
     if (!this.data.line) {
       pen.textAlign = "right";
@@ -175,7 +183,7 @@ export class ClusterMap {
       for (const value of ticks(y0, y1, Math.max(3, inner.height / 60))) {
         const [, y] = this.#toScreen(x0, value);
         line(pen, inner.x, y, inner.x + inner.width, y);
-        pen.fillText(label(value, y1 - y0), inner.x - 6, y);
+        pen.fillText(label(value, y1 - y0, this.data.logs[1]), inner.x - 6, y);
       }
       pen.save();
       pen.translate(11, inner.y + inner.height / 2);
@@ -232,11 +240,29 @@ export class ClusterMap {
     pen.strokeStyle = inks.ink;
     pen.stroke();
     const found = this.labels ? (this.labels[i] === NOBODY ? "outlier" : clusterName(this.labels[i])) : "no cluster yet";
-    this.tip.textContent = `row ${count(this.data.rows[i])}: ${found}`;
+    const say = (one) => (one.dates ? new Date(one.values[i] * 864e5).toISOString().slice(0, 10) : number(one.values[i]));
+    const values = this.data.hover.map((one) => [one.name, one.values ? say(one) : one.levels[one.codes[i]]]);
+    this.tip.replaceChildren(make("strong", {}, `row ${count(this.data.rows[i])}: ${found}`),
+      ...values.map(([name, value]) => make("span", {}, `${name}: ${value}`)));
     this.tip.hidden = false;
     const width = this.tip.offsetWidth;
     this.tip.style.left = `${Math.max(4, Math.min(this.root.clientWidth - width - 4, x - width / 2))}px`;
-    this.tip.style.top = `${y < 50 ? y + 16 : y - 38}px`;
+    const tall = this.tip.offsetHeight;
+    this.tip.style.top = `${y < tall + 20 ? y + 16 : y - tall - 12}px`;
+  }
+
+  // The map as one picture. WebGL keeps what it drew only until the browser shows it, so all is drawn again first.
+  picture() {
+    this.#draw();
+    const made = make("canvas", { width: this.over.width, height: this.over.height });
+    const pen = made.getContext("2d");
+    const ratio = devicePixelRatio || 1;
+    pen.fillStyle = getComputedStyle(this.root).getPropertyValue("--paper").trim() || "#ffffff";
+    pen.fillRect(0, 0, made.width, made.height);
+    pen.drawImage(this.under, 0, 0);
+    pen.drawImage(this.base, Math.round(this.#inner.x * ratio), Math.round(this.#inner.y * ratio));
+    pen.drawImage(this.over, 0, 0);
+    return new Promise((resolve) => made.toBlob(resolve, "image/png"));
   }
 
   #nearest(sx, sy, reach = 14) {
@@ -348,7 +374,8 @@ function ticks(low, high, wanted) {
   return found;
 }
 
-function label(value, span) {
+function label(value, span, log) {
+  if (log) return number(10 ** value);
   const digits = Math.max(0, 1 - Math.floor(Math.log10(span)));
   if (Math.abs(value) >= 1e6 || digits > 6) return value.toPrecision(3);
   return value.toLocaleString("en", { maximumFractionDigits: digits });

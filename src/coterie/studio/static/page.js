@@ -18,6 +18,7 @@ export function make(name, settings = {}, ...children) {
 export function number(value) {
   if (typeof value !== "number") return value === null || value === undefined ? "" : String(value);
   const size = Math.abs(value);
+  if (size < 1e-12) return "0"; // a rounding error
   if (size >= 1e12 || (size > 0 && size < 1e-4)) return value.toExponential(2);
   if (size >= 1e4) return Math.round(value).toLocaleString("en");
   return String(Number(value.toPrecision(4)));
@@ -47,7 +48,9 @@ export function dot(label) {
   return mark;
 }
 
-export const clusterName = (label) => (label < 0 ? "outliers" : `cluster ${label}`);
+// Names that the user gave to the clusters of the run that is shown.
+export const called = { names: {} };
+export const clusterName = (label) => (label < 0 ? "outliers" : called.names[label] || `cluster ${label}`);
 
 export function alertWith(sentence) {
   const box = $("alert");

@@ -3,8 +3,8 @@
 import * as api from "./api.js";
 import { Comparison } from "./compare.js";
 import { fill } from "./data.js";
-import { ClusterMap, readLayers, readPoints } from "./map.js";
-import { $, clusterName, colour, count, dot, make, number, percent, plural, say, trying } from "./page.js";
+import { ClusterMap, readAxes, readLayers, readPoints } from "./map.js";
+import { $, called, clusterName, colour, count, dot, make, number, percent, plural, say, trying } from "./page.js";
 import { Player } from "./player.js";
 import { finishedRuns, runTitle } from "./running.js";
 
@@ -15,6 +15,8 @@ let comparison = null;
 let run = null; // whose result is shown
 let live = null; // whose progress is shown on the map
 let chosen = null;
+let points = null; // of the run, in its own axes
+let layers = [];
 
 export function open() {
   const pick = (label) => choose(label);
@@ -26,6 +28,8 @@ export function open() {
   comparison = new Comparison(map);
   $("compare").addEventListener("change", (event) => comparison.with(run, finishedRuns().find((one) => one.id === event.target.value)));
   for (const button of $("keep").querySelectorAll("button")) button.addEventListener("click", () => keep(button));
+  for (const id of ["axis-x", "axis-y"]) $(id).addEventListener("change", () => showAxes(id));
+  $("keep-picture").addEventListener("click", async () => api.save(await map.picture(), `map-run${run.number}.png`));
   $("more-profile").addEventListener("click", () => showProfile(run.result, Infinity));
 }
 
@@ -72,16 +76,66 @@ export async function show(next) {
   const found = await trying(() => Promise.all([api.get(`runs/${next.id}/points`), api.get(`runs/${next.id}/map`)]));
   if (!found || run !== next) return;
   frame(false);
-  const points = readPoints(found[0]);
+  called.names = next.result.names;
+  points = readPoints(found[0]);
+  layers = readLayers(found[1]);
   map.chosen = null;
   map.setPoints(points);
-  player.load(readLayers(found[1]));
+  player.load(layers);
+  offerAxes(next.result);
   tellResult(next, points);
   showClusters(next.result);
   showProfile(next.result, FIRST_COLUMNS);
   showChoice(next.result.choice);
   showOthers(next);
   $("rows-part").hidden = true;
+}
+
+// The axes of the map: those of the run, or any two columns.
+function offerAxes(result) {
+  const own = points.titles.map((title) => title.replace(/ \(.*/, ""));
+  ["axis-x", "axis-y"].forEach((id, i) => {
+    $(id).replaceChildren(make("option", { value: "" }, own[i] || ""), ...result.columns.map((name) => make("option", { value: name }, name)));
+  });
+  $("axes-line").hidden = points.line || result.columns.length < 2;
+  $("player").hidden = layers.length < 2;
+}
+
+async function showAxes(changed) {
+  const current = run;
+  const pair = ["axis-x", "axis-y"].map((id) => $(id).value);
+  if (!pair[0] !== !pair[1]) { // both axes are columns, or both are those of the run
+    const other = $(changed === "axis-x" ? "axis-y" : "axis-x");
+    other.value = $(changed).value ? current.result.columns.find((name) => name !== $(changed).value) : "";
+    pair.splice(0, 2, ...["axis-x", "axis-y"].map((id) => $(id).value));
+  }
+  player.stop();
+  $("player").hidden = Boolean(pair[0]) || layers.length < 2;
+  if (!pair[0]) {
+    map.setPoints(points);
+    player.load(layers);
+    return;
+  }
+  const found = await trying(() => api.get(`runs/${current.id}/axes?x=${encodeURIComponent(pair[0])}&y=${encodeURIComponent(pair[1])}`));
+  if (!found || run !== current) return;
+  map.setPoints(readAxes(found, points));
+  map.setLabels(layers[layers.length - 1].labels);
+  map.setCenters(found.centers);
+  say(found.note);
+}
+
+// A name for a cluster, which its labels, report and model then have.
+async function rename(label, input) {
+  const current = run;
+  const names = { ...current.result.names, [label]: input.value.trim() };
+  const next = await trying(() => api.post(`runs/${current.id}/names`, { names }));
+  if (!next || run !== current) return;
+  run.result = next.result;
+  called.names = next.result.names;
+  showClusters(run.result);
+  showProfile(run.result, FIRST_COLUMNS);
+  map.redraw();
+  say(`${clusterName(label)} named`);
 }
 
 function tellResult(next, points) {
@@ -117,7 +171,7 @@ function showClusters(result) {
       return make("button", { type: "button", class: "cluster", "data-label": one.label, "aria-pressed": "false", onclick: () => choose(one.label) },
         dot(one.label), make("strong", {}, clusterName(one.label)),
         make("span", { class: "size" }, `${count(one.size)} · ${percent(one.share)}`), bar,
-        make("span", { class: "words" }, one.words));
+        make("span", { class: "words" }, one.words, one.rule ? make("small", {}, `Rule: ${one.rule}.`) : null));
     }),
   );
 }
@@ -137,26 +191,26 @@ async function choose(label) {
   if (!rows || chosen !== wanted || run !== current) return;
   const order = wanted < 0 ? "the farthest first" : "the most typical first";
   const part = rows.cells.length < rows.total ? `${count(rows.cells.length)} of ${plural(rows.total, "row")}` : plural(rows.total, "row");
-  $("rows-title").replaceChildren(dot(wanted), ` ${clusterName(wanted)}: ${part}, ${order}`);
+  const input = make("input", { type: "text", maxLength: 60, value: clusterName(wanted), "aria-label": "Name of this cluster" });
+  input.addEventListener("change", () => rename(wanted, input));
+  $("rows-title").replaceChildren(dot(wanted), wanted < 0 ? ` ${clusterName(wanted)}` : input, ` ${part}, ${order}`);
   fill($("rows-table"), rows.columns, rows.cells, { head: "row", cells: rows.numbers });
   say(`${clusterName(wanted)}: ${part}`);
 }
 
 function showProfile(result, most) {
-  const clusters = result.clusters;
-  const strength = result.columns.map((_, i) => Math.max(...clusters.map((one) => Math.abs(one.deviation[i]))));
-  const order = result.columns.map((_, i) => i).sort((a, b) => strength[b] - strength[a]).slice(0, most);
-  $("more-profile").hidden = order.length === result.columns.length;
+  const strength = ([, , away]) => Math.max(...away.map(Math.abs));
+  const rows = [...result.profile].sort((a, b) => strength(b) - strength(a)).slice(0, most);
+  $("more-profile").hidden = rows.length === result.profile.length;
   $("profile-table").replaceChildren(
     make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "column"),
-      ...clusters.map((one) => make("th", { scope: "col", class: "number" }, dot(one.label), one.label < 0 ? "outliers" : ` ${one.label}`)))),
-    make("tbody", {}, ...order.map((i) =>
-      make("tr", {}, make("th", { scope: "row" }, result.columns[i]),
-        ...clusters.map((one) => {
-          const away = one.deviation[i];
-          const cell = make("td", { class: "number", title: `${away >= 0 ? "+" : ""}${away.toFixed(2)} standard deviations` }, number(one.center[i]));
-          const depth = Math.min(1, Math.abs(away) / 2.5) * 0.6;
-          cell.style.backgroundColor = away < 0 ? `rgba(0,114,178,${depth})` : `rgba(213,94,0,${depth})`;
+      ...result.clusters.map((one) => make("th", { scope: "col", class: "number" }, dot(one.label), ` ${clusterName(one.label)}`)))),
+    make("tbody", {}, ...rows.map(([name, texts, away]) =>
+      make("tr", {}, make("th", { scope: "row" }, name),
+        ...texts.map((text, i) => {
+          const cell = make("td", { class: "number", title: `${away[i] >= 0 ? "+" : ""}${away[i].toFixed(2)} standard deviations` }, text);
+          const depth = Math.min(1, Math.abs(away[i]) / 2.5) * 0.6;
+          cell.style.backgroundColor = away[i] < 0 ? `rgba(0,114,178,${depth})` : `rgba(213,94,0,${depth})`;
           return cell;
         })))),
   );

@@ -60,6 +60,7 @@ function showAlgorithm() {
   const one = algorithms.get($("algorithm").value);
   $("algorithm-told").textContent = one.about;
   $("count-part").hidden = !one.counts;
+  $("most-part").hidden = one.finds;
   $("trim-line").hidden = !one.trims;
 }
 
