@@ -136,11 +136,11 @@ def _traits(clustered: ClusteredTable) -> dict[int, list[Trait]]:
 def _trait(one: Field, here: np.ndarray, elsewhere: np.ndarray, away: np.ndarray, above: np.ndarray) -> Trait:
     own = slice(one.first, one.last)
     place = one.first + int(np.abs(2 * above[own] - 1).argmax())
-    numbers = [float(part[place]) for part in (here, elsewhere, away, above)]
+    level, texts = None, (one.show(float(here[place])), one.show(float(elsewhere[place])))
     if one.kind == CATEGORY:
-        level = one.levels[place - one.first]
-        return Trait(one.name, *numbers, level, one.shares(here[own]), one.shares(elsewhere[own]))
-    return Trait(one.name, *numbers, None, one.show(numbers[0]), one.show(numbers[1]))
+        level, texts = one.levels[place - one.first], (one.shares(here[own]), one.shares(elsewhere[own]))
+    h, e, a, b = (float(part[place]) for part in (here, elsewhere, away, above))
+    return Trait(one.name, h, e, a, b, level, *texts)
 
 
 def _mentions(clustered: ClusteredTable, max_values: int = 50) -> dict[int, list[tuple[str, str, float, float]]]:
