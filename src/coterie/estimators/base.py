@@ -253,7 +253,7 @@ class CenterClusterer(
 
     def _forget(self) -> None:
         """Drop attributes of an earlier fit that this one may not set."""
-        for name in ("trajectory_", "threshold_", "sums_", "counts_"):
+        for name in ("trajectory_", "engine_info_", "threshold_", "sums_", "counts_"):
             self.__dict__.pop(name, None)
 
     def _keep(self, result: Result, kept: np.ndarray) -> None:
@@ -273,6 +273,8 @@ class CenterClusterer(
             self.weights_ = np.full(k, 1.0 / k) if result.weights is None else result.weights
         if result.limits is not None:
             self.threshold_ = np.asarray(result.limits)
+        if result.engine is not None:
+            self.engine_info_ = result.engine
         if result.trajectory:
             self.trajectory_ = result.trajectory
         self._warn(algorithm)

@@ -76,6 +76,9 @@ class KMeans(CenterClusterer):
         Number of columns of X.
     feature_names_in_ : array of shape (n_features_in_,)
         Names of the columns of X, if X is a DataFrame whose column names are all strings.
+    engine_info_ : str
+        How the fit was computed: by array operations if the table is small, or by the lazy engine with the vector width
+        of the processor. Not set by the other engines.
     trajectory_ : list of (centers, assignments)
         The centres and assignments after every layer. Only with ``engine="literal"``.
 

@@ -51,6 +51,9 @@ class SphericalKMeans(CenterClusterer):
         Whether that run stopped by itself, before ``max_iter``.
     n_clusters_ : int
         Number of clusters that have at least one row.
+    engine_info_ : str
+        How the fit was computed: by array operations if the table is small, or by the lazy engine with the vector width
+        of the processor. Not set by the other engines.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : array of shape (n_features_in_,)

@@ -68,6 +68,7 @@ class Result:
     limits: np.ndarray | None = None  # (k,) the largest cost that trimming kept
     medoids: np.ndarray | None = None  # (k,) which rows the centres are, where they are rows
     trajectory: list = field(default_factory=list)  # (centers, assignments) per layer, where an engine keeps them
+    engine: str | None = None  # what computed it, for people
     occupied: int | None = None  # clusters that have points, where there are no labels to tell
 
     @property

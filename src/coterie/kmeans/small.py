@@ -64,7 +64,9 @@ def run(
     for r, places in enumerate(centers.astype(X.dtype)):
         labels, sq = choose(rows, places)
         inertia = float(sq @ weights) * (0.5 if spherical else 1.0)
-        results.append(Result(places, labels, inertia, int(n_iter[r]), bool(converged[r])))
+        results.append(
+            Result(places, labels, inertia, int(n_iter[r]), bool(converged[r]), engine="array operations (small table)")
+        )
     return results
 
 

@@ -8,7 +8,7 @@ from coterie.kmeans.iteration import Centers, OnIteration, Result
 from coterie.kmeans.kernel_input import check_centers, check_lengths
 from coterie.kmeans.lazy import distances, kernel
 from coterie.kmeans.lazy.grouping import Grouping
-from coterie.kmeans.lazy.lanes import as_tiles, lanes
+from coterie.kmeans.lazy.lanes import as_tiles, lanes, vector_bits
 from coterie.kmeans.refill import refill
 from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
@@ -272,7 +272,9 @@ def run(
         assigner.assign(rounded)  # labels of the final centres
     else:
         assigner.centers = rounded
-    return Result(rounded, assigner.labels, Seen(assigner, spherical).objective, ran.n_iter, ran.converged)
+    engine = f"lazy, vectors of {vector_bits()} bits"
+    objective = Seen(assigner, spherical).objective
+    return Result(rounded, assigner.labels, objective, ran.n_iter, ran.converged, engine=engine)
 
 
 def _mean(X):
