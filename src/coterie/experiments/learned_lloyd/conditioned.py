@@ -54,7 +54,15 @@ class Parameters:
 PLAIN = Parameters()
 # The start of the training, and what it found: ``coterie reproduce learned-lloyd/training``.
 FIRST = Parameters(log_split=math.log(0.2), swaps=1.0)
-TRAINED = FIRST
+TRAINED = Parameters(
+    log_gamma=-0.0725,
+    log_step=-0.1196,
+    share=0.0312,
+    lead=-0.0488,
+    radius=-0.1889,
+    log_split=-1.5135,
+    swaps=0.7772,
+)
 
 
 @kernel()

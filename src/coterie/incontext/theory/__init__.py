@@ -4,7 +4,7 @@
 units and the softmax as a hardmax (Lemmas A.1-A.3 and B.1), ``expectation`` and ``maximisation`` the weights with
 their proofs, ``construction`` the whole networks, and ``lloyd`` the algorithm that they run.
 
-The document writes tokens as columns; here they are rows, as everywhere in the library.
+The paper writes tokens as columns; here they are rows, as everywhere in the library.
 """
 
 from coterie.incontext.theory.construction import (

@@ -1,14 +1,14 @@
 """The whole networks: tau Lloyd iterations on the matrix H, as explicit weights.
 
 ========================  =====================  =========================  ==================  ===================
-network                   Expectation            Maximisation               layers              the document's
+network                   Expectation            Maximisation               layers              the paper's
 ========================  =====================  =========================  ==================  ===================
 ``transformer``           softmax heads          units for the distance     1 + 4 tau           tau (3 + 3k)
 ``transformer_plus``      units for 1/count      units for the distance     1 + 6 tau           tau (7 + 3k)
 ``exact_transformer_plus``  softmax heads        products                   1 + 3 tau           -
 ========================  =====================  =========================  ==================  ===================
 
-The document's counts allow for copies of x made one by one and for identity layers; layers that do nothing can be
+The paper's counts allow for copies of x made one by one and for identity layers; layers that do nothing can be
 appended at will.
 """
 
@@ -42,7 +42,7 @@ class ConstructionSettings:
     """The free constants of the theorems.
 
     ``units`` is M, the units of each approximated function. ``measure`` is what is approximated in the Maximisation
-    step: "norm", ‖x - μ‖ in d dimensions as in the document, or "square", the d squares of its coordinates, each by
+    step: "norm", ‖x - μ‖ in d dimensions as in the paper, or "square", the d squares of its coordinates, each by
     M // d units. The three sharpnesses are the C of C log N where a softmax stands for the mean of a cluster, for
     one marked token, and for the hardmax. Points that lie between two centres need the last one large.
     ``smallest_share`` is the least share of the points that a cluster of Transformer+ may have; None is 1/N.

@@ -1,4 +1,4 @@
-"""The context-augmented matrix H of document 001, equation (4), with its rows named.
+"""The context-augmented matrix H of He et al. (2025), equation (4), with its rows named.
 
 A token (a column of H there, a row here) is one point and what the network knows at its place::
 
@@ -9,7 +9,7 @@ A token (a column of H there, a row here) is one point and what the network know
     one (1)       1
     ...           room for the intermediate values below, zero between iterations
 
-The document makes the marker d long, which needs k ≤ d; here m = max(k, d), so any k < N will do.
+The paper makes the marker d long, which needs k ≤ d; here m = max(k, d), so any k < N will do.
 """
 
 import torch

@@ -1,4 +1,4 @@
-"""The Expectation step (the document's name for new centres from old assignments) as layers.
+"""The Expectation step (the paper's name for new centres from old assignments) as layers.
 
 Each function returns blocks that turn ``center``, which must be zero before, into the means of the clusters named by
 ``label``, and end by writing k copies of x, stage 1 of the Maximisation step, where ``copies`` says so.
@@ -24,7 +24,7 @@ def centred(rows: Rows) -> Block:
 
 
 def _copies(rows: Rows) -> list[pieces.Hidden]:
-    """Stage 1 of the Maximisation step: x into each of the k copies, in one FC layer (the document uses 2k)."""
+    """Stage 1 of the Maximisation step: x into each of the k copies, in one FC layer (the paper uses 2k)."""
     return [pieces.copied(rows, rows.x, *[rows.copy_of(a) for a in range(rows.k)])]
 
 
@@ -63,17 +63,17 @@ def by_reciprocal(
 ) -> list[Block]:
     """Theorem 3.2: means as sums times an approximated 1/count, in three layers. Needs no centring.
 
-    1. A uniform head gives every token the shares f_a = n_a / N. (The document divides by D: the softmax runs over the
-       N tokens.) FC, gated: token a keeps f_a as ``own_share``; shares are cleared. (The document spends 2k heads
+    1. A uniform head gives every token the shares f_a = n_a / N. (The paper divides by D: the softmax runs over the
+       N tokens.) FC, gated: token a keeps f_a as ``own_share``; shares are cleared. (The paper spends 2k heads
        on this, with scores N², whose exponential exceeds float64 from N = 27 on.)
     2. n_units heads: ``reciprocal`` ← r(own_share), where r(f) ≈ 1/f on [smallest_share, 1]. FC, gated: token a < k
        gets ``inverse`` = r(f_a) e_a, all other tokens 0. On tokens ≥ k, own_share is 0 and r(0) is some number below
        the gate's limit. Any cluster that is not empty has a share of 1/N at least, the default; then Σ|c| and the
-       limit grow with N. With the share α that the document's class of mixtures guarantees they do not.
+       limit grow with N. With the share α that the paper's class of mixtures guarantees they do not.
     3. Un-normalised attention with V = x/N, Q = label, K = inverse: token j < k collects
        Σ_i x_i (label_i)_j r(f_j) / N = (f_j r(f_j)) · μ_j. So its relative error is that of r, times ‖μ_j‖.
 
-    The document multiplies label by 1/count on every token with M more softmax heads; putting 1/count on the looking
+    The paper multiplies label by 1/count on every token with M more softmax heads; putting 1/count on the looking
     token needs none.
     """
     r = approximation.fitted_reciprocal(n_units, smallest_share or 1.0 / n_points)

@@ -1,4 +1,4 @@
-"""Algorithm 1 of document 001, plainly: what the constructed Transformers are compared with."""
+"""Algorithm 1 of He et al. (2025), plainly: what the constructed Transformers are compared with."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The Maximisation step (the document's name for new assignments from new centres) as layers.
+"""The Maximisation step (the paper's name for new assignments from new centres) as layers.
 
 Each function returns blocks that read ``center`` and replace ``label`` by the (nearly) one-hot choice of the nearest
 centre. They leave ``center`` and all intermediate values zero, as the Expectation step wants to find them.
@@ -20,7 +20,7 @@ def _hardmax(rows: Rows, q: Tensor, k: Tensor) -> pieces.Heads:
     """Stage 4: label ← Σ_a softmax weight of token a · e_a.
 
     Token a < k must score β(B - cost_a) and tokens ≥ k zero. With β = C log N and B - cost ≥ 1, the weight that goes
-    to tokens ≥ k is at most N^(1-C), and to centres that are worse by a gap Δ, k N^(-CΔ) (Lemma B.1). The document
+    to tokens ≥ k is at most N^(1-C), and to centres that are worse by a gap Δ, k N^(-CΔ) (Lemma B.1). The paper
     prints +cost, which picks the farthest centre; -cost alone would lose to the N - k tokens with score zero; hence B.
     """
     return pieces.head(q, k, rows.moving(rows.of_center, rows.label))

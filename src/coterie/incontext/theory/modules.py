@@ -1,10 +1,10 @@
-"""Definitions 2.1-2.5 of document 001: two attention layers, the fully connected layer, and what is made of them.
+"""Definitions 2.1-2.5 of He et al. (2025): two attention layers, the fully connected layer, and what is made of them.
 
 Shapes: N tokens of width D as rows, h (..., N, D); M heads; R rows of a query or key matrix (the other D - R rows of
 the definition's square matrix are zero and change no score).
 
 The definition normalises the *columns* of (Q H)ᵀ(K H). So token j looks with K h_j, and Q h_i is what it looks at: the
-two letters have swapped their usual parts. They are kept here, so that weights can be read beside the document.
+two letters have swapped their usual parts. They are kept here, so that weights can be read beside the paper.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Attention(nn.Module):
         return self.v.shape[0]
 
     def definition(self, h: Tensor) -> Tensor:
-        """The layer as the document writes it, all scores of all heads at once: what ``forward`` is tested against."""
+        """The layer as the paper writes it, all scores of all heads at once: what ``forward`` is tested against."""
         raise NotImplementedError
 
     def _scores(self, h: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ def parameter_norm(model: TransformerPlus, per_head: bool = True) -> float:
     """‖θ‖ of section 2.1: the largest layer's max(‖Q‖, ‖K‖) + Σ_m ‖V_m‖ + ‖W₁‖ + ‖W₂‖, plus the two outer matrices.
 
     As printed the norms of W₁ and W₂ stand inside the sum over heads and so count M times; ``per_head=False`` counts
-    them once, as in the definition that the document refers to.
+    them once, as in the definition that the paper refers to.
     """
     outer = _operator_norm(model.w0) + (1.0 if model.w1 is None else _operator_norm(model.w1))
     largest = 0.0
