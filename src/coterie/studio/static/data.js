@@ -131,19 +131,7 @@ const KINDS = ["number", "count", "ordinal", "category", "date", "id", "text"];
 const USABLE = ["number", "count", "ordinal", "category", "date"];
 
 function showColumns() {
-<<<<<<< HEAD
   $("columns").replaceChildren(...current.columns.map(columnLine));
-=======
-  $("columns").replaceChildren(
-    ...current.columns.map((column) => {
-      const usable = ["number", "category", "date"].includes(column.kind);
-      const missing = column.missing ? `, ${count(column.missing)} missing` : "";
-      return make("label", { class: `check column${usable ? "" : " unusable"}` },
-        make("input", { type: "checkbox", value: column.name, checked: column.kind === "number" && !column.constant, disabled: !usable }),
-        make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, aboutColumn(column) + missing)));
-    }),
-  );
->>>>>>> 433e759 (JSON lines of the studio by the reader of tables; traits without unpacking)
   showChosen();
 }
 
