@@ -397,4 +397,4 @@ def test_json_lines_are_read_as_such(served):
     assert read["rows"] == 20
     wrong = served.upload("rows.jsonl", b'{"a": 1}\n{"a": \n')
     assert wrong.status == 422
-    assert "one object per line" in wrong.json["error"]
+    assert "rows.jsonl is not a JSON object: one object per line" in wrong.json["error"]

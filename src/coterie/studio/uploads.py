@@ -50,9 +50,7 @@ def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, in
             _check_parquet(path, bounds)
             path = path.rename(path.with_suffix(".parquet"))
         elif _is_json_lines(path):
-            frame = _read_json_lines(path)
-            _check_size(path, len(frame), frame.shape[1], bounds)
-            return frame, notes
+            path = path.rename(path.with_suffix(".jsonl"))
         else:
             path = path.rename(path.with_suffix(".tsv" if ".tsv" in name.lower() else ".csv"))
             header = _check_text(path, header, bounds, notes)
@@ -69,13 +67,6 @@ def _is_json_lines(path: Path) -> bool:
     with open(path, "rb") as file:
         line = file.readline(BLOCK).lstrip(b"\xef\xbb\xbf").strip()
     return line.startswith(b"{") and line.endswith(b"}")
-
-
-def _read_json_lines(path: Path) -> pd.DataFrame:
-    try:
-        return pd.read_json(path, lines=True)
-    except ValueError as error:
-        raise TableError(f"{path} has a line that is not JSON ({error}): write one object per line.") from None
 
 
 def _unpack(path: Path, most: int) -> tuple[Path, bytes]:

@@ -1,6 +1,6 @@
 """How clusters differ: the columns that distinguish each one, its typical rows, and columns that were not used."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -136,11 +136,12 @@ def _traits(clustered: ClusteredTable) -> dict[int, list[Trait]]:
 def _trait(one: Field, here: np.ndarray, elsewhere: np.ndarray, away: np.ndarray, above: np.ndarray) -> Trait:
     own = slice(one.first, one.last)
     place = one.first + int(np.abs(2 * above[own] - 1).argmax())
-    level, texts = None, (one.show(float(here[place])), one.show(float(elsewhere[place])))
+    inside, outside = float(here[place]), float(elsewhere[place])
+    made = Trait(one.name, inside, outside, float(away[place]), float(above[place]))
     if one.kind == CATEGORY:
-        level, texts = one.levels[place - one.first], (one.shares(here[own]), one.shares(elsewhere[own]))
-    h, e, a, b = (float(part[place]) for part in (here, elsewhere, away, above))
-    return Trait(one.name, h, e, a, b, level, *texts)
+        texts = (one.shares(here[own]), one.shares(elsewhere[own]))
+        return replace(made, level=one.levels[place - one.first], here_text=texts[0], elsewhere_text=texts[1])
+    return replace(made, here_text=one.show(inside), elsewhere_text=one.show(outside))
 
 
 def _mentions(clustered: ClusteredTable, max_values: int = 50) -> dict[int, list[tuple[str, str, float, float]]]:
