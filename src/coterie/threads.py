@@ -9,6 +9,7 @@ of threads.
 import functools
 import itertools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,7 +26,28 @@ def kernel(**options: Any) -> Any:
     """Compile a function to serial code without the GIL, and cache the machine code on disk."""
     from numba import njit
 
+    _announce_compilation()
     return njit(nogil=True, cache=True, **options)
+
+
+@functools.cache
+def _announce_compilation() -> None:
+    """Tell whoever sits at the terminal, once, why the first call on a machine takes some seconds."""
+    from numba.core import event
+
+    class Announcer(event.Listener):
+        told = False
+
+        def on_start(self, event):
+            ours = event.data["dispatcher"].py_func.__module__.startswith("coterie.")
+            if ours and not self.told and sys.stderr.isatty():
+                print("Compiling for this processor, once; later calls read the result from disk.", file=sys.stderr)
+                self.told = True
+
+        def on_end(self, event):
+            pass
+
+    event.register("numba:compile", Announcer())
 
 
 def count(n_threads: int | None = None) -> int:

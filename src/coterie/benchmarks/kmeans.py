@@ -242,7 +242,7 @@ def run(quick: bool = False, output: Path = Path("results/kmeans-bench"), cells:
     known = methods()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peers warn that they have not converged
-        KMeans(3, n_init=1).fit(np.random.RandomState(0).rand(4_096, 4).astype(np.float32))  # compiled, or from disk
+        KMeans(3, n_init=1).fit(np.random.RandomState(0).rand(65_536, 4).astype(np.float32))  # compiled, or from disk
         chosen = [cell for cell in CELLS if cells is None or any(part in cell for part in cells)]
         for cell in chosen:
             rows[cell] = measure(cell, known, quick)
