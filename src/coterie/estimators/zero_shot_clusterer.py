@@ -81,11 +81,13 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     n_clusters_proba_ : array of shape (min(100, n_context),)
         Probability of 1, 2, ... clusters.
     expected_ari_ : float
-        The adjusted Rand index between the labels and the true clusters that the network expects.
+        The adjusted Rand index between the labels and the true clusters that the network expects. It counts the chance
+        that there is one cluster only: an index of 0 for several clusters, of 1 for one.
     affinity_ : float32 array of shape (n_context, n_context)
         Probability that two of the rows that were read share a cluster.
     children_ : int array of shape (n_context - 1, 2)
-        The hierarchy of the rows that were read, as in :class:`sklearn.cluster.AgglomerativeClustering`.
+        The hierarchy of the rows that were read, as in :class:`sklearn.cluster.AgglomerativeClustering`. ``cut`` gives
+        the labels for any number of clusters.
     cluster_centers_ : array of shape (n_clusters_, n_features)
         Mean of the rows of every cluster; NaN for columns that are not numbers.
     context_ : array of shape (n_context, n_encoded)
