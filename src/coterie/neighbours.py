@@ -67,7 +67,10 @@ def nearest_among(rows: np.ndarray, context: np.ndarray, k: int, n_threads: int 
     Candidates are found by products in single precision, in blocks of one size, so that those of a row do not depend on
     the other rows; their distances are then computed exactly.
     """
+    if rows.shape[1:] != context.shape[1:]:
+        raise ValueError(f"Rows have {rows.shape[1]} columns, the context has {context.shape[1]}.")
     k = min(k, len(context))
+    rows = _within_reach(rows, float(np.abs(context).max()))
     middle = context.mean(axis=0)
     near = np.ascontiguousarray(context - middle, dtype=np.float32)
     half_sq = 0.5 * np.einsum("nd,nd->n", near, near)
@@ -85,6 +88,18 @@ def nearest_among(rows: np.ndarray, context: np.ndarray, k: int, n_threads: int 
 
     threads.run(task, -(-len(rows) // _ROWS_PER_BLOCK), n_threads)
     return indices, sq
+
+
+def _within_reach(rows: np.ndarray, size: float) -> np.ndarray:
+    """Rows far outside of the context are moved towards the origin, because their squared distances would overflow."""
+    limit = 20 + int(np.frexp(max(size, 1.0))[1])
+    exponent = np.frexp(np.minimum(np.abs(rows).max(axis=1), 1e300))[1]
+    far = exponent > limit
+    if not far.any():
+        return rows
+    rows = np.array(rows)
+    rows[far] = np.ldexp(np.clip(rows[far], -1e300, 1e300), (limit - exponent[far])[:, None])
+    return rows
 
 
 @kernel()

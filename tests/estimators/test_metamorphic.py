@@ -63,8 +63,11 @@ def test_labels_are_the_predictions_for_the_same_rows(name):
 @pytest.mark.parametrize("name", MODULES)
 def test_multiplying_the_rows_by_a_power_of_two_changes_no_label(name, exponent):
     model = fit(make(name), np.ldexp(X, exponent))
-    np.testing.assert_array_equal(model.labels_, fitted(name).labels_)
-    np.testing.assert_array_equal(model.predict(np.ldexp(X, exponent)), fitted(name).labels_)
+    if name == "InContextClusterer":  # the order of its clusters may change
+        assert adjusted_rand_score(model.labels_, fitted(name).labels_) == 1
+    else:
+        np.testing.assert_array_equal(model.labels_, fitted(name).labels_)
+    np.testing.assert_array_equal(model.predict(np.ldexp(X, exponent)), model.labels_)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coterie.cli.application import Refused, app, make_folder, user_errors
+from coterie.cli.application import Refused, app, make_folder, needing_extras, user_errors
 
 
 @app.command()
@@ -51,7 +51,7 @@ def reproduce(
     for one, run in found.items():
         folder = make_folder(output / one.partition("/")[0])
         started, before = time.perf_counter(), time.time()
-        with console.working(f"Running {one}"):
+        with needing_extras(f"The experiment {one}"), console.working(f"Running {one}"):
             run(folder, quick)
         print(f"{one}: {time.perf_counter() - started:.1f} s")
         for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_mtime >= before - 1):
@@ -95,11 +95,12 @@ def bench(
         return
     name = name.replace("_", "-")
     _check_name("benchmark", name, known)
-    module = import_module(f"coterie.benchmarks.{name.replace('-', '_')}")
+    with needing_extras(f"The benchmark {name}"):
+        module = import_module(f"coterie.benchmarks.{name.replace('-', '_')}")
     if output is None and quick:
         output = Path("results/quick") / name
     settings = {} if output is None else {"output": make_folder(output)}
-    with user_errors(ImportError), console.working(f"Running {name}"):
+    with user_errors(ImportError), needing_extras(f"The benchmark {name}"), console.working(f"Running {name}"):
         result = module.run(quick=quick, **settings)
     if as_json:
         print(json.dumps(result))

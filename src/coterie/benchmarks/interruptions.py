@@ -1,0 +1,148 @@
+"""Kill commands and fits at random moments, and check that nothing is half-written and that resumed bits are equal.
+
+Command: ``coterie bench interruptions``. Three programs are killed again and again by SIGKILL and SIGTERM:
+
+* ``coterie cluster`` with ``--output``, ``--save`` and ``--report``: each file is the old one, the new one, or absent.
+* ``coterie train``, which is resumed until it ends: the weights are those of an undisturbed run, bit for bit.
+* A fit on Dask data inside ``coterie.distributed.checkpoint``, which is resumed: the centres are those of one run.
+
+``coterie bench kills`` kills workers of a cluster, and ``coterie bench soak`` workers of the studio.
+"""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from coterie.data.tables import SAMPLES
+from coterie.files import replacing
+
+CLI = [sys.executable, "-c", "from coterie.cli import main; main()"]
+TRAINING = {"model": {"n_layers": 2}, "training": {"steps": 60, "log_every": 10, "checkpoint_every": 5}}
+FIT = """
+import sys, dask, dask.array as da, numpy as np
+from coterie import KMeans, distributed
+X = da.from_array(np.random.RandomState(0).randn(60_000, 8), chunks=(10_000, 8))
+with dask.config.set(scheduler="synchronous"), distributed.checkpoint(sys.argv[1] + "/centres", resume=True):
+    model = KMeans(24, tol=0, max_iter=60, random_state=0).fit(X)
+np.save(sys.argv[1] + "/result.npy", model.cluster_centers_)
+"""
+
+
+def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, Any]:
+    """Kill each of the three programs 20 times (2 times with ``quick``)."""
+    wanted, draw, began = 2 if quick else 20, random.Random(0), time.perf_counter()
+    subjects = {"cluster": _cluster, "training": _training, "checkpoint": _checkpoint}
+    found = {name: subject(wanted, draw) for name, subject in subjects.items()}
+    result = {
+        "command": "coterie bench interruptions" + (" --quick" if quick else ""),
+        "subjects": found,
+        "kills": sum(one["kills"] for one in found.values()),
+        "damaged": sum(one["damaged"] for one in found.values()),
+        "seconds": time.perf_counter() - began,
+    }
+    output = Path(output)
+    output.mkdir(parents=True, exist_ok=True)
+    with replacing(output / "interruptions.json") as file:
+        file.write_text(json.dumps(result, indent=1))
+    return result
+
+
+def _cluster(wanted: int, draw: random.Random) -> dict[str, Any]:
+    def command(folder: Path) -> list[str]:
+        files = ["--output", folder / "labels.csv", "--save", folder / "m.model", "--report", folder / "r.html"]
+        return [*CLI, "cluster", str(SAMPLES / "wine.csv"), "-k", "3", "--exclude", "cultivar", *map(str, files)]
+
+    def damaged(folder: Path, whole: Path) -> int:
+        count = 0
+        for name in ("labels.csv", "m.model", "r.html"):
+            path = folder / name
+            if not path.exists():
+                continue
+            content = path.read_bytes()
+            complete = content.rstrip().endswith(b"</html>") if name == "r.html" else content == _bytes(whole / name)
+            count += not complete
+        return count
+
+    return _interrupted(command, damaged, wanted, draw)
+
+
+def _training(wanted: int, draw: random.Random) -> dict[str, Any]:
+    def command(folder: Path) -> list[str]:
+        (folder / "run.json").write_text(json.dumps(TRAINING))
+        resume = ["--resume"] if (folder / "run" / "state.pt").exists() else []
+        where = ["--config", str(folder / "run.json"), "--output", str(folder / "run")]
+        return [*CLI, "train", "learned-lloyd", *where, *resume]
+
+    def damaged(folder: Path, whole: Path) -> int:
+        import torch
+
+        from coterie.training_state import load_state
+
+        if not (folder / "run" / "state.pt").exists():
+            return 0
+        state, other = (load_state(place / "run" / "state.pt") for place in (folder, whole))
+        if state["step"] < other["step"]:
+            return 0
+        return int(not all(torch.equal(state["average"][name], other["average"][name]) for name in other["average"]))
+
+    return _interrupted(command, damaged, wanted, draw)
+
+
+def _checkpoint(wanted: int, draw: random.Random) -> dict[str, Any]:
+    def damaged(folder: Path, whole: Path) -> int:
+        if not (folder / "result.npy").exists():
+            return 0
+        return int(not np.array_equal(np.load(folder / "result.npy"), np.load(whole / "result.npy")))
+
+    return _interrupted(lambda folder: [sys.executable, "-c", FIT, str(folder)], damaged, wanted, draw)
+
+
+def _interrupted(
+    command: Callable[[Path], list[str]], damaged: Callable[[Path, Path], int], wanted: int, draw: random.Random
+) -> dict[str, Any]:
+    """Kill a program until it has been killed often enough; one that ends by itself begins again in a new folder."""
+    with TemporaryDirectory() as place:
+        whole = Path(place, "whole")
+        whole.mkdir()
+        began = time.perf_counter()
+        subprocess.run(command(whole), check=True, capture_output=True)
+        longest = time.perf_counter() - began
+        count = bad = ends = 0
+        folder = Path(place, "0")
+        folder.mkdir()
+        while count < wanted or not ends:
+            process = subprocess.Popen(command(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            patience = draw.uniform(0.3, 1.1) * longest if count < wanted else None
+            try:
+                process.wait(patience)
+            except subprocess.TimeoutExpired:
+                process.send_signal(draw.choice([signal.SIGKILL, signal.SIGTERM]))
+                process.wait()
+                count += 1
+            bad += damaged(folder, whole)
+            if process.returncode == 0:
+                ends += 1
+                folder = Path(place, str(ends))
+                folder.mkdir()
+        return {"kills": count, "ended": ends, "damaged": bad}
+
+
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
+def markdown(result: dict[str, Any]) -> str:
+    told = ", ".join(f"{name} {one['kills']}" for name, one in result["subjects"].items())
+    return (
+        f"`{result['command']}`: {result['kills']} kills ({told}); {result['damaged']} files half-written or results "
+        f"changed ({result['seconds']:.0f} s)."
+    )
