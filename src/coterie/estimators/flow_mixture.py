@@ -33,7 +33,7 @@ class FlowMixture(
 
     The network moves every row towards the centre of the cluster that it came from, and rows that end in the same place
     form a first set of clusters. EM refines these clusters, merges those that belong together, and selects their number
-    and the kind of their covariances by the Bayesian information criterion (BIC). Optionally a uniform component models
+    by the Bayesian information criterion (BIC). Optionally a uniform component models
     outliers, and a sampler gives the posterior distribution of the clusters and of their number.
 
     The network was trained on round clusters of equal variance. It therefore runs twice: once on standardised columns,
@@ -45,7 +45,8 @@ class FlowMixture(
         The covariances of the clusters, as in :class:`sklearn.mixture.GaussianMixture`: a covariance matrix for each
         cluster ("full"), one matrix for all clusters ("tied"), one variance for each cluster and column ("diag"), one
         variance for each cluster ("spherical"), or one variance for all clusters ("tied-spherical", the model of Zimin
-        et al. that the network was trained for). "auto" selects the type of the smallest BIC.
+        et al. that the network was trained for). "auto" selects the type of the smallest BIC, in which the parameters
+        of a cluster count with the logarithm of the number of its own rows.
     noise : bool or "auto", default=False
         Whether the mixture has a uniform component on the bounding box of the data, whose rows are outliers. "auto"
         selects it if it lowers the BIC.

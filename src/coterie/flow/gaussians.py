@@ -45,9 +45,20 @@ class Gaussians:
     @property
     def n_parameters(self) -> int:
         """The number of free parameters."""
-        (k, d), triangle = self.centers_KD.shape, self.centers_KD.shape[1] * (self.centers_KD.shape[1] + 1) // 2
-        of_covariances = {"tied-spherical": 1, "spherical": k, "diag": k * d, "tied": triangle, "full": k * triangle}
-        return k * d + k - 1 + of_covariances[self.kind] + (self.noise > 0)
+        return self.n_clusters * self.n_own_parameters + self.n_common_parameters
+
+    @property
+    def n_own_parameters(self) -> int:
+        """The number of parameters of a single cluster, without its weight."""
+        dim = self.centers_KD.shape[1]
+        return dim + {"spherical": 1, "diag": dim, "full": dim * (dim + 1) // 2}.get(self.kind, 0)
+
+    @property
+    def n_common_parameters(self) -> int:
+        """The number of parameters that depend on all clusters."""
+        dim = self.centers_KD.shape[1]
+        covariance = {"tied-spherical": 1, "tied": dim * (dim + 1) // 2}.get(self.kind, 0)
+        return self.n_clusters - 1 + covariance + (self.noise > 0)
 
     def log_joint(self, rows_ND: np.ndarray) -> np.ndarray:
         """Logarithm of weight times density, (N, K), with one more column for the uniform component if there is one."""
@@ -126,6 +137,16 @@ class Rows:
 
     def bic(self, mixture: Gaussians, log_likelihood: float) -> float:
         return -2 * log_likelihood + mixture.n_parameters * math.log(self.size)
+
+    def evidence(self, mixture: Gaussians, log_likelihood: float) -> float:
+        """The BIC in which the parameters of a cluster are known from its own rows only; smaller is better.
+
+        It approximates the marginal likelihood more closely than the BIC if clusters have many parameters each, and is
+        used to compare kinds of covariance. For numbers of clusters the BIC is safer: small clusters cost more.
+        """
+        log_rows = float(np.log(np.maximum(mixture.weights_K * self.size, 1.0)).sum())
+        penalty = mixture.n_common_parameters * math.log(self.size) + mixture.n_own_parameters * log_rows
+        return -2 * log_likelihood + penalty
 
 
 def log_volume(values_ND: np.ndarray) -> float:
