@@ -66,12 +66,13 @@ class Gaussians:
         scale, log_det = self._whitening()
         with np.errstate(divide="ignore"):
             constant_K = np.log(self.weights_K) - 0.5 * (dim * math.log(2 * math.pi) + log_det)
-        joint = np.empty((len(rows_ND), self.n_clusters + (self.noise > 0)))
+        joint_CN = np.empty((self.n_clusters + (self.noise > 0), len(rows_ND)))  # sums over clusters are faster so
         for part in row_blocks(len(rows_ND), self.n_clusters * dim):
-            joint[part, : self.n_clusters] = constant_K - 0.5 * self._sq_distances(rows_ND[part], scale)
+            sq_KN = self._sq_distances(rows_ND[part], scale)
+            joint_CN[: self.n_clusters, part] = constant_K[:, None] - 0.5 * sq_KN
         if self.noise > 0:
-            joint[:, -1] = math.log(self.noise) - self.log_volume
-        return joint
+            joint_CN[-1] = math.log(self.noise) - self.log_volume
+        return joint_CN.T
 
     def _whitening(self) -> tuple[np.ndarray, np.ndarray | float]:
         """Precisions (K, D) or roots of precision matrices (K, D, D), and the logarithms of the determinants."""
@@ -85,17 +86,19 @@ class Gaussians:
         return 1 / variances_KD, np.log(variances_KD).sum(1)
 
     def _sq_distances(self, rows_ND: np.ndarray, scale: np.ndarray) -> np.ndarray:
-        """Squared Mahalanobis distances to the centres, (N, K)."""
+        """Squared Mahalanobis distances to the centres, (K, N)."""
         dim = rows_ND.shape[1]
         if self.kind == "full":
-            all_DKD = scale.transpose(1, 0, 2).reshape(dim, -1)
-            shift = np.matmul(self.centers_KD[:, None], scale).reshape(-1)
-            return np.square(rows_ND @ all_DKD - shift).reshape(len(rows_ND), -1, dim).sum(-1)
+            all_KDD = scale.transpose(0, 2, 1)
+            shift_KD1 = all_KDD @ self.centers_KD[..., None]
+            away_KDN = (all_KDD.reshape(-1, dim) @ rows_ND.T).reshape(-1, dim, len(rows_ND)) - shift_KD1
+            return np.square(away_KDN, out=away_KDN).sum(1)
         centers_KD = self.centers_KD
         if self.kind == "tied":
             rows_ND, centers_KD, scale = rows_ND @ scale[0], centers_KD @ scale[0], np.ones_like(centers_KD)
-        sq_NK = np.square(rows_ND) @ scale.T - 2 * rows_ND @ (centers_KD * scale).T
-        return np.maximum(sq_NK + (np.square(centers_KD) * scale).sum(1), 0.0)
+        sq_KN = scale @ np.square(rows_ND).T - 2 * (centers_KD * scale) @ rows_ND.T
+        sq_KN += (np.square(centers_KD) * scale).sum(1)[:, None]
+        return np.maximum(sq_KN, 0.0, out=sq_KN)
 
 
 def row_blocks(n_rows: int, width: int) -> list[slice]:
@@ -106,11 +109,12 @@ def row_blocks(n_rows: int, width: int) -> list[slice]:
 
 def shares_of(joint_NK: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Posterior probabilities of the columns, and the log-density of each row."""
-    top_N1 = joint_NK.max(1, keepdims=True)
-    shares_NK = np.exp(joint_NK - top_N1)
-    total_N1 = shares_NK.sum(1, keepdims=True)
-    shares_NK /= total_N1
-    return shares_NK, (top_N1 + np.log(total_N1))[:, 0]
+    joint_KN = np.ascontiguousarray(joint_NK.T)
+    top_N = joint_KN.max(0)
+    shares_KN = np.exp(joint_KN - top_N)
+    total_N = shares_KN.sum(0)
+    shares_KN /= total_N
+    return shares_KN.T, top_N + np.log(total_N)
 
 
 @dataclass(frozen=True)
