@@ -74,6 +74,11 @@ class Gaussians:
             joint_CN[-1] = math.log(self.noise) - self.log_volume
         return joint_CN.T
 
+    def scaled(self, normal_ND: np.ndarray, cluster: int) -> np.ndarray:
+        """Standard normal rows with the covariance of a cluster."""
+        one = self.covariances if self.kind in ("tied", "tied-spherical") else self.covariances[cluster]
+        return normal_ND @ np.linalg.cholesky(one).T if one.ndim == 2 else normal_ND * np.sqrt(one)
+
     def _whitening(self) -> tuple[np.ndarray, np.ndarray | float]:
         """Precisions (K, D) or roots of precision matrices (K, D, D), and the logarithms of the determinants."""
         if self.kind in ("tied", "full"):
