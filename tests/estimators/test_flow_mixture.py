@@ -240,7 +240,7 @@ def test_the_posterior_tells_how_certain_the_clusters_are():
     assert ((low <= fitted.cluster_centers_ + 0.1) & (fitted.cluster_centers_ - 0.1 <= high)).all()
     np.testing.assert_allclose(fitted.center_covariances_[0], np.cov(X[fitted.labels_ == 0].T) / 100, atol=0.03)
     together = fitted.co_assignment()
-    same = y[fitted.context_indices_][:, None] == y[fitted.context_indices_]
+    same = y[fitted.draw_indices_][:, None] == y[fitted.draw_indices_]
     assert together[same].mean() > 0.9 > 0.1 > together[~same].mean()
     assert fitted.certainty_.min() >= 0
     assert fitted.certainty_[fitted.labels_ == 1].mean() > 0.9
@@ -259,3 +259,13 @@ def test_the_flow_alone_with_another_covariance_type():
     fitted = FlowMixture(covariance_type="full", refine=None).fit(X)
     assert fitted.covariances_.shape == (fitted.n_clusters_, 2, 2)
     assert fitted.n_iter_ == 0
+
+
+def test_models_of_the_first_version_predict_as_before():
+    X, _ = blobs()
+    fitted = FlowMixture(covariance_type="tied-spherical", snr_db=12.0).fit(X)
+    expected = fitted.predict_proba(X)
+    for name in ("covariances_", "covariance_type_", "noise_weight_", "box_", "outliers_", "certainty_"):
+        delattr(fitted, name)
+    np.testing.assert_array_equal(fitted.predict_proba(X), expected)
+    assert fitted.sample(3)[0].shape == (3, 2)

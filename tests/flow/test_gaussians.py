@@ -71,7 +71,7 @@ def test_merged_clusters_have_the_moments_of_both_and_the_cheapest_merge_is_the_
 def test_the_kind_and_the_number_of_clusters_are_found():
     X, labels = ellipses(600)
     start = np.random.default_rng(0).integers(4, size=len(X)) + 4 * labels
-    fit, bic = best_mixture(Rows.of(X), [start])
+    fit, bic = best_mixture(Rows.of(X), start)
     assert (fit.mixture.kind, fit.mixture.n_clusters) == ("full", 3)
     assert fit.converged
     again, other = fewer_clusters(Rows.of(X), start_from(Rows.of(X), start, "diag", noise=False))

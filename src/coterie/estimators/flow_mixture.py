@@ -33,7 +33,7 @@ class FlowMixture(
 
     The network moves every row towards the centre of the cluster that it came from, and rows that end in the same place
     form a first set of clusters. EM refines these clusters, merges those that belong together, and selects their number
-    and the kind of their covariances by the Bayesian information criterion (BIC). Optionally a uniform component models
+    by the Bayesian information criterion (BIC). Optionally a uniform component models
     outliers, and a sampler gives the posterior distribution of the clusters and of their number.
 
     The network was trained on round clusters of equal variance. It therefore runs twice: once on standardised columns,
@@ -45,7 +45,8 @@ class FlowMixture(
         The covariances of the clusters, as in :class:`sklearn.mixture.GaussianMixture`: a covariance matrix for each
         cluster ("full"), one matrix for all clusters ("tied"), one variance for each cluster and column ("diag"), one
         variance for each cluster ("spherical"), or one variance for all clusters ("tied-spherical", the model of Zimin
-        et al. that the network was trained for). "auto" selects the type of the smallest BIC.
+        et al. that the network was trained for). "auto" selects the type of the smallest BIC, in which the parameters
+        of a cluster count with the logarithm of the number of its own rows.
     noise : bool or "auto", default=False
         Whether the mixture has a uniform component on the bounding box of the data, whose rows are outliers. "auto"
         selects it if it lowers the BIC.
@@ -113,16 +114,15 @@ class FlowMixture(
     n_clusters_ : int
         Number of clusters found.
     n_clusters_proba_ : ndarray of shape (n_max,)
-        Posterior probability of 1, 2, ... clusters. With other values of ``refine`` it is 1 for ``n_clusters_``.
+        Posterior probability of 1, 2, ... clusters. Only with ``refine="posterior"``, as the next four attributes.
     center_covariances_ : ndarray of shape (n_clusters_, n_features, n_features)
-        Posterior covariance of each centre, from the draws with ``n_clusters_`` clusters. Only with
-        ``refine="posterior"``, as the next three attributes.
+        Posterior covariance of each centre, from the draws with ``n_clusters_`` clusters.
     center_intervals_ : ndarray of shape (2, n_clusters_, n_features)
         Lower and upper bounds of the central 95% of each coordinate of each centre in these draws.
     label_draws_ : int16 ndarray of shape (n_draws, n_context)
-        Labels of the rows ``context_indices_`` in each draw; the label ``n_clusters_`` is any further cluster.
-    context_indices_ : ndarray of shape (n_context,)
-        The rows from which the number of clusters was found.
+        Labels of the rows ``draw_indices_`` in each draw; the label ``n_clusters_`` is any further cluster.
+    draw_indices_ : ndarray of shape (n_context,)
+        The rows that were given to the sampler.
     n_iter_ : int
         Number of iterations of EM, after the number of clusters had been determined.
     converged_ : bool
@@ -222,8 +222,8 @@ class FlowMixture(
         weight = check_weights(X, sample_weight)
         used = slice(None) if weight is None else weight > 0
         self._find(X[used], None if weight is None else weight[used])
-        if weight is not None:
-            self.context_indices_ = np.flatnonzero(weight)[self.context_indices_]
+        if weight is not None and self.refine == "posterior":
+            self.draw_indices_ = np.flatnonzero(weight)[self.draw_indices_]
         self._label(X)
         if not self.converged_:
             warnings.warn(
@@ -233,7 +233,7 @@ class FlowMixture(
             )
         return self
 
-    context_indices_: np.ndarray
+    draw_indices_: np.ndarray
     converged_: bool
 
     def _find(self, X, weight):
@@ -247,7 +247,7 @@ class FlowMixture(
         if len(X) < 2:
             raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={len(X)}.")
         random = check_random_state(self.random_state)
-        self.context_indices_ = self._context(len(X), weight, random)
+        context = self._context(len(X), weight, random)
         self.box_ = np.stack([X.min(0), X.max(0)]).astype(np.float64)
         name = self.network
         if name == "auto":
@@ -255,7 +255,7 @@ class FlowMixture(
         options = FlowOptions(self.n_layers, self.regime, self.refine, self.max_iter, self.tol)
         network = checkpoints.load(name, kind="flow", device=check_device(self.device))
         generator = torch.Generator().manual_seed(int(random.randint(2**31)))
-        given = {"context": self.context_indices_, "counts_N": weight, "options": options}
+        given = {"context": context, "counts_N": weight, "options": options}
         found: Any
         path = None
         with threads.torch_threads(self.n_jobs):
@@ -267,8 +267,8 @@ class FlowMixture(
                 mixture = found.mixture
             if self.refine == "posterior":
                 rng = np.random.default_rng(random.randint(2**31))
-                draws = posterior(X[self.context_indices_].astype(np.float64), mixture, rng)
-                mixture = draws.mixture
+                draws = posterior(X[context].astype(np.float64), mixture, rng)
+                mixture, self.draw_indices_ = draws.mixture, context
                 self._keep_draws(draws)
         self.cluster_centers_, self.weights_ = mixture.centers_KD, mixture.weights_K
         self.covariances_, self.covariance_type_ = mixture.covariances, mixture.kind
@@ -281,8 +281,6 @@ class FlowMixture(
         self.bic_path_ = np.array(path.bic if path else ())
         self.n_clusters_path_ = np.array(path.n_clusters if path else (), dtype=int)
         self.n_clusters_ = self._n_features_out = mixture.n_clusters
-        if self.refine != "posterior":
-            self.n_clusters_proba_ = np.eye(self.n_clusters_)[-1]
 
     def _flow_alone(self) -> bool:
         """Whether the number of clusters is found by the flow and its own model."""
@@ -322,7 +320,7 @@ class FlowMixture(
         self.labels_ = self._labels(shares)
         self.outliers_ = self.labels_ < 0
         self.certainty_ = shares.max(1)
-        if self.refine == "posterior" and np.array_equal(self.context_indices_, np.arange(len(X))):
+        if self.refine == "posterior" and np.array_equal(self.draw_indices_, np.arange(len(X))):
             self.certainty_ = (self.label_draws_ == self.labels_).mean(0)
 
     def _labels(self, values) -> np.ndarray:
@@ -345,13 +343,14 @@ class FlowMixture(
     def _mixture(self):
         from coterie.flow.gaussians import Gaussians, log_volume
 
+        given = vars(self)
         return Gaussians(
             self.cluster_centers_,
             self.weights_,
-            np.asarray(self.covariances_),
-            self.covariance_type_,
-            self.noise_weight_,
-            log_volume(self.box_),
+            np.asarray(given.get("covariances_", self.var_)),  # version 0.1.0 saved the variance alone
+            given.get("covariance_type_", "tied-spherical"),
+            given.get("noise_weight_", 0.0),
+            log_volume(self.box_) if "box_" in given else 0.0,
         )
 
     def _new_log_joint(self, X) -> np.ndarray:
@@ -457,20 +456,17 @@ class FlowMixture(
         """
         check_is_fitted(self)
         random = check_random_state(self.random_state)
-        shares = np.append(self.weights_, self.noise_weight_)
+        mixture = self._mixture()
+        shares = np.append(self.weights_, mixture.noise)
         labels = random.choice(self.n_clusters_ + 1, size=n_samples, p=shares / shares.sum())
-        rows = random.uniform(*self.box_, size=(n_samples, self.n_features_in_))
-        for cluster in np.unique(labels[labels < self.n_clusters_]):
+        rows = random.normal(size=(n_samples, self.n_features_in_))
+        for cluster in range(self.n_clusters_):
             mine = labels == cluster
-            noise = random.normal(size=(int(mine.sum()), self.n_features_in_))
-            rows[mine] = self.cluster_centers_[cluster] + self._spread(noise, cluster)
-        return rows, np.where(labels == self.n_clusters_, -1, labels).astype(np.int32)
-
-    def _spread(self, noise, cluster: int) -> np.ndarray:
-        """Standard normal rows with the covariance of a cluster."""
-        cov = np.asarray(self.covariances_)
-        one = cov if self.covariance_type_ in ("tied", "tied-spherical") else cov[cluster]
-        return noise @ np.linalg.cholesky(one).T if one.ndim == 2 else noise * np.sqrt(one)
+            rows[mine] = self.cluster_centers_[cluster] + mixture.scaled(rows[mine], cluster)
+        lost = labels == self.n_clusters_
+        if lost.any():
+            rows[lost] = random.uniform(*self.box_, size=(int(lost.sum()), self.n_features_in_))
+        return rows, np.where(lost, -1, labels).astype(np.int32)
 
     def co_assignment(self):
         """Compute the posterior probability that two rows share a cluster.
@@ -480,7 +476,7 @@ class FlowMixture(
         Returns
         -------
         probability : ndarray of shape (n_context, n_context)
-            The rows and columns are the rows ``context_indices_`` of the data. Outliers share a cluster with no row.
+            The rows and columns are the rows ``draw_indices_`` of the data. Outliers share a cluster with no row.
         """
         check_is_fitted(self)
         if not hasattr(self, "label_draws_"):

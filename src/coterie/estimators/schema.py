@@ -58,6 +58,12 @@ OPTIONAL = {
     "atoms_": "a d",
     "noise_": "bool n",
     "certainty_": "n",
+    "outliers_": "bool n",
+    "box_": "2 d",
+    "draw_indices_": "int m",
+    "label_draws_": "int j m",
+    "center_covariances_": "k d d",
+    "center_intervals_": "2 k d",
 }
 COUNTS = {"n_features_in_", "n_clusters_", "n_iter_", "n_modes_", "hidden_size_", "latent_size_"}
 COUNTS |= {"networks_per_cluster_", "_n_features_out"}
@@ -161,7 +167,7 @@ def _check_array(name: str, value: Any, shape: str, sizes: dict[str, int]) -> No
 def _check_indices(attributes: dict[str, Any], sizes: dict[str, int]) -> None:
     """Indices must exist: compiled code does not check them."""
     limits = {"labels_": (-1, sizes.get("k", 0)), "start_labels_": (-1, sizes.get("k", 0))}
-    limits |= {name: (0, 2**62) for name in ("medoid_indices_", "context_indices_")}
+    limits |= {name: (0, 2**62) for name in ("medoid_indices_", "context_indices_", "draw_indices_")}
     for name, (low, high) in limits.items():
         values = attributes.get(name)
         if values is not None and values.size and not (values.min() >= low and values.max() < high):

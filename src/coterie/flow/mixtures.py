@@ -24,7 +24,7 @@ from coterie.gibbs import Sweeps
 from coterie.principal import principal_axes
 from coterie.starts import require_spread
 
-START_DB = 8.0
+START_DB = 11.0
 SNR_RANGE = (3.0, 15.0)  # that the networks are trained for
 START_ROWS = 256  # that the flow sees: EM uses all rows, so more of them make it slower and not better
 MOST_ATOMS = 24
@@ -82,13 +82,13 @@ def fit_gaussians(
     told = START_DB if snr_db is None else snr_db
     labels_N, atoms_AD = start_labels(network, searched.values_ND, first_DD, told, options)
     limits = options.max_iter, options.tol
-    fit, bic = best_mixture(searched, [labels_N], shapes.kinds, shapes.noise, *limits)
+    fit, bic = best_mixture(searched, labels_N, shapes.kinds, shapes.noise, *limits)
     if snr_db is None and fit.mixture.n_clusters > 1:
         whitening_DD = np.linalg.inv(np.linalg.cholesky(within(fit.mixture))).T
         told = _decibels(float((searched.values_ND @ whitening_DD).var(0).mean()), 1.0)
         labels_N, again_AD = start_labels(network, searched.values_ND, whitening_DD, told, options)
         mixture = fit.mixture
-        other, other_bic = best_mixture(searched, [labels_N], (mixture.kind,), (mixture.noise > 0,), *limits)
+        other, other_bic = best_mixture(searched, labels_N, (mixture.kind,), (mixture.noise > 0,), *limits)
         if other_bic < bic:
             fit, atoms_AD = other, again_AD
     if counts_N is not None or len(context) < len(rows_ND):
@@ -189,6 +189,9 @@ def posterior(values_ND: np.ndarray, mixture: Gaussians, rng: np.random.Generato
     labels_N = joint_NC.argmax(1)
     labels_N[labels_N == mixture.n_clusters] = -1
     draws = posterior_draws(values_ND, labels_N, mixture.kind, rng, sweeps, noise=mixture.noise > 0)
+    if not draws.n_clusters_J.any():  # no row has stayed in a cluster: the rows are not Gaussian, but have clusters
+        without = replace(mixture, noise=0.0, weights_K=mixture.weights_K / mixture.weights_K.sum())
+        return posterior(values_ND, without, rng, sweeps)
     n_clusters = int(draws.n_clusters_proba.argmax()) + 1
     fitting = np.flatnonzero(draws.n_clusters_J == n_clusters)
     reference_N = labels_N if labels_N.max() + 1 == n_clusters else draws.labels_JN[fitting[len(fitting) // 2]]

@@ -40,8 +40,9 @@ class Draws:
 
     @property
     def n_clusters_proba(self) -> np.ndarray:
-        """Probability of 1, 2, ..., M clusters."""
-        return np.bincount(self.n_clusters_J, minlength=self.centers_JMD.shape[1] + 1)[1:] / len(self.n_clusters_J)
+        """Probability of 1, 2, ..., M clusters, given that there are any."""
+        counts = np.bincount(self.n_clusters_J, minlength=self.centers_JMD.shape[1] + 1)[1:]
+        return counts / max(1, counts.sum())
 
 
 def scaling(values_ND: np.ndarray, kind: Kind) -> tuple[np.ndarray, np.ndarray]:

@@ -28,20 +28,21 @@ def start_from(rows: Rows, labels_N: np.ndarray, kind: Kind, noise: bool) -> Gau
 
 def best_mixture(
     rows: Rows,
-    starts: list[np.ndarray],
+    labels_N: np.ndarray,
     kinds: tuple[Kind, ...] = KINDS,
     noise: tuple[bool, ...] = (False,),
     max_iter: int = 100,
     tol: float = 1e-3,
 ) -> tuple[Fit, float]:
-    """The mixture of smallest BIC over starts (partitions), kinds of covariance, and with or without noise."""
-    found = [
-        fewer_clusters(rows, start_from(rows, labels_N, kind, with_noise), max_iter, tol)
-        for labels_N in starts
-        for kind in kinds
-        for with_noise in noise
-    ]
-    return min(found, key=lambda each: each[1])
+    """The best mixture that a partition leads to, and its BIC.
+
+    The BIC chooses the number of clusters, and whether there is a uniform component, and the evidence the kind.
+    """
+    found = []
+    for kind in kinds:
+        starts = [start_from(rows, labels_N, kind, with_noise) for with_noise in noise]
+        found.append(min((fewer_clusters(rows, start, max_iter, tol) for start in starts), key=lambda each: each[1]))
+    return min(found, key=lambda each: rows.evidence(each[0].mixture, each[0].log_likelihood))
 
 
 def fewer_clusters(rows: Rows, mixture: Gaussians, max_iter: int = 100, tol: float = 1e-3) -> tuple[Fit, float]:
