@@ -139,7 +139,7 @@ function showColumns() {
 function columnLine(column) {
   const able = (kind) => USABLE.includes(kind) || (kind === column.kind && kind === "id");
   const box = make("input", { type: "checkbox", value: column.name, checked: column.used, disabled: !able(column.kind) });
-  const line = make("label", { class: `check column${column.used ? "" : " unusable"}`, title: column.why }, box,
+  const line = make("label", { class: `check column${column.used ? "" : " unusable"}`, title: `${column.name}: ${aboutColumn(column)}; ${column.why}` }, box,
     make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, aboutColumn(column))));
   if (column.kind === "empty") return make("div", { class: "column-line" }, line);
   const menu = make("select", { class: "kind", "aria-label": `Kind of ${column.name}`, "data-column": column.name, "data-guess": column.kind },
