@@ -31,7 +31,7 @@ MOST = 12  # components that the mixtures of scikit-learn try
 FAMILIES = {"full": 88, "spherical": 88, "noise": 88}  # and how many are drawn
 TABLE_ROWS = 2_000
 RESAMPLES = 2_000
-CHUNK = 6  # data sets between two writes of the file
+CHUNK = 2  # data sets between two writes of the file
 
 
 def drawn(family: str, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
