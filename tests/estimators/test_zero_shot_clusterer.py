@@ -94,6 +94,9 @@ def test_labels_for_another_number_of_clusters_are_cut_from_the_same_hierarchy(b
         given = ZeroShotClusterer(k, random_state=0).fit(blobs[0])
         np.testing.assert_array_equal(fitted.cut(blobs[0], k), given.labels_)
         assert len(np.unique(given.labels_)) == k
+        again = fitted.recut(blobs[0], k)
+        np.testing.assert_array_equal(again.labels_, given.labels_)
+        assert again.expected_ari_ == pytest.approx(given.expected_ari_, abs=0.1)
     with pytest.raises(ValueError, match="between 1 and 150"):
         fitted.cut(blobs[0], 151)
 

@@ -381,7 +381,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         encoded = self._checked_cut(X, n_clusters)
         other = copy.copy(self)
         other.n_clusters = n_clusters
-        other._keep(recut(self.affinity_, self.children_, n_clusters))
+        other._keep(recut(self.affinity_, self.children_, n_clusters, float(self.n_clusters_proba_[0])))
         other._label(encoded)
         return other
 

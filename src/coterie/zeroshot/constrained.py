@@ -52,11 +52,12 @@ def constrained(
     return Partition(labels_N, proba_NK, agreement(affinity_NN, labels_N))
 
 
-def recut(affinity_NN: np.ndarray, children: np.ndarray, n_clusters: int) -> Partition:
-    """The partition of rows that were read earlier into another number of clusters."""
+def recut(affinity_NN: np.ndarray, children: np.ndarray, n_clusters: int, one: float) -> Partition:
+    """The partition of rows that were read earlier into another number; ``one`` is the probability of one cluster."""
     left, right = np.ascontiguousarray(children.T)
     labels_N = cut_and_settled(affinity_NN, left, right, n_clusters)
-    return Partition(labels_N, proba(affinity_NN, labels_N), agreement(affinity_NN, labels_N))
+    expected = one if n_clusters == 1 else (1 - one) * agreement(affinity_NN, labels_N)
+    return Partition(labels_N, proba(affinity_NN, labels_N), expected)
 
 
 def _with_labels(
