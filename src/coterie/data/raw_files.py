@@ -49,6 +49,17 @@ def has_hexadecimal(path: Path) -> bool:
         raise TableError(f"{path} is not a complete gzip file: write it again, or check its extension.") from error
 
 
+def unpacked_size(path: Path) -> int:
+    """The length of a file in bytes, after decompression if its name ends in .gz."""
+    if path.suffix.lower() != ".gz":
+        return path.stat().st_size
+    try:
+        with open_bytes(path) as packed:
+            return sum(len(block) for block in iter(lambda: packed.read(2**20), b""))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise TableError(f"{path} is not a complete gzip file: write it again, or check its extension.") from error
+
+
 def _blocks(path: Path) -> Iterator[Any]:
     if path.suffix.lower() != ".gz" and path.stat().st_size:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:

@@ -216,7 +216,7 @@ class Table:
             written = {name: written_numbers(self.frame[name]) for name in text}
             strange = [name for name, values in written.items() if values is None]
             if strange:
-                raise TableError(_about_text(self.frame, strange))
+                raise TableError(shown(_about_text(self.frame, strange)))
             chosen = chosen.assign(**written)
         half = [name for name in names if chosen[name].dtype == np.float16]
         if half:
@@ -383,7 +383,10 @@ def _to_frame(table: Any) -> "pd.DataFrame":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Arrow's and pandas' own
         try:
-            return made.to_pandas().reset_index(drop=True)
+            try:
+                return made.to_pandas().reset_index(drop=True)
+            except (KeyError, TypeError, AttributeError, IndexError):  # damaged notes of pandas about its index
+                return made.replace_schema_metadata(None).to_pandas().reset_index(drop=True)
         except (ValueError, OverflowError, ArithmeticError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             message = shown(str(error).splitlines()[0][:200])
             raise TableError(

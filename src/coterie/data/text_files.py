@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from coterie.data.columns import TableError
-from coterie.data.raw_files import FIRST_READ, first_bytes, has_hexadecimal, open_bytes
+from coterie.data.raw_files import FIRST_READ, first_bytes, has_hexadecimal, open_bytes, unpacked_size
 from coterie.data.spelling import decimal_mark
 
 FIRST_BLOCK = 2**24  # bytes from which the types of the columns are guessed
@@ -64,7 +64,7 @@ def read_text(path: Path, delimiter: str | None, header: bool | None) -> tuple[A
         if table is None or any(pa.types.is_binary(field.type) for field in table.schema):
             form = replace(form, encoding=FALLBACK)
             table = _parsed(path, form, names, skip_header)
-    except (pa.ArrowInvalid, UnicodeDecodeError, OSError) as error:
+    except (pa.ArrowInvalid, pa.ArrowMemoryError, UnicodeDecodeError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise TableError(_about_parsing(path, error)) from error
@@ -132,7 +132,7 @@ def require_unique_names(names: list[str], path: object) -> None:
 
 def _block_for_whole_file(path: Path) -> int:
     """A block size that holds the whole text. Arrow allocates it at once, so it is no larger than necessary."""
-    return LARGEST_BLOCK if path.suffix.lower() == ".gz" else min(LARGEST_BLOCK, path.stat().st_size + 1)
+    return min(LARGEST_BLOCK, unpacked_size(path) + 1)
 
 
 def _form(path: Path, delimiter: str | None) -> Form:
