@@ -74,7 +74,7 @@ class Studio:
         return answer.json
 
     def start(self, table: dict[str, Any], **wanted: Any) -> dict[str, Any]:
-        columns = [column["name"] for column in table["columns"] if column["kind"] == "number"]
+        columns = [column["name"] for column in table["columns"] if column["used"]]
         answer = self.ask("POST", "/api/runs", {"table": table["id"], "columns": columns, **wanted})
         assert answer.status == 201, answer.body
         return answer.json
