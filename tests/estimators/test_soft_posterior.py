@@ -87,6 +87,19 @@ def test_saved_and_loaded_it_predicts_the_same(fitted, tmp_path):
     assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.parametrize("damage", ["missing", "shape", "index"])
+def test_a_damaged_file_is_not_loaded(fitted, tmp_path, damage):
+    model = clone(fitted[0]).fit(fitted[1][::4])
+    if damage == "missing":
+        del model.posterior_weights_
+    elif damage == "shape":
+        model.posterior_centers_ = model.posterior_centers_[:, :2]
+    else:
+        model.posterior_names_[0, 0] = 9
+    with pytest.raises(ValueError, match="posterior_"):
+        model.save(tmp_path / "model.safetensors")
+
+
 def test_a_fit_without_refinement_forgets_the_earlier_draws(fitted):
     X = fitted[1]
     model = clone(fitted[0]).fit(X).set_params(refine=None).fit(X)

@@ -47,7 +47,18 @@ NEEDED: dict[str, dict[str, str]] = {
         "children_": "int b 2",
     },
 }
+# What SoftKMeans with ``refine="posterior"`` predicts with: all or none.
+POSTERIOR = {
+    "posterior_origin_": "d",
+    "posterior_centers_": "j k d",
+    "posterior_weights_": "j k",
+    "posterior_vars_": "j",
+    "posterior_names_": "int j k",
+    "coassignment_sums_": "k f",
+    "coassignment_sizes_": "k",
+}
 OPTIONAL = {
+    **POSTERIOR,
     "labels_": "int n",
     "start_labels_": "int n",
     "weights_": "k",
@@ -84,6 +95,8 @@ def check_attributes(kind: type, attributes: dict[str, Any]) -> None:
     if "_n_features_out" in attributes and kind.__name__ != "VAEMixture":  # whose features are the latent dimensions
         sizes["k"] = attributes["_n_features_out"]
     needed = NEEDED[kind.__name__]
+    if kind.__name__ == "SoftKMeans" and any(name.startswith(("posterior_", "coassignment_")) for name in attributes):
+        needed = {**needed, **POSTERIOR}
     missing = [name for name in ("n_features_in_", *needed) if name not in attributes]
     if missing:
         raise ValueError(f"there is no {missing[0]}")
@@ -168,6 +181,7 @@ def _check_indices(attributes: dict[str, Any], sizes: dict[str, int]) -> None:
     """Indices must exist: compiled code does not check them."""
     limits = {"labels_": (-1, sizes.get("k", 0)), "start_labels_": (-1, sizes.get("k", 0))}
     limits |= {name: (0, 2**62) for name in ("medoid_indices_", "context_indices_", "draw_indices_")}
+    limits["posterior_names_"] = (0, sizes.get("k", 0))
     for name, (low, high) in limits.items():
         values = attributes.get(name)
         if values is not None and values.size and not (values.min() >= low and values.max() < high):
