@@ -41,7 +41,7 @@ def interrupted(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "member", [KMeans(K, random_state=0, tol=0), SoftKMeans(K, mixing_weights=True, random_state=0)]
+    "member", [KMeans(K, random_state=0, tol=0), SoftKMeans(K, mixing_weights=True, tol=1e-9, random_state=0)]
 )
 def test_a_fit_goes_on_where_it_stopped(member, tmp_path, interrupted):
     X = da.from_array(points(seed=3), chunks=(400, 3))

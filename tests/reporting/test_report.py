@@ -195,7 +195,7 @@ def test_a_report_takes_what_the_estimator_took(tmp_path):
     fitted = kmeans().fit(tmp_path / "rows.npy")
     fitted.labels_ = fitted.predict(X)
     assert "120 rows" in Reader(report(fitted, tmp_path / "rows.npy", refits=0).html).text
-    day = pd.date_range("2024-01-01", periods=120)
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.round(20 * X[:, 2]) % 200, unit="D")
     mixed = pd.DataFrame({"a": X[:, 0], "kind": np.where(X[:, 1] > 2, "x", "y"), "day": day})
     mixed.loc[3, "a"] = np.nan
     page = Reader(report(coterie.ZeroShotClusterer(2, random_state=0).fit(mixed), mixed, refits=0).html)

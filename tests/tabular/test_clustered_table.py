@@ -145,7 +145,7 @@ def test_a_zero_shot_clusterer_of_a_mixed_table_can_be_reported_on():
     frame = mixed(rows=100).drop(columns="name")
     fitted = coterie.ZeroShotClusterer(3).fit(frame)
     made = ClusteredTable.of(fitted, frame)
-    assert made.point_names[-1] == "categories, axis 2"
+    assert made.point_names[-1].startswith("categories, axis")
     assert "class = third" in made.value_names
     assert "almost always class" in report_on(made, refits=0).html
 
@@ -156,7 +156,7 @@ def test_a_zero_shot_model_of_a_table_predicts_alone_or_with_its_encoding(tmp_pa
     back = TableModel.load(made.model.save(tmp_path / "m"))
     np.testing.assert_array_equal(back.predict(frame), made.labels)
     np.testing.assert_array_equal(back.estimator.predict(frame[made.encoding.names]), made.labels)
-    fitted = coterie.ZeroShotClusterer().fit(frame[made.encoding.names])
+    fitted = coterie.ZeroShotClusterer(random_state=0).fit(frame[made.encoding.names])
     fitted.save(tmp_path / "alone")
     np.testing.assert_array_equal(TableModel.load(tmp_path / "alone").predict(frame), made.labels)
 

@@ -284,6 +284,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             validate_data(self, X, reset=reset, skip_check_array=True)
             if not len(X.columns):
                 raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")
+            if not hasattr(self, "feature_names_in_"):  # fitted to an array: columns are found by their place
+                X = X.set_axis([f"x{i}" for i in range(X.shape[1])], axis=1)
             return Table.of(X)
         X = validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
         names = getattr(self, "feature_names_in_", None)

@@ -18,6 +18,7 @@ CLEAR, PLAUSIBLE, NONE = "clear groups", "plausible groups", "no groups found"
 CLEAR_AGREEMENT = 0.8  # adjusted Rand index with the true clusters that a network expects
 NO_AGREEMENT = 0.1
 ONE_IS_LIKELY = 0.5  # probability of one cluster
+NEARLY_AS_LIKELY = 1.5  # probability of the number of clusters over that of another number, below which it is in doubt
 # "Reasonable" and "weak" structure after Kaufman and Rousseeuw (1990), and what divisions of noise have
 CLEAR_SILHOUETTE, WEAK_SILHOUETTE, LOW_SILHOUETTE = 0.5, 0.25, 0.1
 CLEAR_VALLEY, SHALLOW_VALLEY, NO_VALLEY = 0.4, 0.75, 1.1  # chosen on single Gaussians, separated ones and real tables
@@ -75,10 +76,23 @@ def _of_network(clustered: ClusteredTable) -> Verdict:
         return Verdict(NONE, reason, f"The {plural(clustered.k, 'cluster')} may be an arbitrary division of the rows.")
     if np.isfinite(expected) and expected < NO_AGREEMENT:
         return Verdict(NONE, f"{told}, which is low.", _what_to_try(clustered))
+    doubt = _other_number(clustered)
     if expected >= CLEAR_AGREEMENT:
-        return Verdict(CLEAR, f"{told}.")
+        return Verdict(PLAUSIBLE if doubt else CLEAR, f"{told}.{doubt}")
     reason = f"{told}." if np.isfinite(expected) else "This number of clusters is beyond what the network estimates."
     return Verdict(PLAUSIBLE, reason)
+
+
+def _other_number(clustered: ClusteredTable) -> str:
+    """A sentence on another number of clusters that is nearly as likely, if the number was not given."""
+    proba = np.asarray(clustered.estimator.n_clusters_proba_)
+    if given_count(clustered.estimator) is not None or clustered.k > len(proba):
+        return ""
+    others = proba.copy()
+    others[clustered.k - 1] = -1
+    if proba[clustered.k - 1] >= NEARLY_AS_LIKELY * others.max():
+        return ""
+    return f" {plural(int(others.argmax()) + 1, 'cluster')} would be about as likely: compare both."
 
 
 def _of_geometry(clustered: ClusteredTable) -> Verdict:
