@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from coterie.studio import connections, folders, jobs, server, uploads
-from coterie.studio.api import Api
+from coterie.studio import api, connections, folders, jobs, server, uploads
 from coterie.studio.limits import Limits
 from coterie.studio.store import Store
 from tests.studio.serving import TOKEN, studio
@@ -174,9 +173,9 @@ def test_the_state_has_the_newest_results_only(tmp_path, monkeypatch):
             job = jobs.Job({}, 1.0)
             job.change("done")
             store.add_run(identity, folder, table, {"number": number}, job)
-        return Api(store, queue, Limits())._recent_runs()
+        return api.Api(store, queue, Limits())._recent_runs()
 
-    monkeypatch.setattr("coterie.studio.api.STATE_BYTES", 2_500)
+    monkeypatch.setattr(api, "STATE_BYTES", 2_500)
     runs = with_queue(tmp_path, Limits(), story)
     assert [run["wanted"]["number"] for run in runs] == [0, 1, 2, 3, 4]
     assert [run["result"] is not None for run in runs] == [False, False, False, True, True]
