@@ -45,13 +45,13 @@ browser:
 		echo "There is no chromium, so the tests in a browser will be skipped (Debian: apt-get install chromium)"
 
 check: $(STAMP) browser
-	$(SERIAL) $(BIN)/pytest -n 2 -q
+	$(SERIAL) $(BIN)/pytest -n 2 --dist worksteal -q
 
 test: lint check
 
 # Fails below the floor in pyproject.toml.
 coverage: $(STAMP) browser
-	$(SERIAL) $(BIN)/pytest -n 2 -q --cov --cov-report=term --cov-report=xml
+	$(SERIAL) $(BIN)/pytest -n 2 --dist worksteal -q --cov --cov-report=term --cov-report=xml
 
 # The tests on the lowest versions that pyproject.toml declares. torch is the exception: the pinned build is taken unless another is given, as in
 # `make test-lowest LOWEST_TORCH=torch==2.9.0 TORCH_INDEX=...`.
@@ -68,12 +68,12 @@ $(LOWEST)/.installed: pyproject.toml .ci/lower_bounds.py
 	@touch $@
 
 test-lowest: $(LOWEST)/.installed browser
-	$(SERIAL) NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/bin/pytest -n 2 -q $(OLD_PACKAGES)
+	$(SERIAL) NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/bin/pytest -n 2 --dist worksteal -q $(OLD_PACKAGES)
 
 # The tests with every index of compiled code checked. Code with these checks has a cache of its own.
 BOUNDS ?= tests
 test-bounds: $(STAMP) browser
-	$(SERIAL) NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/numba-bounds $(BIN)/pytest -n 2 -q $(BOUNDS)
+	$(SERIAL) NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/numba-bounds $(BIN)/pytest -n 2 --dist worksteal -q $(BOUNDS)
 
 # Damaged and hostile files for everything that reads files; what fails is kept in build/fuzz.
 FUZZ_SECONDS ?= 600

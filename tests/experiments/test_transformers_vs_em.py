@@ -14,6 +14,7 @@ TINY = Budget(steps=2, batch=1, seeds=1, instances=2, settings=2)
 @pytest.fixture
 def tiny(monkeypatch):
     monkeypatch.setattr(figures, "QUICK", TINY)
+    monkeypatch.setattr(figures, "READINGS", figures.READINGS[:2])  # batches of 128 take long even twice
 
 
 def test_the_registry_knows_the_figures():
