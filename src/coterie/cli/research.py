@@ -12,14 +12,14 @@ import typer
 
 from coterie.cli.application import Refused, app, make_folder, needing_extras, user_errors
 
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="What to run; without a name, all names are listed.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Run a small version, to check that it works.")]
+
 
 @app.command()
 def reproduce(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="Name of an experiment; without it, all names are listed."),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Run a small version, to check that it works.")] = False,
+    name: Name = None,
+    quick: Quick = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -60,11 +60,8 @@ def reproduce(
 
 @app.command()
 def bench(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME]", help="Name of a benchmark; without it, all names are listed."),
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Run a small version, to check that it works.")] = False,
+    name: Name = None,
+    quick: Quick = False,
     output: Annotated[
         Path | None,
         typer.Option(
