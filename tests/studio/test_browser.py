@@ -5,6 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.utils.fixes import parse_version
 
 from tests.studio.screenshots import ARGS, DONE, draw, enter, run, take
 from tests.studio.serving import studio
@@ -12,6 +14,7 @@ from tests.studio.serving import studio
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install -e '.[dev]'")
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium")
+LAYERS_ARE_SEEN = parse_version(sklearn.__version__) >= parse_version("1.9.dev0")  # by callbacks
 EVIL = "<img src=x onerror=alert(1)>"
 
 
@@ -75,15 +78,16 @@ def test_upload_run_play_compare_and_download(enter_page, tmp_path):
     run(page)
     assert page.inner_text("#title-result") == "2 clusters by KMeans"
 
-    last = page.get_attribute("#layer", "max")
-    assert int(last) > 0
-    page.focus("#layer")
-    page.keyboard.press("Home")
-    assert page.inner_text("#layer-told").startswith("layer 1 of")
-    page.click("#play")
-    assert page.inner_text("#play") == "Pause"
-    page.wait_for_selector("#play:text-is('Play the layers')", timeout=40_000)
-    assert page.input_value("#layer") == last
+    if LAYERS_ARE_SEEN:
+        last = page.get_attribute("#layer", "max")
+        assert int(last) > 0
+        page.focus("#layer")
+        page.keyboard.press("Home")
+        assert page.inner_text("#layer-told").startswith("layer 1 of")
+        page.click("#play")
+        assert page.inner_text("#play") == "Pause"
+        page.wait_for_selector("#play:text-is('Play the layers')", timeout=40_000)
+        assert page.input_value("#layer") == last
 
     page.select_option("#compare", label="Run 1: KMeans, 3 clusters")
     page.wait_for_selector("#comparison:not([hidden])")
