@@ -34,7 +34,9 @@ figure, axes = plt.subplots(2, 3, figsize=(11, 7), layout="constrained")
 for panel, (name, X) in zip(axes.flat, data.items()):
     model = ZeroShotClusterer(random_state=0).fit(X)
     sure = model.n_clusters_proba_[model.n_clusters_ - 1]
-    colors = [OUTLIER if noise else PALETTE[label % len(PALETTE)] for label, noise in zip(model.labels_, model.noise_)]
+    colors = [
+        OUTLIER if noise else PALETTE[label % len(PALETTE)] for label, noise in zip(model.labels_, model.outliers_)
+    ]
     panel.scatter(*X.T, s=8, c=colors, linewidths=0)
     panel.set(title=f"{name}: {model.n_clusters_} ({sure:.0%})", xticks=[], yticks=[])
 plt.show()

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import make_blobs, make_circles, make_moons
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, roc_auc_score
 
 import coterie
 from coterie import ZeroShotClusterer
@@ -144,14 +144,25 @@ def test_text_categories_dates_and_gaps_are_taken_as_they_come():
     assert np.array_equal(model.predict(unseen), model.labels_[:4])
 
 
-def test_far_rows_are_noise_and_still_labelled():
-    rng = np.random.default_rng(1)
+def test_far_rows_are_outliers():
+    rng = np.random.default_rng(2)
     X = np.concatenate([rng.normal(size=(150, 2)) * 0.3 + [[4, 0]], rng.normal(size=(150, 2)) * 0.3 - [[4, 0]]])
     X = np.concatenate([X, rng.uniform(-9, 9, size=(30, 2))])
     model = ZeroShotClusterer(2, random_state=0).fit(X)
-    assert model.noise_[-30:].mean() > 0.5
-    assert model.noise_[:-30].mean() < 0.1
-    assert set(model.labels_) == {0, 1}
+    assert roc_auc_score(np.arange(len(X)) >= 300, model.noise_) > 0.95
+    assert model.outliers_[-30:].mean() > 0.7
+    assert not model.outliers_[:-30].any()
+    np.testing.assert_array_equal(model.labels_ == -1, model.outliers_)
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    assert set(model.labels_) == {-1, 0, 1}
+    kept = model.labels_ == 0
+    np.testing.assert_allclose(model.cluster_centers_[0], X[kept].mean(axis=0))
+
+
+def test_no_cluster_consists_of_outliers_alone():
+    X = np.random.default_rng(0).uniform(-9, 9, size=(40, 2))
+    for k in (2, 12, 40):
+        assert set(ZeroShotClusterer(k, random_state=0).fit(X).labels_) - {-1} == set(range(k))
 
 
 def test_a_saved_model_predicts_the_same(tmp_path, blobs, fitted):

@@ -178,7 +178,8 @@ def test_certainty_and_outliers_stand_beside_the_labels():
     np.testing.assert_array_equal(row_facts(trimmed)["outlier"], trimmed.labels < 0)
     assert row_facts(clustered(blobs())) == {}
     given = np.linspace(0, 1, 120)
-    sure = replace(soft, estimator=network(certainty_=given, noise_=given < 0.1))
+    labels = np.where(given < 0.1, -1, soft.labels)
+    sure = replace(soft, estimator=network(certainty_=given, noise_=1 - given), labels=labels)
     np.testing.assert_allclose(row_facts(sure)["certainty"], given, atol=1e-4)
     assert row_facts(sure)["outlier"].sum() == 12
     assert sure.facts.outliers == 12

@@ -2,7 +2,8 @@
 
 Command: ``coterie bench zeroshot``. The zero-shot networks get every table as it is. The other methods get real tables
 standardised, and the other sets as they are. Points that a set marks as noise are clustered but not scored; HDBSCAN's
-noise counts as one cluster of its own for the scores, and not for the number of clusters. Of the draws of a family,
+noise and the outliers of the networks count as one cluster of their own for the scores, and not for the number of
+clusters. Of the draws of a family,
 all are measured for the networks and the first 50 for the other methods. A network reads a set once: labels for the
 given number of clusters are cut from the same hierarchy (:meth:`coterie.ZeroShotClusterer.cut`), which gives the same
 as a fit with that number.
@@ -126,12 +127,12 @@ def reliability(one: LabelledSet, model: ZeroShotClusterer) -> dict[str, Any]:
         "expected_ari": model.expected_ari_,
         "affinity": binned(model.affinity_[np.ix_(inside, inside)][upper].astype(float), same[upper]),
         "certainty": binned(np.zeros(0), np.zeros(0)),
-        "noise": [int((model.noise_ & ~scored).sum()), int(model.noise_.sum()), int((~scored).sum())],
+        "noise": [int((model.outliers_ & ~scored).sum()), int(model.outliers_.sum()), int((~scored).sum())],
     }
     if true_pairs is not None:  # share of a row's cluster that truly is of its own
-        mates = (model.labels_[:, None] == model.labels_) & scored
+        mates = (model.labels_[:, None] == model.labels_) & scored & ~model.outliers_
         np.fill_diagonal(mates, False)
-        rows = scored & mates.any(axis=1)
+        rows = scored & ~model.outliers_ & mates.any(axis=1)
         realised = (mates & true_pairs)[rows].sum(axis=1) / mates[rows].sum(axis=1)
         row["certainty"] = binned(np.clip(model.certainty_[rows], 0, 1), realised)
     return row

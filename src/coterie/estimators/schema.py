@@ -67,7 +67,7 @@ OPTIONAL = {
     "counts_": "k",
     "medoid_indices_": "int k",
     "atoms_": "a d",
-    "noise_": "bool n",
+    "noise_": "n",
     "certainty_": "n",
     "outliers_": "bool n",
     "box_": "2 d",

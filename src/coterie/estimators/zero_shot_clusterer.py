@@ -23,7 +23,7 @@ from coterie.estimators.validation import check_context, check_device, check_eno
 
 MAX_CONTEXT = 1_024
 MAX_CLUSTERS = 100
-NOISE_LIMIT = 0.2  # on fresh draws half of the noise exceeds it, and four of five that exceed it are noise
+OUTLIER_PROBABILITY = 0.35  # on fresh draws most noise exceeds it, and most rows that exceed it are noise
 MAX_ROWS = 1_000_000
 
 
@@ -71,10 +71,13 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     Attributes
     ----------
     labels_ : int32 array of shape (n_samples,)
-        Cluster of every row, from 0 to ``n_clusters_`` - 1. Outliers are not labelled -1: they have the label of the
-        nearest cluster, because one in five of them belongs to it. Set ``labels_[noise_] = -1`` to leave them out.
-    noise_ : bool array of shape (n_samples,)
-        Whether a row is probably an outlier that belongs to no cluster.
+        Cluster of every row, from 0 to ``n_clusters_`` - 1; -1 for outliers. ``predict_proba`` says to which cluster
+        an outlier is nearest.
+    outliers_ : bool array of shape (n_samples,)
+        Whether a row is an outlier: its probability of being noise is above 0.35. At least one row of every cluster is
+        not.
+    noise_ : array of shape (n_samples,)
+        The probability that a row is noise, which belongs to no cluster.
     certainty_ : array of shape (n_samples,)
         The probability that a row truly shares a cluster with another row of its cluster, drawn at random.
     n_clusters_ : int
@@ -89,7 +92,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         The hierarchy of the rows that were read, as in :class:`sklearn.cluster.AgglomerativeClustering`. ``cut`` gives
         the labels for any number of clusters.
     cluster_centers_ : array of shape (n_clusters_, n_features)
-        Mean of the rows of every cluster; NaN for columns that are not numbers.
+        Mean of the rows of every cluster, without outliers; NaN for columns that are not numbers.
     context_ : array of shape (n_context, n_encoded)
         The rows that were read, scaled and encoded.
     context_indices_ : int array of shape (n_context,)
@@ -203,6 +206,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             bound = there.group >= 0
             self.labels_[self.context_indices_[bound]] = self.context_proba_[bound].argmax(axis=1)
             self.labels_[known.given >= 0] = known.given[known.given >= 0]
+            self.outliers_ = self.labels_ < 0
             self.cluster_centers_ = self._centers(encoded)
         return self
 
@@ -210,8 +214,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """Labels, noise, certainty and centres of rows, from those that were read."""
         own = self._own_affinity(self.context_proba_.argmax(axis=1))
         beside = self._beside(encoded.points, np.column_stack([self.context_proba_, self.context_noise_, own]))
-        self.labels_ = beside[:, :-2].argmax(axis=1).astype(np.int32)
-        self.noise_ = beside[:, -2] > NOISE_LIMIT
+        self.labels_ = _labels(beside[:, :-2], beside[:, -2])
+        self.outliers_ = self.labels_ < 0
+        self.noise_ = beside[:, -2]
         self.certainty_ = beside[:, -1]
         self.cluster_centers_ = self._centers(encoded)
 
@@ -229,6 +234,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.n_clusters_ = self._n_features_out = found.proba_NK.shape[1]
         self.context_proba_ = found.proba_NK
         self.expected_ari_ = found.expected_ari
+        clusters = found.proba_NK.argmax(axis=1)
+        for cluster in np.unique(clusters):  # no cluster consists of outliers alone
+            surest = np.flatnonzero(clusters == cluster)[self.context_noise_[clusters == cluster].argmin()]
+            self.context_noise_[surest] = min(self.context_noise_[surest], OUTLIER_PROBABILITY)
 
     def _own_affinity(self, labels: np.ndarray) -> np.ndarray:
         """Mean affinity of every row of the context to its own cluster."""
@@ -305,7 +314,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return used
 
     def _centers(self, encoded: Encoded) -> np.ndarray:
-        members = np.eye(self.n_clusters_)[self.labels_]
+        members = (self.labels_[:, None] == np.arange(self.n_clusters_)).astype(np.float64)
         means = members.T @ encoded.numbers / np.maximum(members.sum(axis=0), 1)[:, None]
         if self.n_features_in_ == means.shape[1]:
             return means
@@ -321,20 +330,18 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         return neighbours_mean(points, self.context_, values, threads.count(self.n_jobs))
 
-    def _proba(self, points: np.ndarray) -> np.ndarray:
-        return self._beside(points, self.context_proba_)
-
     def _new_points(self, X) -> np.ndarray:
         check_is_fitted(self)
         return self._encoded(X, reset=False).points
 
     def predict(self, X):
-        """Cluster of every row as int32, from the nearest rows that were read; each row on its own."""
-        return self.predict_proba(X).argmax(axis=1).astype(np.int32)
+        """Cluster of every row as int32, -1 for outliers, from the nearest rows that were read; each row on its own."""
+        beside = self._beside(self._new_points(X), np.column_stack([self.context_proba_, self.context_noise_]))
+        return _labels(beside[:, :-1], beside[:, -1])
 
     def predict_proba(self, X):
-        """Probability of every cluster, shape (n_samples, n_clusters_)."""
-        return self._proba(self._new_points(X))
+        """Probability of every cluster, shape (n_samples, n_clusters_), of outliers too."""
+        return self._beside(self._new_points(X), self.context_proba_)
 
     def transform(self, X):
         """The same probabilities as features for the next step of a pipeline."""
@@ -355,13 +362,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Returns
         -------
         labels : int32 array of shape (n_samples,)
+            From 0 to ``n_clusters`` - 1; -1 for outliers.
         """
-        from coterie.zeroshot.labels import cut_and_settled, proba
-
-        points = self._checked_cut(X, n_clusters).points
-        left, right = np.ascontiguousarray(self.children_.T)
-        labels = cut_and_settled(self.affinity_, left, right, n_clusters)
-        return self._beside(points, proba(self.affinity_, labels)).argmax(axis=1).astype(np.int32)
+        return self.recut(X, n_clusters).labels_
 
     def recut(self, X, n_clusters):
         """A copy of the fitted estimator with another number of clusters, without another pass of the network.
@@ -382,7 +385,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         encoded = self._checked_cut(X, n_clusters)
         other = copy.copy(self)
-        other.n_clusters = n_clusters
+        other.n_clusters, other.context_noise_ = n_clusters, self.context_noise_.copy()
         other._keep(recut(self.affinity_, self.children_, n_clusters, float(self.n_clusters_proba_[0])))
         other._label(encoded)
         return other
@@ -401,3 +404,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _labels(proba_NK: np.ndarray, noise_N: np.ndarray) -> np.ndarray:
+    """The most probable cluster of every row; -1 for outliers."""
+    return np.where(noise_N > OUTLIER_PROBABILITY, -1, proba_NK.argmax(axis=1)).astype(np.int32)

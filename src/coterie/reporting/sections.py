@@ -299,8 +299,7 @@ def outliers(clustered: ClusteredTable, found: list[Portrait]) -> Html:
         [np.median(distance[clustered.labels == j]) if size else 0 for j, size in enumerate(clustered.sizes)]
     )
     columns = _most_telling(found)
-    marked = outlier_rows(clustered)
-    out = np.flatnonzero(marked) if marked is not None else clustered.outliers
+    out = clustered.outliers
     if len(out):
         belong = "belongs" if len(out) == 1 else "belong"
         text = (

@@ -204,7 +204,7 @@ def _result(clustered: ClusteredTable) -> dict[str, Any]:
     facts, encoding, choice = clustered.facts, clustered.model.encoding, clustered.run.choice
     separation, verdict = clustered.silhouettes, clustered.verdict
     told = {one.label: one for one in portraits(clustered)}
-    words = {label: one.in_words() for label, one in told.items()} | {-1: "far from every centre"}
+    words = {label: one.in_words() for label, one in told.items()} | {-1: "These rows belong to no cluster."}
     rules = {label: one.rule.text for label, one in told.items() if one.rule is not None}
     return {
         "estimator": type(clustered.estimator).__name__,

@@ -37,13 +37,7 @@ def row_certainty(clustered: ClusteredTable) -> np.ndarray | None:
 
 
 def outlier_rows(clustered: ClusteredTable) -> np.ndarray | None:
-    """(N,) which rows are outliers; None if the estimator does not look for outliers.
-
-    They have the label -1, except for :class:`coterie.ZeroShotClusterer`, which gives them their nearest cluster.
-    """
-    noise = getattr(clustered.estimator, "noise_", None)
-    if noise is not None and len(noise) == clustered.n:
-        return np.asarray(noise, dtype=bool)
+    """(N,) which rows are outliers, with the label -1; None if the estimator does not look for outliers."""
     found = clustered.labels < 0
     return found if found.any() or finds_outliers(clustered.estimator) else None
 
