@@ -170,7 +170,8 @@ def test_without_a_number_the_zero_shot_network_clusters_and_finds_it(points):
     labels = read_table("l.csv")["cluster"].to_numpy()
     assert sorted(np.bincount(labels[:90])) == [30, 30, 30]
     predicted = json.loads(succeed("predict m.model points.csv --json").stdout)
-    assert [one["rows"] for one in predicted["clusters"]] == np.bincount(labels).tolist()
+    assert [one["rows"] for one in predicted["clusters"]] == np.bincount(labels[labels >= 0]).tolist()
+    assert predicted["outliers"] == (labels < 0).sum()
     assert json.loads(succeed("cluster points.csv -x name -a zeroshot -k 2 --json").stdout)["n_clusters"] == 2
     assert "by kmeans" in succeed("cluster points.csv -x name --criterion gap").stdout
 

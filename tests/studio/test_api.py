@@ -10,8 +10,10 @@ import signal
 import socket
 import threading
 import time
+import zipfile
 
 import numpy as np
+import pandas as pd
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -152,7 +154,7 @@ def test_a_parquet_file_that_grows_in_memory_is_refused(served):
 
 NO_TABLES = {
     "holiday.png": (b"\x89PNG\r\n\x1a\n" + bytes(100), "holiday.png is a picture"),
-    "sheet.xlsx": (b"PK\x03\x04" + bytes(100), "save the sheet as CSV"),
+    "sheet.xlsx": (b"PK\x03\x04" + bytes(100), "save its table as .xlsx or CSV"),
     "program.csv": (b"MZ\x00\x00" + bytes(500), "not a table"),
     "page.csv": (b"<html><body>no</body></html>", "not a table"),
     "half.parquet": (b"PAR1" + bytes(30), "not a complete Parquet file"),
@@ -388,6 +390,21 @@ def test_clusters_are_named_and_seen_in_other_axes(served, table, tmp_path):
     assert len(seen["centers"]) == 2
     assert served.ask("GET", f"{address}/axes?x=nothing&y={columns[0]}").status == 422
     assert served.ask("GET", f"/api/runs/{run['id']}/points").json["hover"][0]["name"] == columns[0]
+
+
+def test_a_workbook_is_read_and_one_that_grows_too_large_is_refused(served):
+    content = io.BytesIO()
+    with pd.ExcelWriter(content) as writer:
+        pd.DataFrame({"a": range(20), "b": ["x", "y"] * 10}).to_excel(writer, sheet_name="first", index=False)
+        pd.DataFrame({"c": [1]}).to_excel(writer, sheet_name="second", index=False)
+    read = served.upload("book.xlsx", content.getvalue()).json
+    assert ([column["name"] for column in read["columns"]], read["rows"]) == (["a", "b"], 20)
+    assert "book.xlsx has 2 sheets; 'first' was read" in " ".join(read["notes"])
+    with zipfile.ZipFile(content, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/media/large.bin", bytes(200 * MEGABYTE))
+    refused = served.upload("book.xlsx", content.getvalue())
+    assert refused.status == 422
+    assert "book.xlsx unpacks to more than" in refused.json["error"]
 
 
 def test_json_lines_are_read_as_such(served):

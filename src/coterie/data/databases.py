@@ -50,9 +50,10 @@ def read_workbook(path: Path, sheet: str | None) -> "tuple[pd.DataFrame, tuple[s
     width = max(i + 1 for row in rows for i, cell in enumerate(row) if cell is not None)
     names = [str(name) if name is not None else "" for name in rows[0][:width]]
     frame = pd.DataFrame([row[:width] for row in rows[1:]], columns=names).infer_objects()
-    more = len(sheets) > 1 and sheet is None
-    note = f"{path.name} has {len(sheets)} sheets; {sheets[0]!r} was read. Choose another one with --query NAME."
-    return frame, (note,) if more else ()
+    if len(sheets) == 1 or sheet is not None:
+        return frame, ()
+    note = f"{path.name} has {len(sheets)} sheets; {sheets[0]!r} was read."
+    return frame, (f"{note} --query NAME on the command line reads another one.",)
 
 
 def read_json_lines(path: Path) -> Any:

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import zipfile
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pandas as pd
 
 from coterie.data.columns import Column, TableError, holds_dates
 from coterie.data.kinds import DATE, EMPTY, shown
-from coterie.data.tables import Table, read_table
+from coterie.data.tables import Table
 
 BLOCK = 2**20
 SHOWN_ROWS = 20
@@ -23,8 +24,8 @@ PREVIEW_LETTERS = 200_000  # of all texts in the first rows
 LEFT_OUT = -2  # label of rows that take no part because of missing values
 # The first bytes of files that are not tables, and what to do with such files.
 STRANGERS = {
-    b"PK\x03\x04": "is a spreadsheet or a ZIP archive: save the sheet as CSV, or unpack the archive first",
-    b"\xd0\xcf\x11\xe0": "is a spreadsheet: save the sheet as CSV",
+    b"PK\x03\x04": "is a ZIP archive or another kind of document: unpack it, or save its table as .xlsx or CSV",
+    b"\xd0\xcf\x11\xe0": "is an old spreadsheet: save the sheet as .xlsx or CSV",
     b"%PDF": "is a PDF: save the table in it as CSV first",
     b"\x89PNG": "is a picture, not a table: open a CSV or a Parquet file",
     b"\xff\xd8\xff": "is a picture, not a table: open a CSV or a Parquet file",
@@ -43,10 +44,12 @@ def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, in
             begin = file.read(8)
         if begin.startswith(b"\x1f\x8b"):
             path, begin = _unpack(path, bounds["table_bytes"])
-        for magic, what in STRANGERS.items():
-            if begin.startswith(magic):
-                raise TableError(f"{path} {what}.")
-        if begin.startswith(b"PAR1"):
+        if _is_workbook(path):
+            _check_workbook(path, bounds)
+            path = path.rename(path.with_suffix(".xlsx"))
+        elif stranger := next((what for magic, what in STRANGERS.items() if begin.startswith(magic)), None):
+            raise TableError(f"{path} {stranger}.")
+        elif begin.startswith(b"PAR1"):
             _check_parquet(path, bounds)
             path = path.rename(path.with_suffix(".parquet"))
         elif _is_json_lines(path):
@@ -54,12 +57,31 @@ def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, in
         else:
             path = path.rename(path.with_suffix(".tsv" if ".tsv" in name.lower() else ".csv"))
             header = _check_text(path, header, bounds, notes)
-        frame = read_table(path, header=header)
+        table = Table.read(path, header=header)
+        frame = table.frame
+        notes += [note.replace(path.name, name) for note in table.notes if path.suffix == ".xlsx"]
         _check_size(path, len(frame), frame.shape[1], bounds)
         _check_names(path, frame.columns)
     except TableError as error:
         raise TableError(str(error).replace(str(path), name)) from None
     return frame, notes
+
+
+def _is_workbook(path: Path) -> bool:
+    """Whether the file is an Excel workbook and not another ZIP archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except (zipfile.BadZipFile, OSError):
+        return False
+
+
+def _check_workbook(path: Path, bounds: dict[str, int]) -> None:
+    """Check the sizes that the archive states; the limits of the process stop an archive that states false ones."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(one.file_size for one in archive.infolist())
+    if size > bounds["table_bytes"]:
+        raise TableError(f"{path} unpacks to more than {bounds['table_bytes'] / 2**20:,.0f} MB, which is the limit.")
 
 
 def _is_json_lines(path: Path) -> bool:
