@@ -78,14 +78,16 @@ class _Cluster:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{self.port}"
-        self.scheduler: subprocess.Popen | None = None
+        self.scheduler = self._start_scheduler()
         self.workers: list[subprocess.Popen] = []
         self.start_missing()
 
+    def _start_scheduler(self) -> subprocess.Popen:
+        return _started("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port))
+
     def start_missing(self) -> None:
-        if self.scheduler is None or self.scheduler.poll() is not None:
-            where = ["--host", "127.0.0.1", "--port", str(self.port)]
-            self.scheduler = _started("distributed.cli.dask_scheduler", *where)
+        if self.scheduler.poll() is not None:
+            self.scheduler = self._start_scheduler()
         self.workers = [worker for worker in self.workers if worker.poll() is None]
         while len(self.workers) < WORKERS:
             options = [self.address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1"]
@@ -98,14 +100,15 @@ class _Cluster:
             return client.status == "running" and len(client.nthreads()) == len(running) == WORKERS
         return False
 
-    def kill(self, process: subprocess.Popen) -> None:
-        process.kill()
-        process.wait()
-
     def close(self) -> None:
-        for process in (*self.workers, self.scheduler):
-            if process is not None:
-                self.kill(process)
+        """Kill the scheduler, and its workers, which would wait for it for a while before they end."""
+        for process in (self.scheduler, *self.workers):
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen) -> None:
+    process.kill()
+    process.wait()
 
 
 def _started(module: str, *options: str) -> subprocess.Popen:
@@ -138,9 +141,10 @@ class _Killer:
         while not self.ended.is_set() and not self.enough(self.kills):
             if self.cluster.is_complete(self.client):
                 time.sleep(self.random.uniform(0.0, 1.0))
-                assert self.cluster.scheduler is not None
-                workers = self.cluster.workers
-                self.cluster.kill(self.random.choice(workers) if self.victim == "worker" else self.cluster.scheduler)
+                if self.victim == "worker":
+                    _kill(self.random.choice(self.cluster.workers))
+                else:
+                    self.cluster.close()
                 self.kills += 1
             self.cluster.start_missing()
             time.sleep(0.2)
