@@ -31,7 +31,7 @@ from coterie.data.tables import SAMPLES
 from coterie.files import replacing
 
 KILLS = 17  # of each program: more than 100 in all
-ROWS = 20_000  # of the table in the studio
+ROWS = 5_000  # of the table in the studio
 CLI = [sys.executable, "-c", "from coterie.cli import main; main()"]
 TRAINING = {"model": {"n_layers": 2}, "training": {"steps": 60, "log_every": 10, "checkpoint_every": 5}}
 FIT = """
