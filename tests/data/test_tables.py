@@ -323,3 +323,11 @@ def test_rows_may_have_names_and_columns_may_have_none(put):
 def test_names_may_contain_commas(put):
     table = Table.read(put("a.csv", 'x,"a,b"\n1,2\n'))
     assert table.choose("a,b") == ["a,b"]
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x85", "\x0b", "\x1e"])
+def test_only_line_feeds_and_carriage_returns_end_a_line(put, mark):
+    """str.splitlines also splits at these characters, so that names and cells did not fit together."""
+    table = Table.read(put("a.csv", f"name{mark}s,x,y\nr{mark}d,1,2\nblue,3,4\n".encode()))
+    assert list(table.frame.columns) == [f"name{mark}s".strip(), "x", "y"]
+    assert list(table.frame["y"]) == [2, 4]

@@ -16,8 +16,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from starlette.requests import Request
 
-from coterie.studio import api, connections, folders, jobs, server, uploads
+from coterie.files import OutputError
+from coterie.studio import api, clustering, connections, folders, jobs, server, uploads
 from coterie.studio.limits import Limits
 from coterie.studio.store import Store
 from tests.studio.serving import TOKEN, studio
@@ -78,10 +80,113 @@ def test_a_full_disk_is_said(served, monkeypatch):
     def full(self):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Store, "new_folder", full)
-    for answer in (served.ask("POST", "/api/samples/crowd", b""), served.upload("a.csv", b"a,b\n1,2\n")):
-        assert answer.status == 507
-        assert "(No space left on device): free some space" in answer.json["error"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "new_folder", full)
+        uploads = [served.upload("a.csv", b"a,b\n1,2\n") for _ in range(api.UPLOADS)]
+        for answer in (served.ask("POST", "/api/samples/crowd", b""), *uploads):
+            assert answer.status == 507
+            assert "(No space left on device): free some space" in answer.json["error"]
+    assert served.upload("a.csv", b"a,b\n1,2\n3,4\n").status == 201  # failed uploads do not count as running
+
+
+class SlowQueue:
+    """Jobs that carry out nothing and end when they are told to."""
+
+    def __init__(self):
+        self.jobs = []
+
+    def submit(self, task, seconds):
+        self.jobs.append(jobs.Job(task, seconds))
+        return self.jobs[-1]
+
+
+def with_a_finished_run(folder, story):
+    """Call ``story(api, queue, run, request)`` with a run whose state is done."""
+
+    async def told():
+        store, queue = Store(folder, Limits()), SlowQueue()
+        table = store.add_table(*store.new_folder(), "a.csv", {"columns": []})
+        run = store.add_run(*store.new_folder(), table, {}, jobs.Job({"kind": "run"}, 1.0))
+        run.job.change("done")
+        run.file("result.json").write_text("{}")
+
+        def request(body=b"", query="", **names):
+            async def receive():
+                return {"type": "http.request", "body": body}
+
+            scope = {"type": "http", "headers": [], "query_string": query.encode()}
+            return Request({**scope, "path_params": {"identity": run.identity, **names}}, receive)
+
+        return await asyncio.wait_for(story(api.Api(store, queue, Limits()), queue, run, request), 20)
+
+    return asyncio.run(told())
+
+
+def test_two_requests_for_axes_get_their_own(tmp_path):
+    """They shared one file, which the second one overwrote before the first was answered."""
+
+    async def story(served, queue, run, request):
+        asked = [asyncio.create_task(served.axes(request(query=f"x={name}&y={name}"))) for name in "ab"]
+        while len(queue.jobs) < 2:
+            await asyncio.sleep(0.01)
+        for job in queue.jobs:
+            run.file(job.task["file"]).write_text(json.dumps(job.task["columns"]))
+        for job in queue.jobs:
+            job.change("done")
+        return [json.loads((await one).body) for one in asked], sorted(path.name for path in run.folder.iterdir())
+
+    assert with_a_finished_run(tmp_path, story) == ([["a", "a"], ["b", "b"]], ["result.json"])
+
+
+def test_names_wait_for_a_file_that_is_being_written_with_the_old_ones(tmp_path):
+    """Otherwise the labels with the old names would be written after they had been removed."""
+
+    async def story(served, queue, run, request):
+        first = asyncio.create_task(served.file(request(name="labels.csv")))
+        await asyncio.sleep(0.01)
+        second = asyncio.create_task(served.rename(request(json.dumps({"names": {"0": "a"}}).encode())))
+        await asyncio.sleep(0.05)
+        before = [job.task["kind"] for job in queue.jobs]
+        run.file("labels.csv").write_text("cluster")
+        queue.jobs[0].change("done")
+        await first
+        while len(queue.jobs) < 2:
+            await asyncio.sleep(0.01)
+        queue.jobs[1].change("done")
+        await second
+        return before, [job.task["kind"] for job in queue.jobs], run.jobs
+
+    assert with_a_finished_run(tmp_path, story) == (["labels"], ["labels", "names"], set())
+
+
+def test_a_sample_that_cannot_be_read_leaves_no_folder(tmp_path):
+    async def story(served, queue, run, request):
+        def full(task, seconds):
+            raise jobs.TooManyJobs("Too many runs are waiting.")
+
+        queue.submit = full
+        before = set(tmp_path.iterdir())
+        with pytest.raises(jobs.TooManyJobs):
+            await served.open_sample(request(name="crowd"))
+        return set(tmp_path.iterdir()) - before
+
+    assert with_a_finished_run(tmp_path, story) == set()
+
+
+def test_a_result_is_whole_whenever_it_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "result.json"
+    clustering._write_json(path, {"names": {}})
+
+    def half(self, text):
+        self.write_bytes(text.encode()[:5])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", half)
+        with pytest.raises(OutputError, match="free some space"):
+            clustering._write_json(path, {"names": {"0": "a"}})
+    assert json.loads(path.read_text()) == {"names": {}}
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_worker_that_cannot_write_says_so(tmp_path):

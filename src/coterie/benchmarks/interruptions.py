@@ -1,12 +1,14 @@
 """Kill commands and fits at random moments, and check that nothing is half-written and that resumed bits are equal.
 
-Command: ``coterie bench interruptions``. Three programs are killed again and again by SIGKILL and SIGTERM:
+Command: ``coterie bench interruptions``. Six programs are killed again and again. The first three by SIGKILL and
+SIGTERM, the others by SIGKILL:
 
 * ``coterie cluster`` with ``--output``, ``--save`` and ``--report``: each file is the old one, the new one, or absent.
 * ``coterie train``, which is resumed until it ends: the weights are those of an undisturbed run, bit for bit.
 * A fit on Dask data inside ``coterie.distributed.checkpoint``, which is resumed: the centres are those of one run.
-
-``coterie bench kills`` kills workers of a cluster, and ``coterie bench soak`` workers of the studio.
+* Workers and schedulers of a cluster, which are started again: the result of every fit is that of an undisturbed one.
+* Workers of the studio: a run ends with all labels or with an error, and the same run without a kill gives the same
+  labels.
 """
 
 import json
@@ -16,15 +18,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from coterie.benchmarks import kills
+from coterie.benchmarks._studio import studio, table
 from coterie.data.tables import SAMPLES
 from coterie.files import replacing
 
+KILLS = 17  # of each program: more than 100 in all
+ROWS = 5_000  # of the table in the studio
 CLI = [sys.executable, "-c", "from coterie.cli import main; main()"]
 TRAINING = {"model": {"n_layers": 2}, "training": {"steps": 60, "log_every": 10, "checkpoint_every": 5}}
 FIT = """
@@ -38,9 +45,16 @@ np.save(sys.argv[1] + "/result.npy", model.cluster_centers_)
 
 
 def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, Any]:
-    """Kill each of the three programs 20 times (2 times with ``quick``)."""
-    wanted, draw, began = 2 if quick else 20, random.Random(0), time.perf_counter()
-    subjects = {"cluster": _cluster, "training": _training, "checkpoint": _checkpoint}
+    """Kill each of the six programs 17 times (2 times with ``quick``)."""
+    wanted, draw, began = 2 if quick else KILLS, random.Random(0), time.perf_counter()
+    subjects: dict[str, Callable[[int, random.Random], dict[str, Any]]] = {
+        "coterie cluster": _cluster,
+        "training": _training,
+        "checkpoint": _checkpoint,
+        "Dask workers": partial(_dask, "worker"),
+        "Dask scheduler": partial(_dask, "scheduler"),
+        "studio workers": _studio,
+    }
     found = {name: subject(wanted, draw) for name, subject in subjects.items()}
     result = {
         "command": "coterie bench interruptions" + (" --quick" if quick else ""),
@@ -104,6 +118,34 @@ def _checkpoint(wanted: int, draw: random.Random) -> dict[str, Any]:
         return int(not np.array_equal(np.load(folder / "result.npy"), np.load(whole / "result.npy")))
 
     return _interrupted(lambda folder: [sys.executable, "-c", FIT, str(folder)], damaged, wanted, draw)
+
+
+def _dask(victim: Literal["worker", "scheduler"], wanted: int, draw: random.Random) -> dict[str, Any]:
+    found = kills.fits_with_kills(victim, lambda number: number >= wanted)
+    changed = sum(not one["same"] for one in found["fits"])
+    return {"kills": found["kills"], "ended": len(found["fits"]), "damaged": changed}
+
+
+def _studio(wanted: int, draw: random.Random) -> dict[str, Any]:
+    """Kill workers of the studio during runs on one table."""
+    count = bad = ends = 0
+    with studio() as client:
+        opened = client.ask("POST", "/api/tables?name=kills.csv", table(draw, ROWS))
+
+        def labels(identity: str) -> bytes:
+            return client.ask("GET", f"/api/runs/{identity}/files/labels.csv", raw=True)
+
+        began, first = time.perf_counter(), client.start(opened, "kmeans")
+        client.finished(first)
+        longest, whole = time.perf_counter() - began, labels(first)
+        while count < wanted or not ends:
+            identity = client.start(opened, "kmeans")
+            killed = client.kill_a_worker(draw, 1.1 * longest) if count < wanted else 0
+            count += killed
+            state = client.finished(identity)["state"]
+            ends += state == "done"
+            bad += labels(identity) != whole if state == "done" else not killed
+    return {"kills": count, "ended": ends, "damaged": bad}
 
 
 def _interrupted(

@@ -1,52 +1,42 @@
-"""Kill twenty workers at random moments of fits on a cluster of processes, and check that no bit of the result changes.
+"""Kill processes of a cluster at random moments of fits, and check that no bit of the result changes.
 
-Command: ``coterie bench kills``.
+Command: ``coterie bench kills``, which kills twenty workers. ``coterie bench interruptions`` kills schedulers, too.
 """
 
+import contextlib
 import json
+import os
 import random
+import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from coterie.distributed.blocks import blocks_of
 from coterie.distributed.fitting import fit
-from coterie.distributed.passes import local
 from coterie.files import replacing
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import Result
 
 D, K, BLOCKS, BLOCK_ROWS = 8, 32, 24, 20_000
 WORKERS = 2
+SETTINGS = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "100"}
 
 
 def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
     """Kill 20 workers (2 with ``quick``), over as many fits as necessary."""
-    import dask
-
-    import distributed
-
-    wanted = 2 if quick else 20
-    began = time.perf_counter()
-    with dask.config.set({"distributed.scheduler.allowed-failures": 100}):
-        with dask.config.set(scheduler="synchronous"):
-            undisturbed = _fit()
-        fits: list[dict] = []
-        with local(0) as cluster, distributed.Client(cluster), _Killer(wanted, cluster.scheduler) as killer:
-            while killer.busy or not fits:
-                before = killer.kills
-                ran = _fit()
-                fits.append({"kills": killer.kills - before, "same": _same(ran, undisturbed)})
+    wanted, began = 2 if quick else 20, time.perf_counter()
+    found = fits_with_kills("worker", lambda kills: kills >= wanted)
     result = {
         "command": "coterie bench kills" + (" --quick" if quick else ""),
-        "kills": killer.kills,
-        "fits": fits,
-        "all_same": all(one["same"] for one in fits),
+        **found,
+        "all_same": all(one["same"] for one in found["fits"]),
         "seconds": time.perf_counter() - began,
     }
     output = Path(output)
@@ -56,13 +46,83 @@ def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
     return result
 
 
-class _Killer:
-    """Keeps workers running as separate processes, and kills one at a random moment whenever all are connected."""
+def fits_with_kills(
+    victim: Literal["worker", "scheduler"],
+    enough: Callable[[int], bool],
+    after_fit: Callable[[], object] = lambda: None,
+) -> dict[str, Any]:
+    """Fit on a cluster of processes that are killed until ``enough(number of kills)``, and compare every result."""
+    import dask
 
-    def __init__(self, wanted: int, scheduler: Any):
-        self.wanted, self.kills, self.scheduler = wanted, 0, scheduler
-        self.random = random.Random(0)
+    import distributed
+
+    with dask.config.set(scheduler="synchronous"):
+        undisturbed = _fit()
+    fits: list[dict] = []
+    with contextlib.closing(_Cluster()) as cluster, distributed.Client(cluster.address, timeout=60) as client:
+        killer = _Killer(cluster, client, victim, enough)
+        with killer:
+            while killer.busy or not fits:
+                before = killer.kills
+                ran = _fit()
+                fits.append({"kills": killer.kills - before, "same": _same(ran, undisturbed)})
+                after_fit()
+    return {"kills": killer.kills, "fits": fits}
+
+
+class _Cluster:
+    """A scheduler and two workers as processes of their own; what died is started again at the same address."""
+
+    def __init__(self) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.scheduler = self._start_scheduler()
         self.workers: list[subprocess.Popen] = []
+        self.start_missing()
+
+    def _start_scheduler(self) -> subprocess.Popen:
+        return _started("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port))
+
+    def start_missing(self) -> None:
+        if self.scheduler.poll() is not None:
+            self.scheduler = self._start_scheduler()
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        while len(self.workers) < WORKERS:
+            options = [self.address, "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1"]
+            self.workers.append(_started("distributed.cli.dask_worker", *options))
+
+    def is_complete(self, client: Any) -> bool:
+        """Whether the client is connected and the workers are those that were started last."""
+        with contextlib.suppress(OSError, RuntimeError, TimeoutError):
+            running = [worker for worker in self.workers if worker.poll() is None]
+            return client.status == "running" and len(client.nthreads()) == len(running) == WORKERS
+        return False
+
+    def close(self) -> None:
+        """Kill the scheduler, and its workers, which would wait for it for a while before they end."""
+        for process in (self.scheduler, *self.workers):
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen) -> None:
+    process.kill()
+    process.wait()
+
+
+def _started(module: str, *options: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", module, *options, "--no-dashboard"]
+    nowhere = subprocess.DEVNULL
+    return subprocess.Popen(command, stdout=nowhere, stderr=nowhere, env={**os.environ, **SETTINGS})
+
+
+class _Killer:
+    """Keeps a cluster running, and kills one of its processes at a random moment whenever it is complete."""
+
+    def __init__(self, cluster: _Cluster, client: Any, victim: str, enough: Callable[[int], bool]):
+        self.cluster, self.client, self.victim, self.enough = cluster, client, victim, enough
+        self.kills, self.random, self.ended = 0, random.Random(0), threading.Event()
         self.thread = threading.Thread(target=self._work, daemon=True)
 
     @property
@@ -70,34 +130,24 @@ class _Killer:
         return self.thread.is_alive()
 
     def __enter__(self) -> "_Killer":
-        self._replace_dead()
         self.thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.wanted = 0
+        self.ended.set()
         self.thread.join()
-        for worker in self.workers:
-            worker.kill()
-            worker.wait()
 
     def _work(self) -> None:
-        while self.kills < self.wanted:
-            if len(self.scheduler.workers) == WORKERS:
+        while not self.ended.is_set() and not self.enough(self.kills):
+            if self.cluster.is_complete(self.client):
                 time.sleep(self.random.uniform(0.0, 1.0))
-                victim = self.random.choice(self.workers)
-                victim.kill()
-                victim.wait()
+                if self.victim == "worker":
+                    _kill(self.random.choice(self.cluster.workers))
+                else:
+                    self.cluster.close()
                 self.kills += 1
-            self._replace_dead()
+            self.cluster.start_missing()
             time.sleep(0.2)
-
-    def _replace_dead(self) -> None:
-        self.workers = [worker for worker in self.workers if worker.poll() is None]
-        options = ["--no-nanny", "--nthreads", "1", "--no-dashboard"]
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.scheduler.address, *options]
-        while len(self.workers) < WORKERS:
-            self.workers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
 
 def _make_block(number: int) -> np.ndarray:

@@ -68,16 +68,20 @@ def read_text(path: Path, delimiter: str | None, header: bool | None) -> tuple[A
         if isinstance(error, OSError) and error.errno:
             raise
         raise TableError(_about_parsing(path, error)) from error
-    return table.rename_columns(named) if names is None else table, form
+    if names is not None:
+        return table, form
+    named = [name.strip() or UNNAMED for name in table.column_names]  # Arrow may see other cells in a damaged line
+    require_unique_names(named, path)
+    return table.rename_columns(named), form
 
 
-def _without_hexadecimal(table: Any, texts: Any, integers: list[str]) -> Any:
-    """The table with text where Arrow read hexadecimal codes as numbers."""
+def _without_hexadecimal(table: Any, texts: Any, integers: list[int]) -> Any:
+    """The table with text where Arrow read hexadecimal codes as numbers; ``integers`` are positions of columns."""
     import pyarrow.compute as pc
 
-    for name in integers:
-        if pc.any(pc.match_substring_regex(texts[name], "^[ +-]*0[xX]")).as_py():
-            table = table.set_column(table.column_names.index(name), name, texts[name])
+    for place in integers:
+        if pc.any(pc.match_substring_regex(texts.column(place), "^[ +-]*0[xX]")).as_py():
+            table = table.set_column(place, table.field(place).name, texts.column(place))
     return table
 
 
@@ -108,9 +112,10 @@ def _parsed(path: Path, form: Form, names: list[str] | None, skip_header: bool) 
     except pa.ArrowInvalid:
         # A type guessed from the first block may not hold for the rest; and only one thread can number the lines.
         table = read(_block_for_whole_file(path), False)
-    integers = [field.name for field in table.schema if pa.types.is_integer(field.type)]
+    integers = [place for place, field in enumerate(table.schema) if pa.types.is_integer(field.type)]
     if integers and has_hexadecimal(path):
-        texts = read(_block_for_whole_file(path), False, dict.fromkeys(integers, pa.string()))
+        types = {table.field(place).name: pa.string() for place in integers}
+        texts = read(_block_for_whole_file(path), False, types)
         table = _without_hexadecimal(table, texts, integers)
     return table
 
@@ -148,7 +153,8 @@ def _form(path: Path, delimiter: str | None) -> Form:
             encoding = FALLBACK
         text = start.decode("utf-8-sig" if encoding == "utf8" else encoding, errors="replace")
     whole = len(start) < FIRST_READ
-    lines = [line for line in (text.splitlines() if whole else text.splitlines()[:-1] or [text]) if line.strip()]
+    every = re.split(r"\r\n|\r|\n", text)  # not str.splitlines, which also splits at characters that cells may contain
+    lines = [line for line in (every if whole else every[:-1] or [text]) if line.strip()]
     if not lines:
         raise TableError(f"{path} contains only blank lines: it needs a line of column names and at least one row.")
     told = re.fullmatch(r"sep=(.)", lines[0].strip("\r\n"), re.IGNORECASE)  # an instruction for spreadsheets

@@ -1,9 +1,11 @@
 """The API under ``/api/``. Everything is JSON except for files; an error is one sentence."""
 
 import asyncio
+import contextlib
 import json
+import secrets
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ FILES = {  # of a run: the end of the file name, and the media type
     "model.safetensors": ("model.safetensors", "application/octet-stream"),
     "report.html": ("report.html", "text/html; charset=utf-8"),
 }
+FILE_KINDS = ("labels", "report")  # tasks that write one of them
 UPLOADS = 4  # at the same time
 LONGEST_NAME = 60  # of a cluster
 ALIVE_SECONDS = 15.0
@@ -97,8 +100,8 @@ class Api:
         name = request.path_params["name"]
         if name not in SAMPLES:
             raise HTTPException(404, f"There is no such sample. Available are {', '.join(SAMPLES)}.")
-        identity, folder = self.store.new_folder()
-        return await self._read(identity, folder, SAMPLES[name].title, {"sample": name})
+        with self._new_folder() as (identity, folder):
+            return await self._read(identity, folder, SAMPLES[name].title, {"sample": name})
 
     async def draw(self, request: Request) -> Response:
         given = (await self._json(request)).get("points")
@@ -107,8 +110,8 @@ class Api:
         for point in given:
             if not isinstance(point, list) or len(point) != 2 or not all(_is_place(value) for value in point):
                 raise SettingError("Every point must be a pair of numbers between -1e9 and 1e9.")
-        identity, folder = self.store.new_folder()
-        return await self._read(identity, folder, "Drawn points", {"points": given})
+        with self._new_folder() as (identity, folder):
+            return await self._read(identity, folder, "Drawn points", {"points": given})
 
     async def upload(self, request: Request) -> Response:
         """The body is the file itself. Its name is for display; its type is recognised by its first bytes."""
@@ -117,16 +120,23 @@ class Api:
         if self._uploads >= UPLOADS:
             raise TooManyJobs("Several files are being uploaded already: wait a moment.")
         self._uploads += 1
+        try:
+            with self._new_folder() as (identity, folder):
+                await self._receive(request, folder / "upload")
+                bounds = {key: getattr(self.limits, key) for key in ("table_bytes", "rows", "columns")}
+                return await self._read(identity, folder, name, {"name": name, "header": header, "bounds": bounds})
+        finally:
+            self._uploads -= 1
+
+    @contextlib.contextmanager
+    def _new_folder(self) -> Iterator[tuple[str, Path]]:
+        """A folder of a table or run, which is removed if the block fails."""
         identity, folder = self.store.new_folder()
         try:
-            await self._receive(request, folder / "upload")
-            bounds = {key: getattr(self.limits, key) for key in ("table_bytes", "rows", "columns")}
-            return await self._read(identity, folder, name, {"name": name, "header": header, "bounds": bounds})
+            yield identity, folder
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        finally:
-            self._uploads -= 1
 
     async def _receive(self, request: Request, path: Path) -> None:
         most = self.limits.upload_bytes
@@ -141,7 +151,6 @@ class Api:
         task = {"kind": "read", "folder": str(folder), **source}
         job = await self.queue.submit(task, self.limits.reading_seconds).finished()
         if job.state != "done":
-            shutil.rmtree(folder, ignore_errors=True)
             raise HTTPException(422, job.error or "Reading was stopped.")
         return JSONResponse(self.store.add_table(identity, folder, name, job.result).public(), 201)
 
@@ -156,13 +165,9 @@ class Api:
         given = await self._json(request)
         table = self.store.table(str(given.get("table")))
         wanted = RunSettings.of(given, table.about["columns"], self.limits).public()
-        identity, folder = self.store.new_folder()
-        task = {"kind": "run", "folder": str(folder), "table": str(table.file), "wanted": wanted}
-        try:
+        with self._new_folder() as (identity, folder):
+            task = {"kind": "run", "folder": str(folder), "table": str(table.file), "wanted": wanted}
             job = self.queue.submit(task, self.limits.run_seconds)
-        except TooManyJobs:
-            folder.rmdir()
-            raise
         return JSONResponse(self.store.add_run(identity, folder, table, wanted, job).public(), 201)
 
     async def run(self, request: Request) -> Response:
@@ -204,8 +209,12 @@ class Api:
         """The positions of the rows and centres in two columns."""
         run = self._done(request)
         columns = [request.query_params.get(side, "") for side in ("x", "y")]
-        await self._finish(run, {"kind": "axes", "columns": columns})
-        return FileResponse(run.file("axes.json"), media_type="application/json")
+        path = run.file(f"axes-{secrets.token_hex(8)}.json")  # another request may ask for other columns
+        try:
+            await self._finish(run, {"kind": "axes", "columns": columns, "file": path.name})
+            return Response(await asyncio.to_thread(path.read_bytes), media_type="application/json")
+        finally:
+            path.unlink(missing_ok=True)
 
     async def rename(self, request: Request) -> Response:
         """Names of clusters, by their numbers; an empty name removes one."""
@@ -218,12 +227,19 @@ class Api:
         if not isinstance(given, dict) or not fair:
             raise SettingError(f"Names must be texts of at most {LONGEST_NAME} characters, by the number of a cluster.")
         names = {label: " ".join(name.split()) for label, name in given.items() if name.split()}
-        await self._finish(run, {"kind": "names", "names": names})
+        async with run.writing:
+            await self._finish(run, {"kind": "names", "names": names})
         return JSONResponse(run.public())
 
     async def _finish(self, run: Run, task: dict[str, Any]) -> None:
-        task = {"folder": str(run.folder), **task}
-        job = await self.queue.submit(task, self.limits.reading_seconds).finished()
+        """Carry out a task in the folder of a run that has ended."""
+        seconds = self.limits.report_seconds if task["kind"] in FILE_KINDS else self.limits.reading_seconds
+        job = self.queue.submit({"folder": str(run.folder), **task}, seconds)
+        run.jobs.add(job)
+        try:
+            await job.finished()
+        finally:
+            run.jobs.discard(job)
         if job.state != "done":
             raise HTTPException(422, job.error or "This was stopped.")
 
@@ -242,20 +258,12 @@ class Api:
         if name not in FILES:
             raise HTTPException(404, f"There is no such file. Available are {', '.join(FILES)}.")
         kind = name.partition(".")[0]
-        if kind != "model" and not run.file(name).exists():
-            job = await self._make(run, kind)
-            if job.state != "done":
-                raise HTTPException(422, job.error or "This was stopped.")
+        async with run.writing:
+            if kind != "model" and not run.file(name).exists():
+                await self._finish(run, {"kind": kind, "table": str(run.table.file), "name": run.table.name})
         ending, media_type = FILES[name]
         shown = download_name(run.table.name, run.number, ending)
         return FileResponse(run.file(name), media_type=media_type, filename=shown)
-
-    async def _make(self, run: Run, kind: str) -> Job:
-        """One job for all requests at the same time."""
-        if kind not in run.making or run.making[kind].ended:
-            task = {"kind": kind, "folder": str(run.folder), "table": str(run.table.file), "name": run.table.name}
-            run.making[kind] = self.queue.submit(task, self.limits.report_seconds)
-        return await run.making[kind].finished()
 
     def _table(self, request: Request) -> Table:
         return self.store.table(request.path_params["identity"])

@@ -13,6 +13,7 @@ from coterie.capabilities import on_sphere, parameter
 from coterie.data.columns import TableError
 from coterie.data.encoding import Encoded
 from coterie.data.tables import Table
+from coterie.files import replacing
 from coterie.selection import Candidate
 from coterie.studio import layers, uploads
 from coterie.studio.row_maps import RowMap, hover, packed
@@ -240,7 +241,10 @@ def _result(clustered: ClusteredTable) -> dict[str, Any]:
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:
+    """Atomically: the server may read the file at any time."""
     try:
-        path.write_text(json.dumps(document, allow_nan=False))
+        text = json.dumps(document, allow_nan=False)
     except ValueError:
         raise TableError("The numbers of a column are too large for computations: divide them by a constant.") from None
+    with replacing(path) as temporary:
+        temporary.write_text(text)

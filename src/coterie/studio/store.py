@@ -4,6 +4,7 @@ Every path consists of that folder, a random identity that the store created, an
 sends are only looked up.
 """
 
+import asyncio
 import json
 import re
 import secrets
@@ -49,7 +50,8 @@ class Run:
     folder: Path
     wanted: dict[str, Any]
     job: Job
-    making: dict[str, Job] = field(default_factory=dict)  # files that are being written
+    jobs: set[Job] = field(default_factory=set)  # which write further files
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)  # of files with the names of the clusters
 
     def file(self, name: str) -> Path:
         return self.folder / name
@@ -105,7 +107,7 @@ class Store:
 
     def drop_run(self, identity: str) -> None:
         run = self.runs.pop(identity)
-        for job in (run.job, *run.making.values()):
+        for job in (run.job, *run.jobs):
             job.stop()
         shutil.rmtree(run.folder, ignore_errors=True)
 

@@ -74,11 +74,11 @@ def names(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
 
 def axes(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """The map of a run in other columns, in ``axes.json``."""
+    """The map of a run in other columns, in a file of its own."""
     from coterie.studio import row_maps
 
     folder = Path(task["folder"])
-    (folder / "axes.json").write_text(json.dumps(row_maps.axes(folder, task["columns"]), allow_nan=False))
+    (folder / task["file"]).write_text(json.dumps(row_maps.axes(folder, task["columns"]), allow_nan=False))
     return {}
 
 
