@@ -159,6 +159,25 @@ def test_the_page_begins_with_the_defaults_of_the_command_line_and_says_how_sure
     assert page.locator("main img").count() == 0
 
 
+def test_what_was_done_to_a_skewed_table_and_which_limits_it_reached_is_told(enter_page):
+    page = enter_page()
+    random = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 30)
+    income, size = np.exp(groups % 8 + random.normal(size=1200) * 0.02), groups * 9 + random.normal(size=1200)
+    lines = [f"{x:.4f},{y:.3f}" for x, y in zip(income, size)]
+    content = "\n".join(["income,size", *lines]).encode()
+    page.set_input_files("#file", {"name": "skewed.csv", "mimeType": "text/csv", "buffer": content})
+    page.wait_for_selector("#preview:not([hidden]) td", timeout=60_000)
+    run(page)
+    told = " ".join(page.locator("#notes li").all_inner_texts())
+    assert page.get_attribute("#verdict", "data-verdict") in ("clear groups", "plausible groups")
+    assert "Column 'income' was compared on a log scale" in told
+    assert "The network read 1,024 of the 1,200 rows" in told
+    page.select_option("#algorithm", "kmeans")
+    run(page)
+    assert "is the largest number of clusters that was tried" in " ".join(page.locator("#notes li").all_inner_texts())
+
+
 def test_what_is_not_a_table_is_told_and_the_page_goes_on(enter_page):
     page = enter_page()
     page.set_input_files("#file", {"name": "photo.csv", "mimeType": "text/csv", "buffer": b"\x89PNG" + bytes(99)})
