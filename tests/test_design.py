@@ -37,6 +37,7 @@ LEVEL = {
     "starts": 3,
     "em": 2,
     "neighbours": 2,
+    "neighbour_kernels": 2,
     "metrics": 2,
     "gibbs": 2,
     "consensus": 2,

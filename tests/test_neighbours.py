@@ -10,7 +10,7 @@ from sklearn.datasets import make_blobs, make_circles
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
 
-from coterie import neighbours, starts
+from coterie import neighbour_kernels, neighbours, starts
 
 
 @settings(max_examples=25, deadline=None)
@@ -21,6 +21,26 @@ def test_nearest_distances_are_those_of_scikit_learn(X):
     expected = NearestNeighbors(n_neighbors=k).fit(X).kneighbors()[0]
     np.testing.assert_allclose(distances, expected, atol=0.05, rtol=1e-3)
     assert (indices != np.arange(len(X))[:, None]).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**31), st.booleans())
+def test_array_operations_find_the_neighbours_that_the_kernels_find(seed, ties):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, size=(30, 4)).astype(np.float32) if ties else rng.normal(size=(30, 4)).astype(np.float32)
+    found = []
+    for of in (neighbours._select_smallest.__wrapped__, neighbour_kernels._select_smallest):
+        indices, scores = np.zeros((20, 6), np.int32), np.empty((20, 6), np.float32)
+        of(X[5:25] @ X.T, 0.5 * (X**2).sum(axis=1), 5, indices, scores)
+        found.append((indices, scores))
+    np.testing.assert_array_equal(*[indices for indices, _ in found])
+    np.testing.assert_array_equal(*[scores for _, scores in found])
+    X, candidates, sorted_by = X.astype(np.float64), found[0][0], []
+    for of in (neighbours._sort_candidates.__wrapped__, neighbour_kernels._sort_candidates):
+        sorted_by.append((np.empty((20, 4), np.int64), np.empty((20, 4))))
+        of(X[5:25], X, candidates, *sorted_by[-1])
+    np.testing.assert_array_equal(*[indices for indices, _ in sorted_by])
+    np.testing.assert_array_equal(*[sq for _, sq in sorted_by])
 
 
 def test_more_threads_find_the_same_neighbours():

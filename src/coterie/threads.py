@@ -10,15 +10,23 @@ import functools
 import itertools
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from importlib import import_module
 from typing import Any, TypeVar
 
 import joblib
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
+NUMBA_SECONDS = 0.5  # of a processor: about what importing numba and reading the first compiled functions takes
+_interpreted_seconds = 0.0
+
+_limit: ContextVar[int | None] = ContextVar("coterie_threads", default=None)
 _pool: ThreadPoolExecutor | None = None
 
 
@@ -28,6 +36,30 @@ def kernel(**options: Any) -> Any:
 
     _announce_compilation()
     return njit(nogil=True, cache=True, **options)
+
+
+def interpreted_first(kernels: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Let array operations do the work of a kernel as long as importing numba would take longer.
+
+    The decorated function runs until numba is imported for another reason, or until such functions have taken as long
+    as that import. From then on, the kernel of the same name in the module ``kernels`` runs. Both must give equal
+    results, bit for bit, because the time of the change is not determined.
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        @functools.wraps(function)
+        def call(*arguments: Any) -> T:
+            global _interpreted_seconds
+            if "numba" in sys.modules or _interpreted_seconds > NUMBA_SECONDS:
+                return getattr(import_module(kernels), function.__name__)(*arguments)
+            began = time.thread_time()
+            result = function(*arguments)
+            _interpreted_seconds += time.thread_time() - began
+            return result
+
+        return call
+
+    return decorate
 
 
 @functools.cache
@@ -51,7 +83,12 @@ def _announce_compilation() -> None:
 
 
 def count(n_threads: int | None = None) -> int:
-    """The number of threads to use: ``n_threads`` if it is positive, otherwise all processors of this process."""
+    """The number of threads to use: ``n_threads`` if it is positive, otherwise all processors of this process.
+
+    None is the number of the enclosing :func:`limited` block, if there is one.
+    """
+    if n_threads is None:
+        n_threads = _limit.get()
     if n_threads is not None and n_threads > 0:
         return n_threads
     limit = os.environ.get("OMP_NUM_THREADS", "")
@@ -77,6 +114,34 @@ def torch_threads(n_jobs: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def limited(n_jobs: int | None) -> Iterator[None]:
+    """Limit own threads, BLAS, and torch if it is imported, to ``n_jobs`` inside the block: -1 is all processors.
+
+    None leaves everything as it is.
+    """
+    if n_jobs is None:
+        yield
+        return
+    token = _limit.set(count(n_jobs))
+    try:
+        with blas_threads(count()), torch_threads(n_jobs) if "torch" in sys.modules else nullcontext():
+            yield
+    finally:
+        _limit.reset(token)
+
+
+def blas_threads(n_threads: int) -> AbstractContextManager[Any]:
+    """Limit BLAS, with which numpy and scipy multiply matrices, to so many threads inside the block."""
+    return _blas().limit(limits=n_threads)
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    """The libraries that are loaded; finding them takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 def blocks(n: int, size: int, most: int = 64) -> list[tuple[int, int]]:

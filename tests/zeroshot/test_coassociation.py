@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.datasets import make_blobs
 from sklearn.mixture import GaussianMixture
 
 from coterie.zeroshot import coassociation
-from coterie.zeroshot.coassociation import _kmeans, _mixture
+from coterie.zeroshot.fit_kernels import kmeans, mixture
+from coterie.zeroshot.hierarchies import ward
 
 
 @pytest.fixture(scope="module")
@@ -15,9 +17,8 @@ def blobs():
 
 def test_points_of_separate_blobs_are_put_together_by_all_mixtures_of_their_number(blobs):
     X, labels = blobs
-    cuts = np.stack([np.minimum(labels, k) for k in range(32)])
     found = np.empty((coassociation.FEATURES, 90, 90), dtype=np.float32)
-    log_count = coassociation.write(X, X, cuts, found)
+    log_count = coassociation.write(X, X, ward(cdist(X, X)), found)
     assert np.exp(log_count) == pytest.approx(3, abs=0.2)
     same = labels[:, None] == labels
     np.testing.assert_allclose(found[-1][same], 1, atol=0.1)
@@ -30,10 +31,10 @@ def test_lloyds_algorithm_is_run_from_the_labels_given(blobs):
     X, labels = blobs
     start = labels.copy()
     start[:5] = (start[:5] + 1) % 3
-    assert np.array_equal(_kmeans(X, start, 6), labels)
+    assert np.array_equal(kmeans(X, start, 6), labels)
 
 
 def test_one_component_has_the_bic_of_scikit_learn(blobs):
     X, _ = blobs
-    _, bic = _mixture(X, np.ones((len(X), 1)), 0)
+    _, bic = mixture(X, np.ones((len(X), 1)), 0)
     assert bic == pytest.approx(GaussianMixture(1).fit(X).bic(X), rel=1e-3)

@@ -5,7 +5,17 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import cophenet, fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 
-from coterie.zeroshot.hierarchies import GINI_LIMIT, hierarchies, join_edges, joining_merge, shortest_tree
+from coterie.zeroshot import tree_kernels
+from coterie.zeroshot.description import spread
+from coterie.zeroshot.hierarchies import (
+    GINI_LIMIT,
+    cut,
+    hierarchies,
+    join_edges,
+    joining_merge,
+    shortest_tree,
+    ward,
+)
 
 
 def distances(seed, n=40, dims=3):
@@ -61,3 +71,39 @@ def test_without_a_limit_edges_join_in_the_order_of_length():
     a, b, length = shortest_tree(distances(3), np.zeros(40))
     assert join_edges(a, b, length, 1.0)[2].tolist() == length.tolist()
     assert join_edges(a, b, length, GINI_LIMIT)[2].sum() == pytest.approx(length.sum())
+
+
+def same(function, *given):
+    """The results of array operations, which must be those of the compiled function bit for bit."""
+    found = function.__wrapped__(*given)
+    for one, other in zip(found, getattr(tree_kernels, function.__name__)(*given)):
+        np.testing.assert_array_equal(one, other)
+    return found
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**31), st.integers(2, 60), st.booleans())
+def test_array_operations_do_what_the_kernels_do(seed, n, ties):
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 4, size=(n, 2)).astype(float) if ties else rng.normal(size=(n, 2))
+    distance = squareform(pdist(points))
+    for core in (np.zeros(n), np.sort(distance, axis=1)[:, min(4, n - 1)]):
+        edges = same(shortest_tree, distance, core)
+        for limit in (1.0, GINI_LIMIT):
+            left, right, _ = same(join_edges, *edges, limit)
+            merge, _ = same(joining_merge, left, right)
+    features = rng.normal(size=(6, n - 1)).astype(np.float32)
+    one, other = np.zeros((2, 8, n, n), dtype=np.float32)
+    spread.__wrapped__(merge, features, one, 1)
+    tree_kernels.spread(merge, features, other, 1)
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 7, 40])
+def test_a_cut_is_scipys_and_numbers_clusters_by_their_first_points(n_clusters):
+    tree = ward(distances(4))
+    labels = cut(tree.left, tree.right, n_clusters)
+    assert len(set(zip(labels, clusters(tree, n_clusters, 40)))) == n_clusters
+    assert [np.flatnonzero(labels == k)[0] for k in range(n_clusters)] == sorted(
+        set(np.unique(labels, return_index=True)[1])
+    )

@@ -1,8 +1,15 @@
+import numpy as np
+import pytest
 import torch
 import torch.nn.functional as F
 
-from coterie.zeroshot import layers
-from coterie.zeroshot.layers import Layer, PairChannels, _Channels
+from coterie.zeroshot import arrays
+from coterie.zeroshot.arrays import Arrays, Weights
+from coterie.zeroshot.layers import attention, layer, pair_channels, stretch
+from coterie.zeroshot.modules import Layer, PairChannels, Stretch
+from coterie.zeroshot.tensors import Channels, Tensors
+
+CPU = Tensors(torch.device("cpu"))
 
 
 def arguments(n_sets=2, n_points=9):
@@ -17,27 +24,82 @@ def plain(pairs, weight, looker, other, mix, direct):
     return torch.einsum("qp,bpij->bqij", mix, F.relu(hidden)) + torch.einsum("qf,bfij->bqij", direct, pairs)
 
 
+def in_numpy(*given):
+    return [each.detach().numpy().astype(np.float32) for each in given]
+
+
 def test_channels_are_those_of_the_plain_formula(monkeypatch):
-    monkeypatch.setattr(layers, "PAIRS_AT_ONCE", 18)  # several blocks of rows, the last of them smaller
+    monkeypatch.setattr(arrays, "PAIRS_AT_ONCE", 18)  # several blocks of rows, the last of them smaller
     given = arguments(n_points=7)
-    torch.testing.assert_close(torch.cat(_Channels.apply(*given, 3), dim=1), plain(*given))
+    torch.testing.assert_close(torch.cat(CPU.channels(*given, 3), dim=1), plain(*given))
+    found = np.concatenate(Arrays.channels(*in_numpy(*given), 3), axis=1)
+    np.testing.assert_allclose(found, plain(*given).detach(), atol=1e-5)
 
 
 def test_gradients_of_channels_hold(monkeypatch):
-    monkeypatch.setattr(layers, "PAIRS_AT_ONCE", 18)
-    assert torch.autograd.gradcheck(lambda *given: _Channels.apply(*given, 2), arguments(n_points=5))
+    monkeypatch.setattr(arrays, "PAIRS_AT_ONCE", 18)
+    assert torch.autograd.gradcheck(lambda *given: Channels.apply(*given, 2), arguments(n_points=5))
 
 
 def test_channels_come_in_parts_of_equal_size():
     channels = PairChannels(width=8, channels=4, features=5)
-    parts = channels(torch.randn(2, 5, 6, 6), torch.randn(2, 6, 8), torch.randn(6, 4), parts=3)
-    assert [part.shape for part in parts] == [(2, 2, 6, 6)] * 3
+    pairs, tokens, weight = torch.randn(2, 5, 6, 6), torch.randn(2, 6, 8), torch.randn(6, 4)
+    assert [part.shape for part in pair_channels(CPU, channels, pairs, tokens, weight, parts=3)] == [(2, 2, 6, 6)] * 3
 
 
 def test_attention_is_that_of_torch():
-    layer = Layer(width=8, n_heads=2, mlp_ratio=2)
-    torch.nn.init.eye_(layer.output.weight)
+    one = Layer(width=8, mlp_ratio=2)
+    torch.nn.init.eye_(one.output.weight)
     z, bias = torch.randn(2, 256, 8), torch.randn(2, 2, 256, 256)
-    q, k, v = layer.query_key_value(z).view(2, 256, 3, 2, 4).permute(2, 0, 3, 1, 4)
+    q, k, v = one.query_key_value(z).view(2, 256, 3, 2, 4).permute(2, 0, 3, 1, 4)
     expected = F.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2).reshape(2, 256, 8)
-    torch.testing.assert_close(layer.attention(z, bias), expected, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(attention(CPU, one, z, bias), expected, atol=1e-5, rtol=1e-4)
+
+
+def weights(module):
+    return Weights({name: value.numpy() for name, value in module.state_dict().items()})
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("n_points", [3, 70, 150])  # rows of scores in one block and in several
+def test_numpy_computes_what_torch_computes(n_points):
+    torch.manual_seed(0)
+    module = Stretch(width=8, n_heads=2, n_layers=2, mlp_ratio=2, channels=4, features=5)
+    for parameter in module.parameters():
+        parameter += 0.3 * torch.randn_like(parameter)
+    z, pairs = torch.randn(2, n_points, 8), torch.randn(2, 5, n_points, n_points)
+    found = stretch(Arrays(), weights(module), z.numpy(), pairs.numpy())
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, stretch(CPU, module, z, pairs), atol=2e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_functions_of_single_numbers_are_torchs_also_far_out(approximate):
+    x = torch.tensor([-1e4, -90.0, -3.0, -0.1, 0.0, 0.1, 3.0, 90.0, 1e4])
+    np.testing.assert_allclose(Arrays.gelu(x.numpy(), approximate), CPU.gelu(x, approximate), atol=1e-6)
+    np.testing.assert_allclose(Arrays.sigmoid(x.numpy()), CPU.sigmoid(x), atol=1e-7)
+
+
+@torch.no_grad()
+def test_threads_do_not_change_the_result(monkeypatch):
+    one = Layer(width=8, mlp_ratio=2)
+    z, bias = np.random.default_rng(0).normal(size=(2, 90, 8)).astype(np.float32), np.zeros((2, 2, 90, 90), np.float32)
+    found = []
+    for n_threads in (1, 3):
+        monkeypatch.setattr(arrays.threads, "count", lambda n_threads=n_threads: n_threads)
+        found.append(layer(Arrays(), weights(one), z, bias.copy()))
+    np.testing.assert_array_equal(*found)
+
+
+def test_weights_are_read_like_those_of_a_module():
+    module = torch.nn.ModuleDict(
+        {
+            "steps": torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.GELU(), torch.nn.Linear(3, 2)),
+            "layers": torch.nn.ModuleList(torch.nn.Linear(1, 1) for _ in range(12)),
+        }
+    )
+    read = weights(module)
+    np.testing.assert_array_equal(read.steps[2].weight, module["steps"][2].weight.detach())
+    for one, other in zip(read.layers, module["layers"], strict=True):
+        np.testing.assert_array_equal(one.bias, other.bias.detach())

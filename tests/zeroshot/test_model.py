@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -5,9 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie import checkpoints
+from coterie.zeroshot.answers import Answer
+from coterie.zeroshot.arrays import Arrays
 from coterie.zeroshot.description import PAIR_FEATURES, POINT_FEATURES, Description, describe, describe_fully
-from coterie.zeroshot.generation_one import ZeroShotConfig, ZeroShotNetwork, naturally_weighted
-from coterie.zeroshot.model import BINS, TwoPassConfig, TwoPassNetwork, build
+from coterie.zeroshot.generation_one import ZeroShotConfig, naturally_weighted
+from coterie.zeroshot.model import BINS, TwoPassConfig
+from coterie.zeroshot.modules import TwoPassNetwork, ZeroShotNetwork, build
+from coterie.zeroshot.networks import ArrayNetwork
 
 SMALL = {
     "one": ZeroShotConfig(width=16, n_heads=2, n_stretches=2, stretch=2, pair_channels=4),
@@ -74,11 +80,8 @@ def test_affinities_are_mutual_after_both_passes(network):
 
 
 def test_probabilities_of_the_number_of_clusters_sum_to_one(network):
-    with torch.no_grad():
-        answer = network([network.describe(np.random.default_rng(2).normal(size=(30, 2)))], np.random.default_rng(0))[
-            -1
-        ]
-        proba = network.clusters_proba(answer)
+    seen = [network.describe(np.random.default_rng(2).normal(size=(30, 2)))]
+    proba = network.clusters_proba(network.answer(seen, np.random.default_rng(0)))
     assert proba.shape == (1, 100)
     assert proba.sum().item() == pytest.approx(1, abs=1e-5)
 
@@ -104,24 +107,34 @@ def test_the_first_pass_takes_no_gradient_from_the_second_through_geometry():
 
 
 def test_bins_of_the_number_of_clusters_are_exact_up_to_sixteen():
-    network = untrained("two")
-    with torch.no_grad():
-        answer = network([network.describe(np.random.default_rng(2).normal(size=(30, 2)))], np.random.default_rng(0))[
-            -1
-        ]
-    logits = torch.full((1, len(BINS)), -50.0)
+    logits = np.full((1, len(BINS)), -50.0)
     logits[0, BINS.index(17)] = 50.0
-    proba = network.clusters_proba(answer._replace(clusters_BK=logits, single_B=torch.tensor([-50.0])))[0]
+    nothing = np.zeros((1, 3))
+    proba = untrained("two").clusters_proba(Answer(nothing, nothing, nothing, logits, np.array([-50.0])))[0]
     np.testing.assert_allclose(proba[16:20], 1 / 4, atol=1e-5)
     assert proba[:16].sum() < 1e-5
 
 
 def test_a_balanced_affinity_becomes_rarer_in_a_set_of_many_clusters():
-    same = torch.where(torch.arange(40)[:, None] // 4 == torch.arange(40) // 4, 3.0, -3.0)[None]
-    natural = naturally_weighted(same)
+    cluster = np.arange(40) // 4
+    same = np.where(cluster[:, None] == cluster, 3.0, -3.0)[None].astype(np.float32)
+    natural = naturally_weighted(Arrays(), same)
     apart = same < 0
     assert (natural[apart] < -4).all()
-    assert natural[apart].sigmoid().mean() < same[apart].sigmoid().mean()
+    assert Arrays.sigmoid(natural[apart]).mean() < Arrays.sigmoid(same[apart]).mean()
+
+
+@pytest.mark.parametrize("n", [2, 3, 90])
+def test_numpy_answers_as_torch_does(network, n):
+    config = {k: list(v) if isinstance(v, tuple) else v for k, v in network.config.to_dict().items()}
+    by_numpy = ArrayNetwork(config, {name: weight.numpy() for name, weight in network.state_dict().items()})
+    x = np.random.default_rng(5).normal(size=(n, 3))
+    assert by_numpy.config == network.config
+    answers = [each.answer([each.describe(x)], np.random.default_rng(0)) for each in (by_numpy, network)]
+    for one, other in zip(*answers, strict=True):
+        assert one.dtype == np.float32
+        np.testing.assert_allclose(one, other, atol=2e-4, rtol=1e-4)
+    np.testing.assert_allclose(*[network.clusters_proba(each) for each in answers], atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -158,5 +171,22 @@ def test_a_network_is_built_from_its_card(generation):
     assert build(config).config == SMALL[generation]
 
 
-def test_the_first_generation_is_still_shipped():
-    assert isinstance(checkpoints.load("zeroshot"), ZeroShotNetwork)
+def test_the_shipped_network_is_read_by_numpy_and_by_torch():
+    by_numpy, by_torch = checkpoints.load_arrays("zeroshot", kind="zeroshot"), checkpoints.load("zeroshot")
+    assert by_numpy is checkpoints.load_arrays("zeroshot", kind="zeroshot")
+    seen = [by_torch.describe(np.random.default_rng(2).normal(size=(30, 2)))]
+    one, other = (each.answer(seen, np.random.default_rng(0)) for each in (by_numpy, by_torch))
+    np.testing.assert_allclose(one.natural_BNN, other.natural_BNN, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "change", [{"width": 32}, {"n_stretches": 1, "depth": 3}, {"max_clusters": "many"}], ids=lambda change: str(change)
+)
+def test_a_card_that_does_not_fit_its_weights_is_named_without_torch_too(change, tmp_path):
+    """The hash on the card is that of the weights, so that a changed card is what is found."""
+    for suffix in (".json", ".safetensors"):
+        (tmp_path / f"other{suffix}").write_bytes((checkpoints.SHELF / f"zeroshot{suffix}").read_bytes())
+    card = json.loads((tmp_path / "other.json").read_text())
+    (tmp_path / "other.json").write_text(json.dumps({**card, "config": {**card["config"], **change}}))
+    with pytest.raises(ValueError, match="does not fit its card"):
+        checkpoints.load_arrays(tmp_path / "other.json", kind="zeroshot")

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from coterie.zeroshot.generation_one import ZeroShotConfig, ZeroShotNetwork
-from coterie.zeroshot.model import TwoPassConfig, TwoPassNetwork
+from coterie.zeroshot.generation_one import ZeroShotConfig
+from coterie.zeroshot.model import TwoPassConfig
+from coterie.zeroshot.modules import TwoPassNetwork, ZeroShotNetwork
 from coterie.zeroshot.warm_start import grow
 
 SMALL = {"width": 16, "n_heads": 2, "pair_channels": 4}

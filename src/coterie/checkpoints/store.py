@@ -10,6 +10,8 @@ import json
 import os
 import platform
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -23,8 +25,10 @@ BUILDERS = {
     "flow": "coterie.flow.model",
     "learned-lloyd": "coterie.kmeans.learned",
     "incontext": "coterie.incontext.pair_transformer",
-    "zeroshot": "coterie.zeroshot.model",
+    "zeroshot": "coterie.zeroshot.modules",
 }
+# kinds that can also compute by numpy -> module whose ``build`` makes one from the ``config`` and the arrays
+ARRAY_BUILDERS = {"zeroshot": "coterie.zeroshot.networks"}
 REQUIRED = ("name", "kind", "about", "config", "sha256", "data", "training", "scores", "licence")
 WEIGHTS, CARD = ".safetensors", ".json"
 
@@ -79,11 +83,18 @@ def load(network: str | os.PathLike, *, kind: str | None = None, dtype: Any = No
     ValueError
         If there is no such network, if it is of another kind, or if the weights differ from the hash on the card.
     """
-    path = _find(network, kind)
-    about = _read(path)
-    if kind not in (None, about["kind"]):
-        raise ValueError(f"The network {str(network)!r} is of kind {about['kind']!r}, not {kind!r}. {_there_are(kind)}")
+    path = _find_kind(network, kind)
     return _loaded(path.with_suffix(WEIGHTS), path.read_text(encoding="utf-8"), dtype, str(device or "cpu"))
+
+
+def load_arrays(network: str | os.PathLike, *, kind: str) -> Any:
+    """Load a network of a kind that can compute by numpy, without importing torch.
+
+    Names, paths, the cache and errors are those of :func:`load`. The result answers as that network does on the CPU,
+    but is no torch module.
+    """
+    path = _find_kind(network, kind)
+    return _loaded_arrays(path.with_suffix(WEIGHTS), path.read_text(encoding="utf-8"))
 
 
 def save(network: Any, about: dict[str, Any], shelf: Path) -> Path:
@@ -132,6 +143,15 @@ def _find(network: str | os.PathLike, kind: str | None = None) -> Path:
     raise ValueError(f"There is no network {str(network)!r}. {_there_are(kind)}")
 
 
+def _find_kind(network: str | os.PathLike, kind: str | None) -> Path:
+    """The path of the card, which must be of a kind."""
+    path = _find(network, kind)
+    about = _read(path)
+    if kind not in (None, about["kind"]):
+        raise ValueError(f"The network {str(network)!r} is of kind {about['kind']!r}, not {kind!r}. {_there_are(kind)}")
+    return path
+
+
 def _there_are(kind: str | None) -> str:
     """What a user can ask for instead."""
     found = []
@@ -160,20 +180,50 @@ def _read(path: Path) -> dict[str, Any]:
 @lru_cache(maxsize=16)
 def _loaded(weights: Path, card_text: str, dtype: Any, device: str) -> Any:
     """The text of the card is part of the key: a network that is shipped again has another hash."""
-    from safetensors import SafetensorError
     from safetensors.torch import load as parse
 
+    about, content = _verified(weights, card_text)
+    with _fitting(weights):
+        tensors = parse(content)
+        _check_finite(bool(weight.isfinite().all()) for weight in tensors.values())
+        network = import_module(BUILDERS[about["kind"]]).build(about["config"])
+        network.load_state_dict(tensors)
+    return network.eval().requires_grad_(False).to(device=device, dtype=dtype)
+
+
+@lru_cache(maxsize=16)
+def _loaded_arrays(weights: Path, card_text: str) -> Any:
+    import numpy as np
+    from safetensors.numpy import load as parse
+
+    about, content = _verified(weights, card_text)
+    with _fitting(weights):
+        arrays = parse(content)
+        _check_finite(bool(np.isfinite(weight).all()) for weight in arrays.values())
+        return import_module(ARRAY_BUILDERS[about["kind"]]).build(about["config"], arrays)
+
+
+def _verified(weights: Path, card_text: str) -> tuple[dict[str, Any], bytes]:
+    """The card, and the content of the weights' file, whose hash must be the one on the card."""
     about = json.loads(card_text)
     content = weights.read_bytes()
     if hashlib.sha256(content).hexdigest() != about["sha256"]:
         raise ValueError(f"The weights in {weights} differ from the hash on their card: install or ship them again.")
+    return about, content
+
+
+def _check_finite(weights: Iterable[bool]) -> None:
+    if not all(weights):
+        raise ValueError("some weights are not finite")
+
+
+@contextmanager
+def _fitting(weights: Path) -> Iterator[None]:
+    """Name the network whose weights and card do not fit."""
+    from safetensors import SafetensorError
+
     try:
-        tensors = parse(content)
-        if not all(weight.isfinite().all() for weight in tensors.values()):
-            raise ValueError("some weights are not finite")
-        network = import_module(BUILDERS[about["kind"]]).build(about["config"])
-        network.load_state_dict(tensors)
-    except (ValueError, TypeError, KeyError, RuntimeError, AttributeError, SafetensorError) as error:
+        yield
+    except (ValueError, TypeError, LookupError, RuntimeError, AttributeError, SafetensorError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"The network {weights} does not fit its card ({reason}): ship it again.") from error
-    return network.eval().requires_grad_(False).to(device=device, dtype=dtype)

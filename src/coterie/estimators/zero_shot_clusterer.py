@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from coterie import checkpoints, starts, threads
+from coterie import starts, threads
 from coterie.constraints import Constraints
 from coterie.data.columns import Column
 from coterie.data.encoding import Encoded, Encoding, different_rows
@@ -172,6 +172,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         self
         """
+        from coterie.zeroshot import networks
         from coterie.zeroshot.constrained import constrained
         from coterie.zeroshot.inference import read_contexts
         from coterie.zeroshot.labels import Hierarchical
@@ -188,8 +189,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.context_ = points[self.context_indices_]
         if self.n_clusters is not None:
             starts.require_distinct_rows(self.context_, self.n_clusters)
-        network = checkpoints.load(self.network, kind="zeroshot", device=check_device(self.device))
-        with threads.torch_threads(self.n_jobs):
+        network = networks.load(self.network, check_device(self.device))
+        with threads.limited(self.n_jobs):
             rows = [points[each] if each is not contexts[0] else self.context_ for each in contexts]
             reading = read_contexts(network, rows, rng)
         found = Hierarchical(reading, network.config.choice, network.config.single)

@@ -1,4 +1,4 @@
-"""What a zero-shot network says of sets of points, and what it reads, as tensors.
+"""What a zero-shot network reads, and what it says of sets of points.
 
 Shapes: B data sets, N points, T features of a point, C coordinates, R random features, F features of a pair.
 """
@@ -6,8 +6,6 @@ Shapes: B data sets, N points, T features of a point, C coordinates, R random fe
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from coterie.zeroshot.description import Description
 
@@ -16,44 +14,44 @@ MAX_CLUSTERS = 100
 
 
 class Answer(NamedTuple):
-    """Logits of one pass over B sets.
+    """Logits of one pass over B sets, as arrays or tensors.
 
     ``same_BNN`` was trained with a point's own cluster and the rest weighing alike, so that small clusters count;
     ``natural_BNN`` with every pair weighing alike, so that its probabilities hold (corrected in the first generation).
     """
 
-    same_BNN: Tensor  # two points share a cluster
-    natural_BNN: Tensor
-    noise_BN: Tensor  # a point belongs to no cluster
-    clusters_BK: Tensor  # number of clusters: 1, 2, ... in the first generation, else 2, 3, ... in bins
-    single_B: Tensor  # there is one cluster
+    same_BNN: Any  # two points share a cluster
+    natural_BNN: Any
+    noise_BN: Any  # a point belongs to no cluster
+    clusters_BK: Any  # number of clusters: 1, 2, ... in the first generation, else 2, 3, ... in bins
+    single_B: Any  # there is one cluster
 
 
 class Network(Protocol):
-    """What the networks of both generations have in common. A call returns an answer for every pass."""
+    """What the networks of both generations have in common, by numpy and by torch."""
 
     config: Any
 
-    def describe(self, x_ND: np.ndarray) -> Description: ...
+    def describe(self, x_ND: np.ndarray) -> Description:
+        """What the network reads of a set of points."""
 
-    def __call__(self, seen: list[Description], rng: np.random.Generator) -> list[Answer]: ...
+    def answer(self, seen: list[Description], rng: np.random.Generator) -> Answer:
+        """What it says after its last pass, as numpy arrays."""
 
-    def clusters_proba(self, answer: Answer) -> Tensor:
-        """(B, 100) probabilities of 1, 2, ... clusters."""
+    def clusters_proba(self, answer: Answer) -> np.ndarray:
+        """(B, 100) probabilities of 1, 2, ... clusters, from an answer in numpy arrays."""
 
 
-def stacked(
-    seen: list[Description], rng: np.random.Generator, device: torch.device
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Sets of equal size as tensors, with fresh random features and signs of the coordinates."""
+def stacked(xp: Any, seen: list[Description], rng: np.random.Generator) -> tuple[Any, Any, Any, Any]:
+    """Sets of equal size as arrays, with fresh random features and signs of the coordinates."""
 
-    def together(parts: list[np.ndarray]) -> Tensor:
-        return torch.from_numpy(parts[0][None] if len(parts) == 1 else np.stack(parts)).to(device)
+    def together(parts: list[np.ndarray]) -> Any:
+        return xp.array(parts[0][None] if len(parts) == 1 else np.stack(parts))
 
     points_BNT = together([each.points_NT for each in seen])
     coordinates_BNC = together([each.coordinates_NC for each in seen])
     pairs_BFNN = together([each.pairs_FNN for each in seen])
     B, N, C = coordinates_BNC.shape
-    flips_B1C = torch.from_numpy(rng.choice(np.array([-1, 1], dtype=np.float32), size=(B, 1, C))).to(device)
-    random_BNR = torch.from_numpy(rng.normal(size=(B, N, RANDOM_FEATURES)).astype(np.float32)).to(device)
+    flips_B1C = xp.array(rng.choice(np.array([-1, 1], dtype=np.float32), size=(B, 1, C)))
+    random_BNR = xp.array(rng.normal(size=(B, N, RANDOM_FEATURES)).astype(np.float32))
     return points_BNT, coordinates_BNC * flips_B1C, random_BNR, pairs_BFNN

@@ -17,9 +17,8 @@ from scipy.spatial.distance import cdist
 
 from coterie import threads
 from coterie.principal import principal_axes
-from coterie.threads import kernel
 from coterie.zeroshot import coassociation
-from coterie.zeroshot.hierarchies import Hierarchy, above_cores, cut, hierarchies, joining_merge, ward
+from coterie.zeroshot.hierarchies import Hierarchy, above_cores, hierarchies, joining_merge, ward
 
 RANKS = (1, 2, 4, 8, 16)
 FRACTIONS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
@@ -91,7 +90,7 @@ class Geometry:
 def write_merges(left, right, height, mean, std, pairs_FNN: np.ndarray, first: int) -> None:
     merge_NN, side = joining_merge(left, right)
     features_FM = _merge_features(left, right, np.log(np.maximum(height, LEAST)), side, mean, std)
-    _spread(merge_NN, features_FM, pairs_FNN, first)
+    spread(merge_NN, features_FM, pairs_FNN, first)
 
 
 def describe(x_ND: np.ndarray) -> Description:
@@ -119,9 +118,8 @@ def describe_fully(x_ND: np.ndarray) -> Description:
     trees = hierarchies(plain.distance_NN, plain.cores)
     plain.write(trees, pairs_FNN)
     white.write_shortly(pairs_FNN[PAIR_FEATURES:])
-    cut_KN = cut(trees[2].left, trees[2].right, min(n, coassociation.MOST))
     found = coassociation.write(
-        principal_ND, white_ND, cut_KN, pairs_FNN[PAIR_FEATURES + GEOMETRY_FEATURES : FULL_PAIR_FEATURES]
+        principal_ND, white_ND, trees[2], pairs_FNN[PAIR_FEATURES + GEOMETRY_FEATURES : FULL_PAIR_FEATURES]
     )
     whole = [*_whole(n, dims, plain), np.log(white.std) + 0.7, white.mean, found - 1.0]
     points_NT = _points([plain.near_NR, white.near_NR], whole)
@@ -226,30 +224,26 @@ def _coordinates(principal_ND: np.ndarray) -> np.ndarray:
     return padded.astype(np.float32)
 
 
-@kernel()
-def _merge_features(left, right, log_height, side, mean, std):
+def _merge_features(left, right, log_height, side, mean, std) -> np.ndarray:
     """(6, merges): height, clusters left, sizes of the smaller and the larger side, height above each of the sides."""
-    merges = len(left)
-    n = merges + 1
-    features = np.empty((MERGE_FEATURES, merges), dtype=np.float32)
-    for t in range(merges):
-        small, large = (left[t], right[t]) if side[t, 0] <= side[t, 1] else (right[t], left[t])
-        features[0, t] = max((log_height[t] - mean) / std, -6.0)
-        features[1, t] = np.log(float(merges - t + 1)) - 2.0
-        features[2, t] = 0.5 * np.log(min(side[t, 0], side[t, 1]) / n) + 1.0
-        features[3, t] = 0.5 * np.log(max(side[t, 0], side[t, 1]) / n) + 0.5
-        for place, child in ((4, small), (5, large)):
-            gap = 0.0 if child < n else log_height[t] - log_height[child - n]
-            features[place, t] = min(gap, 3.0)
-    return features
+    n = len(left) + 1
+    log_side = 0.5 * np.log(side / n)
+    smaller_left = side[:, 0] <= side[:, 1]
+    small, large = np.where(smaller_left, left, right), np.where(smaller_left, right, left)
+    features_FM = np.empty((MERGE_FEATURES, n - 1), dtype=np.float32)
+    features_FM[0] = np.maximum((log_height - mean) / std, -6.0)
+    features_FM[1] = np.log(np.arange(n, 1.0, -1.0)) - 2.0
+    features_FM[2] = log_side.min(axis=1) + 1.0
+    features_FM[3] = log_side.max(axis=1) + 0.5
+    for place, child in ((4, small), (5, large)):
+        gap = np.where(child < n, 0.0, log_height - log_height[np.maximum(child - n, 0)])
+        features_FM[place] = np.minimum(gap, 3.0)
+    return features_FM
 
 
-@kernel()
-def _spread(merge_NN, features_FM, pairs_FNN, first):
+@threads.interpreted_first("coterie.zeroshot.tree_kernels")
+def spread(merge_NN: np.ndarray, features_FM: np.ndarray, pairs_FNN: np.ndarray, first: int) -> None:
     """Write every pair's merge features. A point and itself: as if joined before all others."""
-    n = len(merge_NN)
-    for f in range(features_FM.shape[0]):
-        for i in range(n):
-            for j in range(n):
-                pairs_FNN[first + f, i, j] = features_FM[f, merge_NN[i, j]]
-            pairs_FNN[first + f, i, i] = features_FM[f, 0]
+    for f, feature_M in enumerate(features_FM):
+        np.take(feature_M, merge_NN, out=pairs_FNN[first + f], mode="clip")
+        np.fill_diagonal(pairs_FNN[first + f], feature_M[0])

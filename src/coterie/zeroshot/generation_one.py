@@ -1,23 +1,18 @@
-"""The network of the first generation: one pass over distances and five hierarchies, up to 16 clusters."""
+"""The network of the first generation: one pass over distances and five hierarchies, up to 16 clusters.
+
+``w`` are the weights of :class:`coterie.zeroshot.modules.ZeroShotNetwork`, ``xp`` the operations on arrays or tensors.
+"""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from scipy.special import softmax
 
-from coterie.zeroshot.answers import MAX_CLUSTERS, RANDOM_FEATURES, Answer, stacked
-from coterie.zeroshot.description import (
-    COORDINATES,
-    PAIR_FEATURES,
-    POINT_FEATURES,
-    Description,
-    describe,
-    round_clusters,
-)
-from coterie.zeroshot.layers import PairChannels, Stretch
+from coterie.zeroshot import layers
+from coterie.zeroshot.answers import MAX_CLUSTERS, Answer, stacked
+from coterie.zeroshot.description import Description, describe, round_clusters
+from coterie.zeroshot.layers import pair_channels, stretch, told
 
 ROUNDS = 3  # of correcting affinities for the weights of the loss
 
@@ -40,79 +35,54 @@ class ZeroShotConfig:
         return asdict(self)
 
 
-class ZeroShotNetwork(nn.Module):
-    """Points, described by themselves and in pairs, to an :class:`Answer`; the order of the points does not matter."""
-
-    describe = staticmethod(describe)
-
-    def __init__(self, config: ZeroShotConfig):
-        super().__init__()
-        self.config = config
-        E, P = config.width, config.pair_channels
-        self.points = nn.Linear(POINT_FEATURES, E)
-        self.coordinates = nn.Linear(COORDINATES, E, bias=False)
-        self.random = nn.Linear(RANDOM_FEATURES, E, bias=False)
-        self.stretches = nn.ModuleList(
-            Stretch(E, config.n_heads, config.stretch, config.mlp_ratio, P, PAIR_FEATURES)
-            for _ in range(config.n_stretches)
-        )
-        self.norm = nn.LayerNorm(E)
-        self.last_channels = PairChannels(E, 2 * P, PAIR_FEATURES)
-        self.alike = nn.Linear(E, E)
-        self.same = nn.Linear(2 * P, 1)
-        self.same_at_once = nn.Linear(PAIR_FEATURES, 1, bias=False)
-        self.noise = nn.Linear(E, 1)
-        self.clusters = nn.Sequential(nn.Linear(2 * E + 3, 2 * E), nn.GELU(), nn.Linear(2 * E, config.max_clusters))
-
-    def forward(self, seen: list[Description], rng: np.random.Generator) -> list[Answer]:
-        """Two passes with the same weights: the second in the geometry of the first, and its logits the mean of both.
-
-        The network was trained for the first pass alone; the second improves it without training.
-        """
-        first = self._pass(seen, rng)
-        again = []
-        for each, natural_NN in zip(seen, first.natural_BNN):
-            p_NN = natural_NN.detach().sigmoid().cpu().numpy().astype(np.float64)
-            np.fill_diagonal(p_NN, 1.0)
-            again.append(describe(round_clusters(each.principal_ND, p_NN)))
-        second = self._pass(again, rng)
-        same_BNN = (first.same_BNN + second.same_BNN) / 2
-        noise_BN, clusters_BK = (first.noise_BN + second.noise_BN) / 2, (first.clusters_BK + second.clusters_BK) / 2
-        return [first, Answer(same_BNN, naturally_weighted(same_BNN), noise_BN, clusters_BK, clusters_BK[:, 0])]
-
-    def clusters_proba(self, answer: Answer) -> Tensor:
-        """(B, 100) probabilities of 1, 2, ... clusters; this network tells none above 16 apart."""
-        return F.pad(answer.clusters_BK.softmax(-1), (0, MAX_CLUSTERS - self.config.max_clusters))
-
-    def _pass(self, seen: list[Description], rng: np.random.Generator) -> Answer:
-        points_BNT, coordinates_BNC, random_BNR, pairs_BFNN = stacked(seen, rng, self.points.weight.device)
-        z_BNE = self.points(points_BNT) + self.coordinates(coordinates_BNC) + self.random(random_BNR)
-        for stretch in self.stretches:
-            z_BNE = stretch(z_BNE, pairs_BFNN)
-        z_BNE = self.norm(z_BNE)
-        same_BNN = self._same(z_BNE, pairs_BFNN)
-        clusters_BK = self._clusters(z_BNE, same_BNN)
-        natural_BNN = naturally_weighted(same_BNN)
-        return Answer(same_BNN, natural_BNN, self.noise(z_BNE)[..., 0], clusters_BK, clusters_BK[:, 0])
-
-    def _same(self, z_BNE: Tensor, pairs_BFNN: Tensor) -> Tensor:
-        alike_BNE = self.alike(z_BNE) / z_BNE.shape[-1] ** 0.25
-        (seen_B1NN,) = self.last_channels(pairs_BFNN, z_BNE, self.same.weight, self.same_at_once.weight)
-        directed_BNN = alike_BNE @ alike_BNE.mT + seen_B1NN[:, 0] + self.same.bias
-        return (directed_BNN + directed_BNN.mT) / 2
-
-    def _clusters(self, z_BNE: Tensor, same_BNN: Tensor) -> Tensor:
-        """The distribution's logits; what the pairs themselves say of the number is given as features."""
-        p_BNN = same_BNN.detach().sigmoid()
-        companions_BN = p_BNN.sum(-1)
-        doubt_B = (p_BNN * (1 - p_BNN)).mean((1, 2))
-        count_B = (1 / companions_BN).sum(-1)
-        hard_B = (1 / (p_BNN > 0.5).sum(-1).clamp_min(1)).sum(-1)
-        told_B3 = torch.stack([count_B.log(), hard_B.log(), 10 * doubt_B], -1)
-        return self.clusters(torch.cat([z_BNE.mean(1), z_BNE.amax(1), told_B3], -1))
+def sizes(w: Any) -> dict[str, Any]:
+    """The settings that follow from the weights."""
+    n_stretches, n_clusters = len(w.stretches), w.clusters[2].weight.shape[0]
+    depth = len(w.stretches[0].layers)
+    return {**layers.sizes(w.stretches[0]), "n_stretches": n_stretches, "stretch": depth, "max_clusters": n_clusters}
 
 
-def naturally_weighted(same_BNN: Tensor) -> Tensor:
+def forward(xp: Any, w: Any, seen: list[Description], rng: np.random.Generator) -> list[Answer]:
+    """Two passes with the same weights: the second in the geometry of the first, and its logits the mean of both.
+
+    The network was trained for the first pass alone; the second improves it without training.
+    """
+    first = _pass(xp, w, seen, rng)
+    again = []
+    for each, p_NN in zip(seen, xp.numpy(xp.sigmoid(first.natural_BNN)).astype(np.float64)):
+        np.fill_diagonal(p_NN, 1.0)
+        again.append(describe(round_clusters(each.principal_ND, p_NN)))
+    second = _pass(xp, w, again, rng)
+    same_BNN = (first.same_BNN + second.same_BNN) / 2
+    noise_BN, clusters_BK = (first.noise_BN + second.noise_BN) / 2, (first.clusters_BK + second.clusters_BK) / 2
+    return [first, Answer(same_BNN, naturally_weighted(xp, same_BNN), noise_BN, clusters_BK, clusters_BK[:, 0])]
+
+
+def clusters_proba(answer: Answer) -> np.ndarray:
+    """(B, 100) probabilities of 1, 2, ... clusters; this network tells none above 16 apart."""
+    known_BK = softmax(answer.clusters_BK, axis=-1)
+    return np.pad(known_BK, ((0, 0), (0, MAX_CLUSTERS - known_BK.shape[1])))
+
+
+def _pass(xp: Any, w: Any, seen: list[Description], rng: np.random.Generator) -> Answer:
+    points_BNT, coordinates_BNC, random_BNR, pairs_BFNN = stacked(xp, seen, rng)
+    z_BNE = xp.linear(w.points, points_BNT) + xp.linear(w.coordinates, coordinates_BNC)
+    z_BNE = z_BNE + xp.linear(w.random, random_BNR)
+    for each in w.stretches:
+        z_BNE = stretch(xp, each, z_BNE, pairs_BFNN)
+    z_BNE = xp.normed(w.norm, z_BNE)
+    alike_BNE = xp.linear(w.alike, z_BNE) / z_BNE.shape[-1] ** 0.25
+    (seen_B1NN,) = pair_channels(xp, w.last_channels, pairs_BFNN, z_BNE, w.same.weight, w.same_at_once.weight)
+    directed_BNN = alike_BNE @ alike_BNE.swapaxes(1, 2) + seen_B1NN[:, 0]
+    same_BNN = (directed_BNN + directed_BNN.swapaxes(1, 2)) / 2 + w.same.bias
+    # what the pairs themselves say of the number of clusters is given as features
+    whole_BE = xp.concatenate([z_BNE.mean(1), xp.amax(z_BNE, 1), xp.stack(told(xp, same_BNN), -1)], -1)
+    clusters_BK = xp.linear(w.clusters[2], xp.gelu(xp.linear(w.clusters[0], whole_BE), "none"))
+    natural_BNN = naturally_weighted(xp, same_BNN)
+    return Answer(same_BNN, natural_BNN, xp.linear(w.noise, z_BNE)[..., 0], clusters_BK, clusters_BK[:, 0])
+
+
+def naturally_weighted(xp: Any, same_BNN: Any) -> Any:
     """Logits as if every pair had weighed alike in training, rather than a point's own cluster and the rest.
 
     A pair's odds were trained too high or low by how much rarer its point's own cluster is than the rest; how rare
@@ -121,8 +91,8 @@ def naturally_weighted(same_BNN: Tensor) -> Tensor:
     n = same_BNN.shape[-1]
     natural_BNN = same_BNN
     for _ in range(ROUNDS):
-        p_BNN = natural_BNN.sigmoid()
-        others_BN = (p_BNN.sum(-1) - p_BNN.diagonal(dim1=1, dim2=2)).clamp(1, max(n - 2, 1))
-        shift_BN = (others_BN / (n - 1 - others_BN).clamp_min(1)).log() / 2
-        natural_BNN = same_BNN + shift_BN[:, :, None] + shift_BN[:, None]
+        p_BNN = xp.sigmoid(natural_BNN)
+        others_BN = xp.clip(p_BNN.sum(-1) - xp.diagonal(p_BNN, 0, 1, 2), 1, max(n - 2, 1))
+        shift_BN = xp.log(others_BN / xp.clip(n - 1 - others_BN, 1, None)) / 2
+        natural_BNN = same_BNN + (shift_BN[:, :, None] + shift_BN[:, None])
     return natural_BNN

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
-from coterie.threads import kernel
+from coterie.threads import interpreted_first
 
+KERNELS = "coterie.zeroshot.tree_kernels"
 GINI_LIMIT = 0.3  # Genie joins the smallest cluster first while sizes are less equal than this
 
 
@@ -44,143 +45,116 @@ def above_cores(distance_NN: np.ndarray, core_N: np.ndarray) -> Hierarchy:
     return Hierarchy(*join_edges(*shortest_tree(distance_NN, core_N), 1.0))
 
 
-@kernel()
-def cut(left, right, most):
-    """Labels (most, N) of a hierarchy cut at 1 ... ``most`` clusters."""
+def cut(left: np.ndarray, right: np.ndarray, n_clusters: int) -> np.ndarray:
+    """(N,) labels of a hierarchy cut into clusters, which are numbered in the order of their first points."""
+    leaf, start, sizes = leaf_order(left, right)
+    n = len(leaf)
+    cluster_N = np.arange(n)  # of the points in the order of the leaves: every node is a range of them
+    for node in range(n, 2 * n - n_clusters):
+        cluster_N[start[node] : start[node] + sizes[node]] = node
+    named_N = np.empty(n, dtype=np.int64)
+    named_N[leaf] = cluster_N
+    _, first, label_N = np.unique(named_N, return_index=True, return_inverse=True)
+    return first.argsort().argsort()[label_N.reshape(-1)]
+
+
+def leaf_order(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, list[int], list[int]]:
+    """Points in an order in which those of every node are adjacent, and the first place and the size of every node."""
     n = len(left) + 1
-    labels = np.empty((most, n), dtype=np.int64)
-    parent = np.arange(2 * n - 1)
-    for k in range(most, 0, -1):
-        for t in range(0 if k == most else n - 1 - k, n - k):
-            parent[left[t]] = n + t
-            parent[right[t]] = n + t
-        seen = np.full(2 * n - 1, -1)
-        found = 0
-        for i in range(n):
-            node = i
-            while parent[node] != node:
-                parent[node] = parent[parent[node]]
-                node = parent[node]
-            if seen[node] < 0:
-                seen[node] = found
-                found += 1
-            labels[k - 1, i] = seen[node]
-    return labels
+    children = list(zip(left.tolist(), right.tolist()))
+    sizes, start = [1] * n, [0] * (2 * n - 1)
+    for one, other in children:
+        sizes.append(sizes[one] + sizes[other])
+    for node in range(2 * n - 2, n - 1, -1):
+        one, other = children[node - n]
+        start[one] = start[node]
+        start[other] = start[node] + sizes[one]
+    return np.argsort(start[:n]), start, sizes
 
 
-@kernel()
-def shortest_tree(distance_NN, core_N):
+@interpreted_first(KERNELS)
+def shortest_tree(distance_NN: np.ndarray, core_N: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Edges of the minimum spanning tree, shortest first (Prim). A pair's length is at least both core distances."""
     n = len(distance_NN)
-    best = np.full(n, np.inf)
-    source = np.zeros(n, dtype=np.int64)
-    outside = np.ones(n, dtype=np.bool_)
+    reach_NN = np.maximum(distance_NN, core_N)
+    np.maximum(reach_NN, core_N[:, None], out=reach_NN)
+    best_N, source_N = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
+    inside_N = np.zeros(n)  # infinite for points in the tree
     a, b, length = np.empty(n - 1, np.int64), np.empty(n - 1, np.int64), np.empty(n - 1)
     here = 0
-    outside[0] = False
     for t in range(n - 1):
-        nearest, least = -1, np.inf
-        for j in range(n):
-            if outside[j]:
-                d = max(distance_NN[here, j], core_N[here], core_N[j])
-                if d < best[j]:
-                    best[j] = d
-                    source[j] = here
-                if nearest < 0 or best[j] < least:
-                    nearest, least = j, best[j]
-        a[t], b[t], length[t] = source[nearest], nearest, least
-        outside[nearest] = False
-        here = nearest
+        inside_N[here] = best_N[here] = np.inf
+        reach_N = np.maximum(reach_NN[here], inside_N)
+        source_N[reach_N < best_N] = here
+        np.minimum(best_N, reach_N, out=best_N)
+        here = int(best_N.argmin())
+        a[t], b[t], length[t] = source_N[here], here, best_N[here]
     order = np.argsort(length, kind="mergesort")
     return a[order], b[order], length[order]
 
 
-@kernel()
-def join_edges(a, b, length, gini_limit):
+@interpreted_first(KERNELS)
+def join_edges(
+    a: np.ndarray, b: np.ndarray, length: np.ndarray, gini_limit: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Turn sorted tree edges into merges.
 
     While the Gini index of the cluster sizes exceeds ``gini_limit``, the next edge is the shortest at one of the
     smallest clusters (Gagolewski, Bartoszuk and Cena, 2016); with a limit of 1 this is single linkage.
     """
     n = len(a) + 1
-    parent = np.arange(n)
-    node = np.arange(n)
-    size = np.ones(n, dtype=np.int64)
-    count = np.zeros(n + 1, dtype=np.int64)
-    count[1] = n
-    used = np.zeros(n - 1, dtype=np.bool_)
+    ends = list(zip(a.tolist(), b.tolist()))
+    parent, node, size, count = list(range(n)), list(range(n)), [1] * n, {1: n}
     left, right, height = np.empty(n - 1, np.int64), np.empty(n - 1, np.int64), np.empty(n - 1)
-    first = 0
+    following = [*range(1, n), 0]  # the edges that are left, as a linked list; its head is at the end
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
     for t in range(n - 1):
-        while used[first]:
-            first += 1
-        chosen = first
-        if gini_limit < 1.0 and t > 0:
-            smallest, gini = _inequality(count, n - t, n)
-            if gini > gini_limit:
-                chosen = first
-                while used[chosen] or min(size[_root(parent, a[chosen])], size[_root(parent, b[chosen])]) != smallest:
-                    chosen += 1
-        used[chosen] = True
-        one, other = _root(parent, a[chosen]), _root(parent, b[chosen])
+        before, chosen = n - 1, following[n - 1]
+        if gini_limit < 1.0 and t > 0 and _inequality(count, n - t, n) > gini_limit:
+            smallest = min(count)
+            while min(size[root(end)] for end in ends[chosen]) != smallest:
+                before, chosen = chosen, following[chosen]
+        following[before] = following[chosen]
+        one, other = (root(end) for end in ends[chosen])
         left[t], right[t], height[t] = node[one], node[other], length[chosen]
-        count[size[one]] -= 1
-        count[size[other]] -= 1
+        for old in (size[one], size[other]):
+            count[old] -= 1
+            if not count[old]:
+                del count[old]
         parent[other] = one
         size[one] += size[other]
-        count[size[one]] += 1
+        count[size[one]] = count.get(size[one], 0) + 1
         node[one] = n + t
     return left, right, height
 
 
-@kernel()
-def _root(parent, i):
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
-    return i
-
-
-@kernel()
-def _inequality(count, clusters, n):
-    """The smallest cluster size, and the Gini index of the sizes, from how many clusters have each size."""
-    smallest, before, total = 0, 0, 0.0
-    size = 1
-    while before < clusters:
+def _inequality(count: dict[int, int], clusters: int, n: int) -> float:
+    """The Gini index of cluster sizes, from how many clusters have each size."""
+    before, total = 0, 0.0
+    for size in sorted(count):
         c = count[size]
-        if c > 0:
-            if smallest == 0:
-                smallest = size
-            # ranks before + 1 ... before + c, each times 2, less clusters + 1
-            total += size * c * (2.0 * before + c - clusters)
-            before += c
-        size += 1
-    return smallest, total / (n * (clusters - 1.0)) if clusters > 1 else 0.0
+        # ranks before + 1 ... before + c, each times 2, less clusters + 1
+        total += size * c * (2.0 * before + c - clusters)
+        before += c
+    return total / (n * (clusters - 1.0)) if clusters > 1 else 0.0
 
 
-@kernel()
-def joining_merge(left, right):
+@interpreted_first(KERNELS)
+def joining_merge(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For every pair of points the merge that joins them (N, N), and the sizes of every merge's two sides."""
-    n = len(left) + 1
-    sizes = np.ones(2 * n - 1, dtype=np.int64)
-    for t in range(n - 1):
-        sizes[n + t] = sizes[left[t]] + sizes[right[t]]
-    start = np.zeros(2 * n - 1, dtype=np.int64)
-    for t in range(n - 2, -1, -1):
-        start[left[t]] = start[n + t]
-        start[right[t]] = start[n + t] + sizes[left[t]]
-    leaf = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        leaf[start[i]] = i
+    leaf, start, sizes = leaf_order(left, right)
+    n = len(leaf)
     merge_NN = np.zeros((n, n), dtype=np.int32)
-    side = np.empty((n - 1, 2), dtype=np.int64)
-    for t in range(n - 1):
-        one, other = left[t], right[t]
-        side[t, 0], side[t, 1] = sizes[one], sizes[other]
-        for p in range(start[one], start[one] + sizes[one]):
-            i = leaf[p]
-            for q in range(start[other], start[other] + sizes[other]):
-                j = leaf[q]
-                merge_NN[i, j] = t
-                merge_NN[j, i] = t
-    return merge_NN, side
+    for t, (one, other) in enumerate(zip(left.tolist(), right.tolist())):
+        a, b = (slice(start[side], start[side] + sizes[side]) for side in (one, other))
+        merge_NN[a, b] = t
+        merge_NN[b, a] = t
+    place_N = np.asarray(start[:n])
+    size = np.asarray(sizes)
+    return merge_NN[place_N[:, None], place_N], np.column_stack([size[left], size[right]])

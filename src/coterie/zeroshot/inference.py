@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-import torch
+from scipy.special import expit
 
 from coterie import threads
 from coterie.neighbours import nearest_among
@@ -22,12 +22,10 @@ class Reading(NamedTuple):
 
 def read_set(network: Network, x_ND: np.ndarray, rng: np.random.Generator) -> Reading:
     """What the network says of one set after its last pass."""
-    with torch.no_grad():
-        answer = network([network.describe(x_ND)], rng)[-1]
-        affinity_NN = answer.natural_BNN[0].sigmoid().cpu().numpy()
-        np.fill_diagonal(affinity_NN, 1.0)
-        noise_N = answer.noise_BN[0].sigmoid().cpu().numpy()
-        return Reading(affinity_NN, noise_N, network.clusters_proba(answer)[0].cpu().numpy())
+    answer = network.answer([network.describe(x_ND)], rng)
+    affinity_NN = expit(answer.natural_BNN[0])
+    np.fill_diagonal(affinity_NN, 1.0)
+    return Reading(affinity_NN, expit(answer.noise_BN[0]), network.clusters_proba(answer)[0])
 
 
 def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.Generator) -> Reading:

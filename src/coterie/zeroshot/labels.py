@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-from coterie.threads import kernel
 from coterie.zeroshot.description import row_distances
-from coterie.zeroshot.hierarchies import Hierarchy, cut, ward
+from coterie.zeroshot.hierarchies import Hierarchy, cut, leaf_order, ward
 from coterie.zeroshot.inference import Reading
 
 ROUNDS = 3  # of joining the cluster of highest mean affinity
@@ -72,7 +71,7 @@ class Hierarchical:
 
 def cut_and_settled(affinity_NN: np.ndarray, left: np.ndarray, right: np.ndarray, n_clusters: int) -> np.ndarray:
     """Labels of a hierarchy cut into any number of clusters; every point then joins the cluster it is nearest to."""
-    return settled(affinity_NN.astype(np.float64), cut(left, right, n_clusters)[-1])
+    return settled(affinity_NN.astype(np.float64), cut(left, right, n_clusters))
 
 
 def proba(affinity_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
@@ -83,40 +82,23 @@ def proba(affinity_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
     return mean_NK / mean_NK.sum(axis=1, keepdims=True)
 
 
-@kernel()
-def expected_ari(p_NN, left, right, most):
+def expected_ari(p_NN: np.ndarray, left: np.ndarray, right: np.ndarray, most: int) -> np.ndarray:
     """(most,) expected adjusted Rand index of a hierarchy cut at 1, 2, ... ``most`` clusters."""
-    n = len(p_NN)
-    sizes = np.ones(2 * n - 1, dtype=np.int64)
-    for t in range(n - 1):
-        sizes[n + t] = sizes[left[t]] + sizes[right[t]]
-    start = np.zeros(2 * n - 1, dtype=np.int64)
-    for t in range(n - 2, -1, -1):
-        start[left[t]] = start[n + t]
-        start[right[t]] = start[n + t] + sizes[left[t]]
-    leaf = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        leaf[start[i]] = i
-    pairs = n * (n - 1) / 2
-    same = 0.0
-    for i in range(n):
-        for j in range(i):
-            same += p_NN[i, j]
-    together, both = 0.0, 0.0  # pairs that the cut joins, and how many of them truly share a cluster
-    expected = np.zeros(most)
-    for t in range(-1, n - 1):
-        if t >= 0:
-            one, other = left[t], right[t]
-            together += sizes[one] * sizes[other]
-            for a in range(start[one], start[one] + sizes[one]):
-                for b in range(start[other], start[other] + sizes[other]):
-                    both += p_NN[leaf[a], leaf[b]]
-        k = n - 1 - t
-        if k <= most:
-            chance = together * same / pairs
-            best = (together + same) / 2
-            expected[k - 1] = (both - chance) / (best - chance) if best - chance > 1e-9 * pairs else 1.0
-    return expected
+    leaf, start, sizes = leaf_order(left, right)
+    n = len(leaf)
+    p_NN = p_NN[leaf[:, None], leaf]  # every merge is a block
+    # pairs that each merge joins, and how many of them truly share a cluster
+    together_M, both_M = np.empty(n - 1), np.empty(n - 1)
+    for t, (one, other) in enumerate(zip(left.tolist(), right.tolist())):
+        a, b = (slice(start[side], start[side] + sizes[side]) for side in (one, other))
+        together_M[t] = sizes[one] * sizes[other]
+        both_M[t] = p_NN[a, b].sum(dtype=np.float64)
+    same, pairs = both_M.sum(), n * (n - 1) / 2
+    # of the cuts into 1, 2, ... n clusters; the last has joined none
+    together_K, both_K = (np.append(joined.cumsum()[::-1], 0.0)[:most] for joined in (together_M, both_M))
+    chance_K, best_K = together_K * same / pairs, (together_K + same) / 2
+    clear_K = best_K - chance_K > 1e-9 * pairs
+    return np.divide(both_K - chance_K, best_K - chance_K, out=np.ones(len(best_K)), where=clear_K)
 
 
 def mean_affinity(p_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:

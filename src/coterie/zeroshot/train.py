@@ -19,7 +19,8 @@ from coterie import checkpoints
 from coterie.training_run import TrainingRun
 from coterie.zeroshot.answers import Answer
 from coterie.zeroshot.choice import fit_choice
-from coterie.zeroshot.model import BINS, TwoPassConfig, TwoPassNetwork
+from coterie.zeroshot.model import BINS, TwoPassConfig
+from coterie.zeroshot.modules import TwoPassNetwork
 from coterie.zeroshot.prior import NOISE, Prior
 from coterie.zeroshot.warm_start import grow
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from coterie.zeroshot.description import NEIGHBOURS, PAIR_FEATURES, POINT_FEATURES
-from coterie.zeroshot.generation_one import ZeroShotNetwork
-from coterie.zeroshot.model import BINS, Counts, TwoPassNetwork
+from coterie.zeroshot.model import BINS
+from coterie.zeroshot.modules import Counts, TwoPassNetwork, ZeroShotNetwork
 
 
 @torch.no_grad()
