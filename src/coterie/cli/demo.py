@@ -46,7 +46,7 @@ def _customers(console: Console, path: Path) -> Path:
         f"{len(frame)} invented customers with numbers, a category, missing ages and an identifier. ZeroShotClusterer\n"
         "is told neither the number of groups nor the habit behind each customer.\n"
     )
-    young, regular = frame["age"] < 30, frame["visits_a_year"] > 100
+    young, regular = frame["age"] < 30, frame["visits_per_year"] > 100
     frame["payment"] = np.where(young, "phone", np.where(regular, "coins", "card"))
     clustered = cluster_table(frame, Request(exclude=["habit"], seed=SEED), say.ProgressWatcher())
     facts = clustered.facts

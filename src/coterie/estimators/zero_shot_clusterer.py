@@ -19,7 +19,7 @@ from coterie.data.columns import Column
 from coterie.data.encoding import Encoded, Encoding, different_rows
 from coterie.data.tables import Table
 from coterie.estimators.persistence import SaveMixin
-from coterie.estimators.validation import check_context, check_device, check_enough_rows
+from coterie.estimators.validation import check_context, check_device, check_enough_rows, refuse_equal_names
 
 MAX_CONTEXT = 1_024
 MAX_CLUSTERS = 100
@@ -305,6 +305,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _table(self, X, *, reset: bool) -> Table:
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
+            refuse_equal_names(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
             if not len(X.columns):
                 raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from coterie.files import replacing
-from coterie.plot.frames import matrix_of
+from coterie.files import check_writable, replacing
+from coterie.plot.frames import labels_of, matrix_of
 from coterie.plot.marks import OUTLIER, PALETTE, color, marker, short
 from coterie.plot.view import View
 
@@ -47,7 +47,7 @@ def save_clusters(
     shown, which the title says.
     """
     X, names = matrix_of(X, names)
-    view = View(X, names, kind)
+    labels, view = labels_of(labels, len(X)), View(X, names, kind)
     figure = Figure(figsize=(8.0, 5.6), dpi=DPI, layout="constrained")
     axes = figure.add_subplot()
     if view.dims == 1:
@@ -78,7 +78,7 @@ def save_comparison(
     figure = Figure(figsize=(4.6 * len(runs), 5.4), dpi=DPI, layout="constrained")
     panels = figure.subplots(1, len(runs), sharex=True, sharey=True, squeeze=False)[0]
     for axes, run in zip(panels, runs):
-        _draw_points(axes, view, run.labels, None)
+        _draw_points(axes, view, labels_of(run.labels, len(X)), None)
         if run.centers is not None:
             places, colors = view.place(run.centers), [color(j) for j in range(len(run.centers))]
             axes.scatter(*places.T, s=90, c=colors, edgecolors="black", linewidths=1.4, zorder=5, label="centre found")
@@ -114,7 +114,7 @@ def save_trajectory(
     figure = Figure(figsize=(11.0, 4.8), dpi=DPI, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     rows = view.rows
-    faint = "#9a9a9a" if labels is None else [color(label) for label in labels[rows]]
+    faint = "#9a9a9a" if labels is None else [color(label) for label in labels_of(labels, len(X))[rows]]
     left.scatter(*view.points.T, s=_size(len(rows)), c=faint, alpha=0.25, linewidths=0)
     placed = view.place(centers.reshape(-1, centers.shape[-1])).reshape(*centers.shape[:2], -1)
     for j in range(placed.shape[1]):
@@ -258,7 +258,9 @@ def _tidy(axes: Any) -> None:
 
 
 def _save(figure: Figure, path: str | os.PathLike) -> Path:
-    with replacing(path) as temporary, warnings.catch_warnings():
+    if Path(path).suffix.lower() not in (".png", ".svg"):
+        raise ValueError(f"{path}: pictures are PNG or SVG files. Choose a name that ends in .png or .svg")
+    with replacing(check_writable(path)) as temporary, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a character that the font lacks is drawn as a box
         figure.savefig(temporary, format="svg" if Path(path).suffix.lower() == ".svg" else "png")
     return Path(path)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.frames import Column, columns_of
+from coterie.plot.frames import Column, columns_of, labels_of
 from coterie.plot.marks import cluster_name, color, see_through, short
 from coterie.plot.themes import digits, figure, words
 
@@ -53,8 +53,8 @@ def profile(
     -------
     plotly.graph_objects.Figure
     """
-    labels = np.asarray(labels)
     read = columns_of(X, names)
+    labels = labels_of(labels, len(read[0].values) if read else 0)
     found = [*np.unique(labels[labels >= 0]).tolist(), *([-1] if (labels < 0).any() else [])]
     cells = [_cells(one, labels, found) for one in read]
     away = np.array([each for each, _ in cells]).reshape(len(read), len(found))
@@ -140,8 +140,8 @@ def distributions(
     Of more than ``max_columns`` columns, those in which the clusters differ most are shown. Boxes reach from the lower
     to the upper quartile, whiskers from the 5th to the 95th percentile. For the parameters see :func:`profile`.
     """
-    labels = np.asarray(labels)
     read = columns_of(X, names)
+    labels = labels_of(labels, len(read[0].values) if read else 0)
     found = np.unique(labels[labels >= 0]).tolist()
     strength = [np.std(_cells(one, labels, found)[0]) for one in read]
     chosen = np.sort(np.argsort(-np.array(strength), kind="stable")[:max_columns]).tolist()

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from coterie.plot.frames import labels_of
 from coterie.plot.marks import OUTLIER, PALETTE, color, see_through
 from coterie.plot.themes import digits, figure
 
 
 def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") -> go.Figure:
     """One area per cluster: the silhouettes of its rows in decreasing order."""
+    values = np.asarray(values)
+    labels = labels_of(labels, len(values))
     traces, ticks, base = [], [], 0.0
     gap = max(1.0, 0.02 * len(values))
     for label in np.unique(labels):
@@ -44,7 +47,8 @@ def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") 
 
 def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light") -> go.Figure:
     """A histogram of the probability of the own cluster, with one colour per cluster."""
-    largest = shares.max(axis=1)
+    labels = labels_of(labels, len(shares))
+    largest = np.asarray(shares).max(axis=1)
     edges = np.linspace(0, 1, 21)
     mids = (edges[1:] + edges[:-1]) / 2
     traces = []

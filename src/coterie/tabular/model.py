@@ -59,7 +59,7 @@ class TableModel:
         path = Path(path)
         if not path.is_file():
             raise TableError(f"There is no model {path}: save one with coterie cluster FILE --save {path}")
-        again = f"save one with coterie cluster FILE --save {path}"
+        again = "save one with coterie cluster FILE --save NAME.model"
         try:
             tensors, metadata = persistence.read(path)
         except (ValueError, OSError) as error:
