@@ -138,7 +138,24 @@ def distributions(
     """Small multiples: one panel per column, with a box per cluster for numbers and dates, and shares for categories.
 
     Of more than ``max_columns`` columns, those in which the clusters differ most are shown. Boxes reach from the lower
-    to the upper quartile, whiskers from the 5th to the 95th percentile. For the parameters see :func:`profile`.
+    to the upper quartile, whiskers from the 5th to the 95th percentile.
+
+    Parameters
+    ----------
+    X : array or DataFrame of shape (n, d)
+        The rows in the units to be shown.
+    labels : array of shape (n,)
+        Outliers (-1) are not shown.
+    names : sequence of str, optional
+        Names of the columns.
+    max_columns : int
+    theme : {"light", "dark"}
+    called : mapping of int to str, optional
+        Names of clusters.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
     """
     read = columns_of(X, names)
     labels = labels_of(labels, len(read[0].values) if read else 0)
