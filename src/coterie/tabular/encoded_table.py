@@ -138,10 +138,12 @@ class EncodedTable:
 
     @property
     def points(self) -> np.ndarray:
+        """The rows as numbers that are comparable across columns, shape (n_rows, n_encoded)."""
         return self.rows.points
 
     @property
     def encoding(self) -> Encoding:
+        """How the points were made from the table."""
         return self.rows.encoding
 
     def input(self, estimator: Any) -> Any:

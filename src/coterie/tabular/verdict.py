@@ -67,7 +67,7 @@ def _one_cluster(clustered: ClusteredTable) -> str:
 def _what_to_try(clustered: ClusteredTable) -> str:
     given = given_count(clustered.estimator)
     if given == 1:
-        return "Request two or more clusters."
+        return "Request two or more clusters (-k)."
     can_ask = given is None and has_parameter(clustered.estimator, "n_clusters")
     more = "or give a number of clusters (-k)" if can_ask else "or more rows"
     return f"Try fewer columns, leaving out those that are unrelated to the groups you look for, {more}."
