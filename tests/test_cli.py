@@ -404,6 +404,22 @@ def test_huge_values_are_fine_in_float64_and_when_scaled():
     succeed("cluster", "huge.npy", "-k", 2, "--scale")
 
 
+def test_rows_that_a_model_cannot_label_are_refused_with_advice_for_predict(points):
+    succeed("cluster points.csv -k 3 -c left,right -s m.model")
+    pd.DataFrame({"left": ["x", "1"], "right": [1, 2]}).to_csv("words.csv", index=False)
+    pd.DataFrame({"left": [1, None], "right": [1, 2]}).to_csv("gaps.csv", index=False)
+    for file, words in (("words.csv", "'left' holds text"), ("gaps.csv", "Row 2 has a missing value")):
+        told = refuse("predict", "m.model", file)
+        assert words in told
+        assert "Correct the values" in told
+        assert "--exclude" not in told  # which predict does not have
+
+
+def test_a_configuration_that_is_not_json_is_named(points):
+    Path("run.json").write_text("{")
+    assert "run.json is not valid JSON" in refuse("train flow --config run.json --output run")
+
+
 def test_models_that_are_refused(points):
     assert "There is no model" in refuse("predict", "none.model", "points.csv")
     assert "not a saved model" in refuse("predict", "points.csv", "points.csv")

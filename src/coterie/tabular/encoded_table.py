@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coterie.capabilities import encodes_tables
-from coterie.data.columns import Column, TableError, require_finite
+from coterie.data.columns import BadValuesError, Column, TableError, require_finite
 from coterie.data.encoding import Encoded, Encoding
 from coterie.data.kinds import CATEGORY, DATE, ID, ORDINAL
 from coterie.data.tables import Table
@@ -127,7 +127,14 @@ class EncodedTable:
         """Encode other rows as the encoding was learned. Columns are found by name."""
         table = Table.of(table)
         if encoding.complete:
-            return cls(table, encoding.encode(table.matrix(table.choose(encoding.names))))
+            try:
+                matrix = table.matrix(table.choose(encoding.names))
+            except BadValuesError as error:
+                raise TableError(
+                    f"{error.what}: the model needs complete numbers. Correct the values, remove such rows, or fit a "
+                    "model with --encode."
+                ) from error
+            return cls(table, encoding.encode(matrix))
         values = table.columns_for(encoding)
         try:
             rows = _comparable(encoding, values)
@@ -197,9 +204,8 @@ def _column_notes(used: list[Column], encoding: Encoding) -> list[str]:
     categories, dates = _columns(texts), _columns([column.name for column in used if column.kind == DATE])
     notes = []
     if categories and encoding.has_shared_factors:
-        one = len(texts) == 1
-        what = "a category, which is compared by what it shares" if one else "categories, compared by what they share"
-        notes.append(f"{categories} read as {what} with other columns.")
+        what = "a category, by what it shares" if len(texts) == 1 else "categories, by what they share"
+        notes.append(f"{categories} compared as {what} with other columns.")
     elif categories:
         notes.append(f"{categories} ignored: unrelated to every other column.")
     if dates:
