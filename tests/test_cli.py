@@ -330,7 +330,18 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 3 --view pca", "--report report.html"),
         ("points.csv -x name -k 3 -p a.png --view left,name", "'name' is not one of the clustered columns"),
         ("points.csv -x name -k 3 -p a.png --view left,right,left", "one or two columns"),
-        ("points.csv -x name -k 3 --trim 0.1", "'kmeans' has no setting 'trim'"),
+        ("points.csv -x name -k 3 --trim 0.1", "'kmeans' has no setting 'trim': remove it, or choose an algorithm"),
+        ("points.csv --trim 0.1", "an algorithm that has it (trimmed)"),
+        ("points.csv -x name -k 3 --from no.model", "uses the columns and settings of the model"),
+        ("points.csv --from no.model", "needs one number of clusters"),
+        ("points.csv --from points.csv -k 3", "--save NAME.model"),
+        ("nothing -k 3", "No file matches nothing"),
+        ("parts", "one number of clusters is needed"),
+        ("parts -k 3 --plot a.png", "--plot is not available"),
+        ("one.csv", "only one row"),
+        ("one.csv -k 2", "the table has 1 row: request at most 1"),
+        ("void.csv -k 2", "The column 'b' has no values"),
+        ("vast.csv -k 2 --scale", "The column 'a' has values that are too large to be scaled"),
         ("points.csv -x name -k 3 -a trimmed --trim 1.5", "trim"),
         ("points.csv -x name -k 3 -o no/labels.csv", "there is no folder"),
         ("points.csv -x name -k 3 -o labels.xls", ".csv, .tsv, .parquet, .xlsx"),
@@ -351,14 +362,37 @@ def test_what_a_user_gets_wrong_is_one_line_and_exit_code_2(points, arguments, w
     np.save("huge.npy", np.array([[1e30, 0], [0, 1], [3, 3]], dtype=np.float32))
     np.save("half.npy", np.eye(3, dtype=np.float16))
     np.save("flat.npy", np.arange(5.0))
+    pd.DataFrame({"a": [1.0], "b": [2.0]}).to_csv("one.csv", index=False)
+    pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [None] * 3}).to_csv("void.csv", index=False)
+    pd.DataFrame({"a": [1e300, -1e308, 3.0], "b": [1, 2, 3]}).to_csv("vast.csv", index=False)
+    for folder in ("nothing", "parts"):
+        Path(folder).mkdir()
+    pd.DataFrame({"a": [1.0, 2.0, 3.0]}).to_parquet("parts/0.parquet")
     assert words in refuse("cluster", arguments)
+
+
+def test_options_for_columns_can_be_repeated(points):
+    together = succeed("cluster points.csv -k 3 -x name,left --json").stdout
+    repeated = succeed("cluster points.csv -k 3 -x name -x left --json").stdout
+    assert json.loads(together)["columns"] == json.loads(repeated)["columns"]
+
+
+def test_a_setting_that_zeroshot_lacks_selects_kmeans_and_a_note_says_so(points):
+    assert "The algorithm is kmeans: zeroshot has no n-init." in succeed("cluster points.csv -x name --n-init 2").stderr
+
+
+def test_every_help_page_is_free_of_control_marks():
+    commands = succeed("--help").stdout
+    for command in ("cluster", "columns", "predict", "export", "studio", "train", "ship", "completion"):
+        assert command in commands
+        assert "\\b" not in succeed(command, "--help").stdout
 
 
 @pytest.mark.parametrize("numbers", ["2", "2..4"])
 def test_fewer_different_rows_than_clusters_are_noted(numbers):
     pd.DataFrame(np.ones((5, 2)), columns=["a", "b"]).to_csv("equal.csv", index=False)
     notes = succeed("cluster equal.csv -k", numbers).stderr
-    assert "Only 1 distinct clusters were found" in notes
+    assert "The number of distinct clusters, 1, is less than n_clusters=" in notes
     assert "No row belongs to cluster 1" in notes
 
 

@@ -57,7 +57,7 @@ STUDIO: list[tuple[str, dict[str, Any]]] = [
     ("wine", {"algorithm": "zeroshot"}),
     ("wine", {"criterion": "gap", "most": 4}),
     ("shop", {"clusters": 4, "drop_missing": True}),
-    ("shop", {"clusters": 4, "columns": ["age", "visits_a_year", "spent_a_visit", "minutes", "habit"]}),
+    ("shop", {"clusters": 4, "columns": ["age", "visits_per_year", "spent_per_visit", "minutes", "habit"]}),
     ("outliers", {"clusters": 5, "algorithm": "robust", "start": "random", "starts": 3, "seed": 2}),
 ]
 
