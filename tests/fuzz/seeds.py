@@ -11,12 +11,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from safetensors.numpy import save as to_safetensors
 
 from coterie import KMeans
 from coterie.data.encoding import Encoding
 from coterie.distributed.checkpointing import Checkpoint, Saved
 from coterie.tabular import TableModel
+from coterie.training_state import save_state
 
 MIXED = (
     "name,size,when,colour,flag\n"
@@ -55,11 +57,13 @@ def valid() -> dict[str, bytes]:
     mixed = pd.read_csv(io.StringIO(MIXED))
     fitted = KMeans(2, random_state=0).fit(frame)
     with TemporaryDirectory() as folder:
-        model, centres = Path(folder, "m"), Path(folder, "c")
+        model, centres, state = Path(folder, "m"), Path(folder, "c"), Path(folder, "s")
         TableModel(fitted, Encoding.affine(["x", "y"])).save(model)
         problem = {"number of clusters": 2, "number of columns": 2}
         Checkpoint(centres, True).save(Saved(3, fitted.cluster_centers_, None, None), problem)
-        saved = {"valid.model": model.read_bytes(), "valid.checkpoint": centres.read_bytes()}
+        save_state({"step": 3, "model": {"weight": torch.arange(6.0).reshape(2, 3)}, "rates": [0.1, None]}, state)
+        written = {"valid.model": model, "valid.checkpoint": centres, "valid.pt": state}
+        saved = {name: path.read_bytes() for name, path in written.items()}
     return {
         "mixed.csv": MIXED.encode(),
         "numbers.csv": NUMBERS.encode(),
@@ -114,6 +118,7 @@ def once_failed() -> dict[str, bytes]:
         "footer.parquet": plain[:-40] + bytes(255 - byte for byte in plain[-40:-20]) + plain[-20:],
         "magic.parquet": b"PAR1" + b"\0" * 40 + (2**31 - 1).to_bytes(4, "little") + b"PAR1",
     }
+    files["cut.pt"] = valid()["valid.pt"][:-100]
     for name, table in (("arrow_days", arrow_days), ("arrow_times", arrow_times), ("lists", lists)):
         file = io.BytesIO()
         pq.write_table(table, file)
