@@ -3,6 +3,8 @@
 import gzip
 import io
 import json
+import sqlite3
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,6 +52,15 @@ def parquet(frame: pd.DataFrame, **options) -> bytes:
     return file.getvalue()
 
 
+def _write_workbook(frame: pd.DataFrame, path: Path) -> None:
+    frame.to_excel(path, index=False)
+
+
+def _write_database(frame: pd.DataFrame, path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        frame.to_sql("mixed", connection, index=False)
+
+
 @cache
 def valid() -> dict[str, bytes]:
     """One valid file of every kind."""
@@ -63,12 +74,17 @@ def valid() -> dict[str, bytes]:
         Checkpoint(centres, True).save(Saved(3, fitted.cluster_centers_, None, None), problem)
         save_state({"step": 3, "model": {"weight": torch.arange(6.0).reshape(2, 3)}, "rates": [0.1, None]}, state)
         written = {"valid.model": model, "valid.checkpoint": centres, "valid.pt": state}
+        for name, write in (("mixed.xlsx", _write_workbook), ("mixed.sqlite", _write_database)):
+            written[name] = Path(folder, name)
+            write(mixed, written[name])
         saved = {name: path.read_bytes() for name, path in written.items()}
     return {
         "mixed.csv": MIXED.encode(),
         "numbers.csv": NUMBERS.encode(),
         "mixed.tsv": MIXED.replace(",", "\t").encode(),
         "mixed.csv.gz": gzip.compress(MIXED.encode(), mtime=0),
+        "mixed.jsonl": mixed.to_json(orient="records", lines=True).encode(),
+        "mixed.jsonl.gz": gzip.compress(mixed.to_json(orient="records", lines=True).encode(), mtime=0),
         "numbers.npy": npy(frame.to_numpy()),
         "mixed.parquet": parquet(mixed),
         "plain.parquet": parquet(frame, compression="none", use_dictionary=False),

@@ -14,7 +14,7 @@ from coterie.distributed.checkpointing import Checkpoint
 from coterie.tabular import EncodedTable, TableModel
 from coterie.training_state import load_state
 
-TABLES = (".csv", ".tsv", ".csv.gz", ".npy", ".parquet")
+TABLES = (".csv", ".tsv", ".csv.gz", ".npy", ".parquet", ".xlsx", ".jsonl", ".jsonl.gz", ".sqlite")
 LONGEST = 2_000  # characters of a message
 
 
