@@ -105,9 +105,8 @@ def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
 
 def test_a_workbook_comes_back(tmp_path):
     pytest.importorskip("openpyxl")
-    path = write_labels(
-        tmp_path / "a.xlsx", np.array([0, 1, -1]), FRAME, pd.DataFrame({"cluster": [0, 1], "rows": [1, 1]})
-    )
+    profile = pd.DataFrame({"cluster": [0, 1], "rows": [1, 1]})
+    path = write_labels(tmp_path / "a.xlsx", np.array([0, 1, -1]), FRAME, profile=profile)
     table = Table.read(path)
     assert table.names == ["age", "name", "spent", "cluster"]
     assert "2 sheets" in table.notes[0]

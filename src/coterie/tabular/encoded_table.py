@@ -76,7 +76,9 @@ class EncodedTable:
         if encode or asked or (encode is None and not table.is_complete(names)):
             return cls._learn_mixed(table, read, places, told)
         if not names:
-            raise TableError(f"{_columns([one.name for one in ids])} taken for identifiers: use them with --keep.")
+            raise TableError(
+                f"{_columns([one.name for one in ids])} taken for identifiers: --keep uses columns all the same."
+            )
         matrix = table.matrix(names)
         encoding = Encoding.affine(names)
         if scale:
