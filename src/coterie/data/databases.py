@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.data.columns import TableError
 from coterie.wording import quoted
+from coterie.wording import shown as printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,12 +120,13 @@ def read_sqlite(path: Path, query: str | None) -> "pd.DataFrame":
     import pandas as pd
 
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.text_factory = lambda text: text.decode("utf-8", errors="replace")
         try:
             if query is None:
                 names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
                 query = _only_table(path, [name for (name,) in names])
             return pd.read_sql_query(query, connection)
-        except (sqlite3.Error, pd.errors.DatabaseError) as error:
+        except (sqlite3.Error, pd.errors.DatabaseError, UnicodeDecodeError) as error:
             raise TableError(_about_query(path, error)) from error
 
 
@@ -171,4 +173,4 @@ def _only_table(source: object, tables: list[str]) -> str:
 
 
 def _about_query(source: object, error: Exception) -> str:
-    return f"The query of {source} failed: {' '.join(str(error).split())[:200]}"
+    return f"The query of {source} failed: {printable(' '.join(str(error).split())[:200])}"
