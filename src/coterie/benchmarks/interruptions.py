@@ -45,8 +45,12 @@ np.save(sys.argv[1] + "/result.npy", model.cluster_centers_)
 
 
 def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, Any]:
-    """Kill each of the six programs 17 times (2 times with ``quick``)."""
-    wanted, draw, began = 2 if quick else KILLS, random.Random(0), time.perf_counter()
+    """Kill each of the six programs 17 times (2 times with ``quick``).
+
+    Programs that the file of results has from the same command are not killed again: remove it to start anew.
+    """
+    wanted, path = 2 if quick else KILLS, Path(output) / "interruptions.json"
+    command = "coterie bench interruptions" + (" --quick" if quick else "")
     subjects: dict[str, Callable[[int, random.Random], dict[str, Any]]] = {
         "coterie cluster": _cluster,
         "training": _training,
@@ -55,19 +59,27 @@ def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, A
         "Dask scheduler": partial(_dask, "scheduler"),
         "studio workers": _studio,
     }
-    found = {name: subject(wanted, draw) for name, subject in subjects.items()}
-    result = {
-        "command": "coterie bench interruptions" + (" --quick" if quick else ""),
-        "subjects": found,
-        "kills": sum(one["kills"] for one in found.values()),
-        "damaged": sum(one["damaged"] for one in found.values()),
-        "seconds": time.perf_counter() - began,
-    }
-    output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "interruptions.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    return result
+    found = _found(path, command)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for name, subject in subjects.items():
+        if name not in found:
+            began = time.perf_counter()
+            found[name] = subject(wanted, random.Random(name))
+            found[name]["seconds"] = time.perf_counter() - began
+            with replacing(path) as file:
+                file.write_text(json.dumps(_summed(command, found), indent=1))
+    return _summed(command, found)
+
+
+def _found(path: Path, command: str) -> dict[str, Any]:
+    """What an earlier run of the same command has written."""
+    earlier = json.loads(path.read_text()) if path.exists() else {}
+    return earlier["subjects"] if earlier.get("command") == command else {}
+
+
+def _summed(command: str, found: dict[str, Any]) -> dict[str, Any]:
+    sums = {key: sum(one[key] for one in found.values()) for key in ("kills", "damaged", "seconds")}
+    return {"command": command, **sums, "subjects": found}
 
 
 def _cluster(wanted: int, draw: random.Random) -> dict[str, Any]:
