@@ -388,6 +388,23 @@ def test_every_help_page_is_free_of_control_marks():
         assert "\\b" not in succeed(command, "--help").stdout
 
 
+def test_escapes_in_names_and_values_are_shown_and_not_obeyed(points):
+    """``coterie columns`` once printed them as they are."""
+    escape, told = "\x1b7", "\\x1b7"
+    points["name"] = [f"{escape}{i % 3}" for i in range(len(points))]
+    points.rename(columns={"left": f"le{escape}ft", "name": f"na{escape}me"}).to_csv(f"a{escape}.csv", index=False)
+    for arguments in (
+        f"columns a{escape}.csv",
+        f"cluster a{escape}.csv -k 3 --encode -o l{escape}.csv -s m{escape}.model -r r{escape}.html",
+        f"predict m{escape}.model a{escape}.csv -o p{escape}.csv",
+    ):
+        result = succeed(arguments)
+        assert told in result.stdout
+        assert "\x1b" not in result.stdout + result.stderr
+    for arguments in (f"cluster n{escape}.csv", f"cluster a{escape}.csv -k 3", f"cluster points.csv -c n{escape}"):
+        assert told in refuse(arguments)
+
+
 @pytest.mark.parametrize("numbers", ["2", "2..4"])
 def test_fewer_different_rows_than_clusters_are_noted(numbers):
     pd.DataFrame(np.ones((5, 2)), columns=["a", "b"]).to_csv("equal.csv", index=False)
