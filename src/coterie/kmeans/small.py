@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from coterie.kmeans.iteration import Result, settled
+from coterie.kmeans.iteration import Result, settled, sq_moves
 from coterie.kmeans.refill import refill
 from coterie.kmeans.sphere import on_sphere
 
@@ -55,7 +55,7 @@ def run(
         new = _means(rows, weights, old, now)
         if spherical:  # a cluster whose rows cancel has no direction: its centre stays
             new = np.where(np.any(new, axis=2, keepdims=True), _on_spheres(new), old)
-        stop = settled(old, new, (now != members[running]).any(axis=(1, 2)), tol)
+        stop = settled(sq_moves(old, new), (now != members[running]).any(axis=(1, 2)), tol)
         centers[running], members[running] = new, now
         n_iter[running] += 1
         converged[running] = stop
