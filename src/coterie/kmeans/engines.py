@@ -35,7 +35,7 @@ def run_in_one_call(
 
 
 def in_one_call(X, n_clusters: int, algorithm: Algorithm, device: str = "cpu") -> bool:
-    """Whether all iterations of a run are fastest in one call: array operations for small tables, or a compiled loop."""
+    """Whether a run is fastest in one call, by array operations for small tables or by a compiled loop."""
     if not (algorithm.hard_means and _compiled(X, algorithm, device)):
         return False
     if small.suits(X, n_clusters) or algorithm.spherical:

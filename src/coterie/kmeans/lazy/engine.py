@@ -77,7 +77,8 @@ class Assigner:
         self._sums.fill(0.0)
 
         def task(p):
-            self.bounds.assign(*self.parts[p], kernel.Changes(self._sums[p], counts[p], members[p], work[p]))
+            start, stop = self.parts[p]
+            self.bounds.assign(start, stop, kernel.Changes(self._sums[p], counts[p], members[p], work[p]))
 
         threads.run(task, len(self.parts), self.n_threads)
         self._update(counts, members, work)

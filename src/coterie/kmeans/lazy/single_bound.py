@@ -44,9 +44,8 @@ class Table(NamedTuple):
     def of(cls, X: np.ndarray, weights: np.ndarray) -> "Table":
         origin = near_origin(X)
         sq_norm = np.empty(len(X), X.dtype)
-        if not origin.any():
-            values = X
-        else:
+        values = X
+        if origin.any():
             values = X - origin if X.size <= _COPIED else np.empty((0, X.shape[1]), X.dtype)
         _sq_norms(X, origin, sq_norm)
         return cls(X, weights, origin, values, sq_norm)
