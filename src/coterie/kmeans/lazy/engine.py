@@ -9,6 +9,7 @@ from coterie.kmeans.kernel_input import check_centers, check_lengths
 from coterie.kmeans.lazy import distances, kernel
 from coterie.kmeans.lazy.group_bounds import GroupBounds
 from coterie.kmeans.lazy.lanes import vector_bits
+from coterie.kmeans.lazy.projected_bounds import ProjectedBounds, directions_of
 from coterie.kmeans.lazy.single_bound import SingleBound
 from coterie.kmeans.lazy.single_bound import suits as suits_single_bound
 from coterie.kmeans.refill import refill
@@ -33,7 +34,7 @@ class Assigner:
     Attributes
     ----------
     labels : int32 array of shape (n,)
-    bounds : SingleBound or GroupBounds
+    bounds : SingleBound, GroupBounds or ProjectedBounds
         What is kept of every row between two calls.
     statistics : Statistics
         Sums and counts of the current assignment; the inertia is not updated.
@@ -56,8 +57,14 @@ class Assigner:
 
     def _begin(self, centers):
         k, d = centers.shape
-        kind = SingleBound if suits_single_bound(self.X, k) else GroupBounds
-        self.bounds = kind(self.X, self.weights, self.labels, centers)
+        given = self.X, self.weights, self.labels, centers
+        self.bounds: SingleBound | GroupBounds | ProjectedBounds
+        if suits_single_bound(self.X, k):
+            self.bounds = SingleBound(*given)
+        elif (directions := directions_of(self.X, k)) is not None:
+            self.bounds = ProjectedBounds(*given, directions)
+        else:
+            self.bounds = GroupBounds(*given)
         self.statistics = Statistics.zero(k, d)
         self.members = np.zeros(k, np.int64)
         self._sums = np.zeros((len(self.parts), k, d))
