@@ -196,7 +196,7 @@ def passengers(folder):
     return cluster
 
 
-@pytest.mark.parametrize("words", ["", "-k 2..5 --encode", "-k 3 -a zeroshot"])
+@pytest.mark.parametrize("words", ["", "-k 2..5", "-k 3 -a zeroshot"])
 def test_text_dates_and_missing_values_are_encoded(passengers, words):
     result = succeed("cluster passengers.csv -o l.npy -s m -p c.png -r r.html --json", *words.split())
     document = json.loads(result.stdout)
@@ -216,7 +216,7 @@ def test_text_dates_and_missing_values_are_encoded(passengers, words):
     np.testing.assert_array_equal(np.load("again.npy"), np.load("l.npy"))
     page = Path("r.html").read_text()
     assert "almost always class = third" in page
-    assert ("EncodedTable.learn(table" in page) == ("--encode" in words)
+    assert ("EncodedTable.learn(table" in page) == (words == "-k 2..5")
     with pytest.raises(ValueError, match="encoding of its columns"):
         coterie.load("m")
 
@@ -264,7 +264,7 @@ def test_a_table_that_cannot_be_encoded_is_refused(passengers):
     assert "nothing to compare" in refuse("cluster passengers.csv --columns name")
     Path("same.csv").write_text("a,b\n" + "x,y\n" * 9)
     assert "All rows are equal" in refuse("cluster same.csv")
-    assert "encode them as numbers with --encode" in refuse("cluster passengers.csv -k 3")
+    assert "encode them as numbers with --encode" in refuse("cluster passengers.csv -k 3 --no-encode")
     frame = read_table("passengers.csv")
     frame.loc[3, "fare"] = np.inf
     frame.to_parquet("infinite.parquet")
@@ -309,7 +309,7 @@ def test_a_tiny_table_needs_no_k():
     [
         ("nowhere.csv", "There is no file"),
         ("point.csv", "Did you mean points.csv?"),
-        ("points.csv -k 3", "--exclude name"),
+        ("points.csv -k 3 --no-encode", "--exclude name"),
         ("points.csv -c left,rihgt", "Did you mean 'right'?"),
         ("points.csv -x nme", "Did you mean 'name'?"),
         ("points.csv -c left -x name", "use one of them"),
@@ -351,7 +351,7 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 3 -s .", "is a folder"),
         ("points.csv -x name -k 3 -o a.csv -s a.csv", "overwrite the file of --output"),
         ("points.csv -x name -k 3 --with-data", "--output"),
-        ("holes.csv -k 2", "Row 3 has a missing value in the column 'b'"),
+        ("holes.csv -k 2 --no-encode", "Row 3 has a missing value in the column 'b'"),
         ("huge.npy -k 2", "overflow"),
         ("half.npy -k 2", "float32"),
         ("flat.npy -k 2", "reshape"),
@@ -386,6 +386,23 @@ def test_every_help_page_is_free_of_control_marks():
     for command in ("cluster", "columns", "predict", "export", "studio", "train", "ship", "completion"):
         assert command in commands
         assert "\\b" not in succeed(command, "--help").stdout
+
+
+def test_escapes_in_names_and_values_are_shown_and_not_obeyed(points):
+    """``coterie columns`` once printed them as they are."""
+    escape, told = "\x1b7", "\\x1b7"
+    points["name"] = [f"{escape}{i % 3}" for i in range(len(points))]
+    points.rename(columns={"left": f"le{escape}ft", "name": f"na{escape}me"}).to_csv(f"a{escape}.csv", index=False)
+    for arguments in (
+        f"columns a{escape}.csv",
+        f"cluster a{escape}.csv -k 3 --encode -o l{escape}.csv -s m{escape}.model -r r{escape}.html",
+        f"predict m{escape}.model a{escape}.csv -o p{escape}.csv",
+    ):
+        result = succeed(arguments)
+        assert told in result.stdout
+        assert "\x1b" not in result.stdout + result.stderr
+    for arguments in (f"cluster n{escape}.csv", f"cluster a{escape}.csv -k 3", f"cluster points.csv -c n{escape}"):
+        assert told in refuse(arguments)
 
 
 @pytest.mark.parametrize("numbers", ["2", "2..4"])

@@ -42,7 +42,7 @@ COMMANDS = [
     "wine.csv -x cultivar --scale -a kmeans",
     "wine.csv -x cultivar -k 2..6 --scale --criterion davies-bouldin",
     "mixed.csv",
-    "mixed.csv -k 3",
+    "mixed.csv -k 3 --no-encode",
     "mixed.csv -k 3 -a zeroshot",
     "mixed.csv -k 2..5 --encode",
     "mixed.csv -k 3 --encode -a trimmed -x port",

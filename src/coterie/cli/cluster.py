@@ -49,8 +49,13 @@ Keep = Annotated[
 ]
 Scale = Annotated[bool, _option(None, "--scale", help="Standardise every column to mean 0 and standard deviation 1.")]
 Encode = Annotated[
-    bool,
-    _option(None, "--encode", help="Read text as categories and dates as days, fill missing values, and scale."),
+    bool | None,
+    _option(
+        None,
+        "--encode/--no-encode",
+        help="Read text as categories and dates as days, fill missing values, and scale. Default: if the table has "
+        "text, dates or missing values.",
+    ),
 ]
 Criterion = Annotated[
     str | None,
@@ -134,7 +139,7 @@ def cluster(
     kind: Kind = None,
     keep: Keep = None,
     scale: Scale = False,
-    encode: Encode = False,
+    encode: Encode = None,
     criterion: Criterion = None,
     labels: Known = None,
     header: Header = None,
@@ -163,8 +168,8 @@ def cluster(
 
     Without -k, a pretrained network (zeroshot) finds the clusters and their
     number; it scales and encodes the columns itself. With -k, the algorithm
-    is kmeans: add --scale if the columns have different units, and --encode
-    if the table contains text, dates or missing values.
+    is kmeans, and text, dates and missing values are encoded: add --scale if
+    the columns of a table of numbers have different units.
 
     [bold]Algorithms[/]
 
@@ -193,7 +198,7 @@ def cluster(
     \b
     coterie cluster points.csv --output labels.csv
     coterie cluster shop.csv --scale --report report.html --view age,income
-    coterie cluster passengers.csv -k 2..8 --encode --exclude ticket
+    coterie cluster passengers.csv -k 2..8 --exclude ticket
     coterie cluster wine.csv -k 3 --exclude cultivar --scale --plot wine.png
     coterie cluster shop.parquet -k 2..12 -c age,income --scale --save shop.model
     coterie cluster sensors.npy -k 5 --algorithm trimmed --trim 0.1 --json

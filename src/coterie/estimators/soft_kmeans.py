@@ -253,9 +253,9 @@ class SoftKMeans(CenterClusterer):
         parts = [np.take_along_axis(members, names, axis=2).mean(axis=0) for members in self._members(X)]
         return np.concatenate(parts)
 
-    def _labels(self, X) -> np.ndarray:
+    def _labels(self, X, largest: float | None = None) -> np.ndarray:
         if not hasattr(self, "coassignment_level_"):
-            return super()._labels(X)
+            return super()._labels(X, largest)
         from coterie import consensus
 
         rule = consensus.Rule(self.coassignment_sums_, self.coassignment_sizes_, self.coassignment_level_)

@@ -68,7 +68,7 @@ class Request:
     columns: str | Sequence[str] | None = None
     exclude: str | Sequence[str] | None = None
     scale: bool = False
-    encode: bool | None = False
+    encode: bool | None = None
     drop_missing: bool = False
     kinds: str | Mapping[str, str] | None = None
     keep: str | Sequence[str] = ()
