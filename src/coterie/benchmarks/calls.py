@@ -4,8 +4,8 @@ Command: ``coterie bench calls``. Fits of one run start at the same rows and sto
 perform the same iterations. Fits of ten runs choose their own starts by greedy k-means++. Other estimators of the
 family have no counterpart with the same algorithm: their time per iteration is compared with that of ``KMeans`` here,
 and that of ``SoftKMeans`` with that of ``GaussianMixture`` of scikit-learn. The calls of one line alternate, and the
-fastest of each side counts. With one thread (``OMP_NUM_THREADS=1``), CPU times are compared, which other programs hardly
-change; otherwise elapsed times.
+fastest of each side counts. With one thread (``OMP_NUM_THREADS=1``), CPU times are compared, which other programs
+change little; otherwise elapsed times.
 """
 
 import json
@@ -35,7 +35,9 @@ SIZES = {  # n, d, k
     "1e6×16, 64": (1_000_000, 16, 64),
 }
 PATIENCE = 2.0  # seconds of one line, beyond which nothing is repeated
-MOST = 30  # repetitions
+FEWEST = 4  # repetitions in any case
+MOST = 30  # repetitions, or more if they take less than
+LEAST = 0.3  # seconds
 
 
 class Line(NamedTuple):
@@ -112,7 +114,8 @@ def measure(line: Line) -> dict:
     cpu: tuple[list[float], list[float]] = ([], [])
     results: list[Any] = [None, None]
     began = time.perf_counter()
-    while len(wall[0]) < 2 or (len(wall[0]) < MOST and time.perf_counter() - began < PATIENCE):
+    passed = 0.0
+    while len(wall[0]) < FEWEST or passed < (LEAST if len(wall[0]) >= MOST else PATIENCE):
         for side, call in enumerate((line.ours, line.theirs)):
             clock, cpu_clock = time.perf_counter(), time.process_time()
             results[side] = call()
@@ -120,6 +123,7 @@ def measure(line: Line) -> dict:
             steps = getattr(results[side], "n_iter_", 1) if line.per_iteration else 1
             wall[side].append(times[0] / steps)
             cpu[side].append(times[1] / steps)
+        passed = time.perf_counter() - began
     compared = cpu if threads.count() == 1 else wall
     inertia = [getattr(result, "inertia_", getattr(result, "loss", None)) for result in results]
     return {
