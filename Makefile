@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml constraints.txt
 		else echo "python3-venv is missing: install it (Debian: apt-get install python3-venv)"; exit 1; fi
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP) $(TORCH) -c $(PINS)
-	$(BIN)/python $(PIP) -c $(PINS) -e '.[dask,train,studio,dev]'
+	$(BIN)/python $(PIP) -c $(PINS) -e '.[dask,train,studio,duckdb,sql,onnx,dev]'
 	@touch $(STAMP)
 
 demo: $(STAMP)

@@ -39,8 +39,13 @@ def test_rows_that_are_linked_or_have_the_same_label_are_one_group():
     assert known.separated_from(known.group[0]).tolist() == [known.group[2]]
 
 
+def test_labels_may_be_floats_with_missing_values():
+    for y in (np.array([0.0, -1, 1, -1]), np.array([0, np.nan, 1, np.nan])):
+        assert Constraints.of(4, y).given.tolist() == [0, -1, 1, -1]
+
+
 def test_complete_targets_and_other_kinds_of_y_are_ignored(blobs):
-    for y in (None, blobs[1], np.full(150, -1), blobs[1] - 0.5, blobs[1].astype(str), np.array([0, -1])):
+    for y in (None, blobs[1], np.full(150, -1), blobs[1] - 0.5, blobs[1].astype(str), blobs[0]):
         assert Constraints.of(150, y) is None
     plain = KMeans(3, random_state=0).fit(blobs[0]).labels_
     np.testing.assert_array_equal(KMeans(3, random_state=0).fit(blobs[0], blobs[1]).labels_, plain)
@@ -49,6 +54,7 @@ def test_complete_targets_and_other_kinds_of_y_are_ignored(blobs):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        ({"y": np.array([0, -1, -1])}, "one label per row of X: 4, got 3"),
         ({"y": np.array([0, 2, -1, -1])}, "without a gap"),
         ({"y": np.array([0, -3, -1, -1])}, "-1 for unknown"),
         ({"must_link": [(0, 4)]}, "must_link names row 4, but X has the rows 0 to 3"),

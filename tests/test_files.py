@@ -52,6 +52,26 @@ def test_a_signal_leaves_no_temporary_file(number, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_signal_removes_the_temporary_files_of_blocks_inside_one_another_and_of_threads(tmp_path):
+    """Only the file of the outermost block was removed."""
+    code = (
+        "import sys, threading, time; from coterie.files import replacing\n"
+        "def write():\n"
+        "    with replacing(sys.argv[1] + '/c'): time.sleep(30)\n"
+        "with replacing(sys.argv[1] + '/a'), replacing(sys.argv[1] + '/b'):\n"
+        "    threading.Thread(target=write, daemon=True).start()\n"
+        "    time.sleep(0.5); print('ready', flush=True); time.sleep(30)"
+    )
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, env=plain)
+    assert process.stdout.readline() == b"ready\n"
+    assert len(list(tmp_path.iterdir())) == 3
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == -signal.SIGTERM
+    process.stdout.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_handlers_of_the_program_stay_and_come_back(tmp_path):
     def own(number, frame):
         pass

@@ -47,6 +47,17 @@ def test_the_hashed_constraints_hold_the_same_versions():
     assert {name: version for name, version in plain.items() if name != "torch"} == hashed, "run `make lock`"
 
 
+def test_the_supply_chain_is_checked_and_promises_are_written_down():
+    settings, makefile = (ROOT / "pyproject.toml").read_text(), (ROOT / "Makefile").read_text()
+    assert re.search(r'^select = \[.*"S"', settings, re.MULTILINE)  # ruff's security rules
+    assert "--require-hashes" in makefile
+    assert "cyclonedx-py environment" in makefile
+    promises = (ROOT / "SECURITY.md").read_text()
+    assert all(
+        f"\n### {part}\n" in promises for part in ("Tables", "Models, networks and checkpoints", "Studio", "Dask")
+    )
+
+
 FORMS = [*(ROOT / ".github").rglob("*.yml"), ROOT / ".pre-commit-config.yaml", ROOT / "CITATION.cff"]
 
 

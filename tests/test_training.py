@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from coterie.files import OutputError, only_writer
 from coterie.training import TrainingConfig, load_average, train
 
 
@@ -88,3 +89,19 @@ def test_directories_are_not_overwritten_or_invented(tmp_path):
     train(Line(), config, tmp_path)
     with pytest.raises(FileExistsError, match="--resume to continue"):
         train(Line(), config, tmp_path)
+
+
+def test_a_folder_in_which_another_run_writes_is_named_and_stays_as_it_was(tmp_path):
+    config = TrainingConfig(steps=2)
+    with only_writer(tmp_path), pytest.raises(OutputError, match="Another process is writing to"):
+        train(Line(), config, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    train(Line(), config, tmp_path)
+
+
+def test_a_damaged_state_ends_a_resumed_run_in_a_sentence(tmp_path):
+    train(Line(), TrainingConfig(steps=2), tmp_path)
+    state = tmp_path / "state.pt"
+    state.write_bytes(state.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"state\.pt is damaged .*: remove it and start again"):
+        train(Line(), TrainingConfig(steps=4), tmp_path, resume=True)

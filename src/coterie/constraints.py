@@ -116,7 +116,16 @@ def _given(n: int, y: Any) -> np.ndarray | None:
     if y is None:
         return None
     labels = np.asarray(y)
-    if labels.dtype.kind not in "iu" or labels.shape != (n,) or not (labels < 0).any() or not (labels >= 0).any():
+    if labels.ndim != 1:
+        return None
+    if len(labels) != n:
+        raise ValueError(f"y must have one label per row of X: {n}, got {len(labels)}.")
+    if labels.dtype.kind == "f":
+        labels = np.where(np.isnan(labels), UNKNOWN, labels)  # what pandas makes of integers with missing values
+        if not (labels == np.round(labels)).all():
+            return None
+        labels = labels.astype(np.int64)
+    if labels.dtype.kind not in "iu" or not (labels < 0).any() or not (labels >= 0).any():
         return None
     if labels.min() < UNKNOWN:
         raise ValueError(f"Labels must be 0, 1, ... or -1 for unknown rows; got {labels.min()}.")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC))
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_temporary: set[tuple[int, Path]] = set()  # files that are being written, with the process that writes them
 
 
 class OutputError(OSError):
@@ -30,8 +31,9 @@ def check_writable(path: str | os.PathLike) -> Path:
     if not folder.is_dir():
         raise OutputError(f"{path} cannot be written: {folder} is not a folder. Use another location.")
     probe = _beside(path)
-    _create(probe, path)
-    probe.unlink()
+    with _removed_on_signal(probe):
+        _create(probe, path)
+        probe.unlink()
     return path
 
 
@@ -127,22 +129,33 @@ def _flush(path: Path) -> None:
 @contextmanager
 def _removed_on_signal(path: Path) -> Iterator[None]:
     """Remove a file before a signal ends the process. Handlers of the program stay as they are."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    owner = os.getpid()
+    _temporary.add((os.getpid(), path))
+    try:
+        if threading.current_thread() is threading.main_thread():
+            with _handled():
+                yield
+        else:
+            yield
+    finally:
+        _temporary.discard((os.getpid(), path))
 
-    def end(number, frame):
-        if os.getpid() == owner:  # not in a process that was forked meanwhile
-            path.unlink(missing_ok=True)
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
 
+@contextmanager
+def _handled() -> Iterator[None]:
+    """Let signals that would end the process remove the temporary files first."""
     taken = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
     for number in taken:
-        signal.signal(number, end)
+        signal.signal(number, _end)
     try:
         yield
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, frame: object) -> None:
+    for owner, path in list(_temporary):
+        if owner == os.getpid():  # not the files of the process from which this one was forked
+            path.unlink(missing_ok=True)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

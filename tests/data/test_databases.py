@@ -105,9 +105,8 @@ def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
 
 def test_a_workbook_comes_back(tmp_path):
     pytest.importorskip("openpyxl")
-    path = write_labels(
-        tmp_path / "a.xlsx", np.array([0, 1, -1]), FRAME, pd.DataFrame({"cluster": [0, 1], "rows": [1, 1]})
-    )
+    profile = pd.DataFrame({"cluster": [0, 1], "rows": [1, 1]})
+    path = write_labels(tmp_path / "a.xlsx", np.array([0, 1, -1]), FRAME, profile=profile)
     table = Table.read(path)
     assert table.names == ["age", "name", "spent", "cluster"]
     assert "2 sheets" in table.notes[0]
@@ -135,3 +134,29 @@ def test_a_database_url(shop):
     assert len(read_table(f"sqlite:///{shop}", query="SELECT age FROM customers WHERE age > 30")) == 2
     with pytest.raises(TableError, match="failed"):
         read_table("nothing://host/shop")
+
+
+@pytest.mark.parametrize("line", ["null", "3", "[1]", '{"a": 1} null', "[" * 5_000])
+def test_lines_that_are_no_json_objects_are_named(line, tmp_path):
+    """A first line that is null once ended the process (a fault of Arrow's reader)."""
+    (tmp_path / "a.jsonl").write_text(line + '\n{"a": 1}\n')
+    with pytest.raises(TableError, match=r"Line 1 of .*a\.jsonl is not a JSON object"):
+        read_table(tmp_path / "a.jsonl")
+
+
+def test_texts_of_json_lines_that_are_not_unicode_are_replaced(tmp_path):
+    lines = b'\xef\xbb\xbf{"a": "gr\xfcn", "b": "x\\u2028y"}\n{"a": "\\ud800", "b": "z\xe2\x80\xa8z"}\n'
+    (tmp_path / "a.jsonl").write_bytes(lines)
+    frame = read_table(tmp_path / "a.jsonl")
+    assert frame["a"].tolist() == ["gr\ufffdn", "?"]
+    assert frame["b"].tolist() == ["x\u2028y", "z\u2028z"]
+    (tmp_path / "b.jsonl").write_bytes(b'{"n\xfcll": 1}\n{"n\xfcll": 2}\n')
+    assert list(read_table(tmp_path / "b.jsonl").columns) == ["n\ufffdll"]
+
+
+def test_texts_of_a_database_that_are_not_unicode_are_replaced(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection:
+        connection.execute("CREATE TABLE t (a TEXT, b REAL)")
+        connection.execute("INSERT INTO t VALUES (CAST(x'67fc' AS TEXT), 1.5)")
+        connection.commit()
+    assert read_table(tmp_path / "a.sqlite")["a"].tolist() == ["g\ufffd"]

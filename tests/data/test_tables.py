@@ -331,3 +331,15 @@ def test_only_line_feeds_and_carriage_returns_end_a_line(put, mark):
     table = Table.read(put("a.csv", f"name{mark}s,x,y\nr{mark}d,1,2\nblue,3,4\n".encode()))
     assert list(table.frame.columns) == [f"name{mark}s".strip(), "x", "y"]
     assert list(table.frame["y"]) == [2, 4]
+
+
+def test_texts_of_parquet_that_are_not_utf_8_are_refused(tmp_path):
+    """They once were errors of pandas wherever such a value was used."""
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"name": ["abc", "abd"] * 4, "x": range(8)}).to_parquet(path, compression=None)
+    path.write_bytes(path.read_bytes().replace(b"abd", b"ab\xff"))
+    with pytest.raises(TableError, match=r"cannot be read .*UTF8"):
+        read_table(path)
+    path.write_bytes(path.read_bytes().replace(b"name", b"n\xffme"))
+    with pytest.raises(TableError, match="not a complete Parquet file"):
+        read_table(path)

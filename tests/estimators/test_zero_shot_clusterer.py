@@ -159,6 +159,35 @@ def test_far_rows_are_outliers():
     np.testing.assert_allclose(model.cluster_centers_[0], X[kept].mean(axis=0))
 
 
+def test_the_outliers_of_a_cut_do_not_depend_on_the_first_fit():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(80, 2)) + center for center in ([0, 0], [12, 0], [0, 12])])
+    X = np.concatenate([X, rng.uniform(-40, 40, size=(25, 2))])
+    three = ZeroShotClusterer(3, random_state=0).fit(X)
+    many = ZeroShotClusterer(15, random_state=0).fit(X)
+    np.testing.assert_array_equal(many.cut(X, 3), three.labels_)
+    np.testing.assert_array_equal(three.recut(X, 15).predict(X), many.labels_)
+    sizes = np.bincount(three.cut(X, 5)[three.labels_ >= 0] + 1)[1:]
+    assert sizes.min() > 0  # outliers alone are no cluster
+    for wrong in ("3", 2.5, None):
+        with pytest.raises(TypeError, match="n_clusters must be an instance of int"):
+            three.cut(X, wrong)
+
+
+def test_rows_whose_label_was_given_are_no_outliers():
+    rng = np.random.default_rng(2)
+    X = np.concatenate([rng.normal(size=(60, 2)) * 0.3 + [[4, 0]], rng.normal(size=(60, 2)) * 0.3 - [[4, 0]]])
+    X = np.concatenate([X, rng.uniform(-15, 15, size=(20, 2))])
+    free = ZeroShotClusterer(2, random_state=0).fit(X)
+    y = np.full(len(X), -1)
+    y[[0, 60]] = [0, 1]
+    far = np.flatnonzero(free.outliers_)[0]
+    y[far] = 1
+    model = ZeroShotClusterer(2, random_state=0).fit(X, y)
+    assert model.labels_[far] == model.predict(X)[far] == 1
+    assert model.noise_[far] == 0
+
+
 def test_no_cluster_consists_of_outliers_alone():
     X = np.random.default_rng(0).uniform(-9, 9, size=(40, 2))
     for k in (2, 12, 40):

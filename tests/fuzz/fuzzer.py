@@ -9,6 +9,7 @@ into ``tests/fuzz/corpus``, which runs with the tests.
 import argparse
 import gzip
 import hashlib
+import io
 import random
 import resource
 import signal
@@ -16,6 +17,8 @@ import subprocess
 import sys
 import time
 import traceback
+import zipfile
+import zlib
 from pathlib import Path
 
 from tests.fuzz import seeds, targets
@@ -44,15 +47,30 @@ class Mutator:
 
     def draw(self) -> tuple[str, bytes]:
         name, content = self.random.choice(self.files)
-        inside = name.endswith(".gz") and self.random.random() < 0.7  # alter the text, not the compressed bytes
-        if inside:
-            try:
-                content = gzip.decompress(content)
-            except (OSError, EOFError, ValueError, gzip.zlib.error):  # type: ignore[attr-defined]
-                inside = False
+        inside = self.random.random() < 0.7  # alter what is compressed, not the compressed bytes
+        try:
+            if inside and name.endswith(".gz"):
+                return name, gzip.compress(self._damaged(gzip.decompress(content)), mtime=0)
+            if inside and name.endswith(".xlsx"):
+                return name, self._with_damaged_part(content)
+        except (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile):
+            pass
+        return name, self._damaged(content)
+
+    def _with_damaged_part(self, archive: bytes) -> bytes:
+        made = io.BytesIO()
+        with zipfile.ZipFile(io.BytesIO(archive)) as old, zipfile.ZipFile(made, "w") as new:
+            names = old.namelist()
+            damaged = self.random.choice(names)
+            for name in names:
+                part = old.read(name)
+                new.writestr(zipfile.ZipInfo(name), self._damaged(part) if name == damaged else part)
+        return made.getvalue()
+
+    def _damaged(self, content: bytes) -> bytes:
         for _ in range(1 + int(self.random.expovariate(0.5))):
             content = self._altered(content)[:LARGEST]
-        return name, gzip.compress(content, mtime=0) if inside else content
+        return content
 
     def _altered(self, content: bytes) -> bytes:
         draw = self.random

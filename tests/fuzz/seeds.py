@@ -3,6 +3,8 @@
 import gzip
 import io
 import json
+import sqlite3
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,12 +13,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 from safetensors.numpy import save as to_safetensors
 
 from coterie import KMeans
 from coterie.data.encoding import Encoding
 from coterie.distributed.checkpointing import Checkpoint, Saved
 from coterie.tabular import TableModel
+from coterie.training_state import save_state
 
 MIXED = (
     "name,size,when,colour,flag\n"
@@ -48,6 +52,15 @@ def parquet(frame: pd.DataFrame, **options) -> bytes:
     return file.getvalue()
 
 
+def _write_workbook(frame: pd.DataFrame, path: Path) -> None:
+    frame.to_excel(path, index=False)
+
+
+def _write_database(frame: pd.DataFrame, path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        frame.to_sql("mixed", connection, index=False)
+
+
 @cache
 def valid() -> dict[str, bytes]:
     """One valid file of every kind."""
@@ -55,16 +68,23 @@ def valid() -> dict[str, bytes]:
     mixed = pd.read_csv(io.StringIO(MIXED))
     fitted = KMeans(2, random_state=0).fit(frame)
     with TemporaryDirectory() as folder:
-        model, centres = Path(folder, "m"), Path(folder, "c")
+        model, centres, state = Path(folder, "m"), Path(folder, "c"), Path(folder, "s")
         TableModel(fitted, Encoding.affine(["x", "y"])).save(model)
         problem = {"number of clusters": 2, "number of columns": 2}
         Checkpoint(centres, True).save(Saved(3, fitted.cluster_centers_, None, None), problem)
-        saved = {"valid.model": model.read_bytes(), "valid.checkpoint": centres.read_bytes()}
+        save_state({"step": 3, "model": {"weight": torch.arange(6.0).reshape(2, 3)}, "rates": [0.1, None]}, state)
+        written = {"valid.model": model, "valid.checkpoint": centres, "valid.pt": state}
+        for name, write in (("mixed.xlsx", _write_workbook), ("mixed.sqlite", _write_database)):
+            written[name] = Path(folder, name)
+            write(mixed, written[name])
+        saved = {name: path.read_bytes() for name, path in written.items()}
     return {
         "mixed.csv": MIXED.encode(),
         "numbers.csv": NUMBERS.encode(),
         "mixed.tsv": MIXED.replace(",", "\t").encode(),
         "mixed.csv.gz": gzip.compress(MIXED.encode(), mtime=0),
+        "mixed.jsonl": mixed.to_json(orient="records", lines=True).encode(),
+        "mixed.jsonl.gz": gzip.compress(mixed.to_json(orient="records", lines=True).encode(), mtime=0),
         "numbers.npy": npy(frame.to_numpy()),
         "mixed.parquet": parquet(mixed),
         "plain.parquet": parquet(frame, compression="none", use_dictionary=False),
@@ -114,6 +134,7 @@ def once_failed() -> dict[str, bytes]:
         "footer.parquet": plain[:-40] + bytes(255 - byte for byte in plain[-40:-20]) + plain[-20:],
         "magic.parquet": b"PAR1" + b"\0" * 40 + (2**31 - 1).to_bytes(4, "little") + b"PAR1",
     }
+    files["cut.pt"] = valid()["valid.pt"][:-100]
     for name, table in (("arrow_days", arrow_days), ("arrow_times", arrow_times), ("lists", lists)):
         file = io.BytesIO()
         pq.write_table(table, file)

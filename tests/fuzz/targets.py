@@ -12,8 +12,9 @@ from coterie.data.columns import TableError
 from coterie.data.tables import Table
 from coterie.distributed.checkpointing import Checkpoint
 from coterie.tabular import EncodedTable, TableModel
+from coterie.training_state import load_state
 
-TABLES = (".csv", ".tsv", ".csv.gz", ".npy", ".parquet")
+TABLES = (".csv", ".tsv", ".csv.gz", ".npy", ".parquet", ".xlsx", ".jsonl", ".jsonl.gz", ".sqlite")
 LONGEST = 2_000  # characters of a message
 
 
@@ -34,6 +35,8 @@ def run(path: Path) -> None:
             _told(lambda: TableModel.load(path), TableError)
         if path.suffix == ".checkpoint":
             _told(lambda: Checkpoint(path, resume=True).load({}), ValueError)
+        if path.suffix == ".pt":
+            _told(lambda: load_state(path), ValueError)
 
 
 def _table(path: Path) -> None:

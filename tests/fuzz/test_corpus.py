@@ -19,7 +19,9 @@ def feed(path: Path) -> None:
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < BYTES
 
 
-@pytest.mark.parametrize("kind", [".csv", ".tsv", ".gz", ".npy", ".parquet", ".model", ".checkpoint"])
+@pytest.mark.parametrize(
+    "kind", [".csv", ".tsv", ".gz", ".npy", ".parquet", ".xlsx", ".jsonl", ".sqlite", ".model", ".checkpoint", ".pt"]
+)
 def test_what_once_failed_ends_in_a_result_or_in_a_sentence(kind, tmp_path):
     failed = []
     for name, content in {**seeds.valid(), **seeds.once_failed()}.items():

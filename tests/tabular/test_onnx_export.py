@@ -51,7 +51,7 @@ def test_the_graph_gives_what_the_model_gives(tmp_path, estimator, scale):
 
 
 def test_models_without_a_graph_say_so(tmp_path):
-    frame = pd.DataFrame({"a": np.arange(20.0), "b": ["x", "y"] * 10})
+    frame = pd.DataFrame({"a": np.sqrt(np.arange(20.0)), "b": ["x", "y"] * 10})
     rows = EncodedTable.learn(frame, encode=True)
     with pytest.raises(SettingError, match="encoded columns"):
         export_onnx(TableModel(coterie.KMeans(2).fit(rows.points), rows.encoding), tmp_path / "m.onnx")

@@ -5,7 +5,7 @@ from sklearn.datasets import make_blobs
 from sklearn.mixture import GaussianMixture
 
 from coterie.zeroshot import coassociation
-from coterie.zeroshot.fit_kernels import kmeans, mixture
+from coterie.zeroshot.coassociation import kmeans, mixture
 from coterie.zeroshot.hierarchies import ward
 
 

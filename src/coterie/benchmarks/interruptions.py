@@ -1,9 +1,9 @@
 """Kill commands and fits at random moments, and check that nothing is half-written and that resumed bits are equal.
 
 Command: ``coterie bench interruptions``. Six programs are killed again and again. The first three by SIGKILL and
-SIGTERM, the others by SIGKILL:
+SIGTERM, half of the time while they write a file, the others by SIGKILL. SIGTERM must leave no temporary file:
 
-* ``coterie cluster`` with ``--output``, ``--save`` and ``--report``: each file is the old one, the new one, or absent.
+* ``coterie cluster`` with ``--output``, ``--save`` and ``--report``: each file is the new one or absent.
 * ``coterie train``, which is resumed until it ends: the weights are those of an undisturbed run, bit for bit.
 * A fit on Dask data inside ``coterie.distributed.checkpoint``, which is resumed: the centres are those of one run.
 * Workers and schedulers of a cluster, which are started again: the result of every fit is that of an undisturbed one.
@@ -45,8 +45,12 @@ np.save(sys.argv[1] + "/result.npy", model.cluster_centers_)
 
 
 def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, Any]:
-    """Kill each of the six programs 17 times (2 times with ``quick``)."""
-    wanted, draw, began = 2 if quick else KILLS, random.Random(0), time.perf_counter()
+    """Kill each of the six programs 17 times (2 times with ``quick``).
+
+    Programs that the file of results has from the same command are not killed again: remove it to start anew.
+    """
+    wanted, path = 2 if quick else KILLS, Path(output) / "interruptions.json"
+    command = "coterie bench interruptions" + (" --quick" if quick else "")
     subjects: dict[str, Callable[[int, random.Random], dict[str, Any]]] = {
         "coterie cluster": _cluster,
         "training": _training,
@@ -55,19 +59,27 @@ def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, A
         "Dask scheduler": partial(_dask, "scheduler"),
         "studio workers": _studio,
     }
-    found = {name: subject(wanted, draw) for name, subject in subjects.items()}
-    result = {
-        "command": "coterie bench interruptions" + (" --quick" if quick else ""),
-        "subjects": found,
-        "kills": sum(one["kills"] for one in found.values()),
-        "damaged": sum(one["damaged"] for one in found.values()),
-        "seconds": time.perf_counter() - began,
-    }
-    output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "interruptions.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    return result
+    found = _found(path, command)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for name, subject in subjects.items():
+        if name not in found:
+            began = time.perf_counter()
+            found[name] = subject(wanted, random.Random(name))
+            found[name]["seconds"] = time.perf_counter() - began
+            with replacing(path) as file:
+                file.write_text(json.dumps(_summed(command, found), indent=1))
+    return _summed(command, found)
+
+
+def _found(path: Path, command: str) -> dict[str, Any]:
+    """What an earlier run of the same command has written."""
+    earlier = json.loads(path.read_text()) if path.exists() else {}
+    return earlier["subjects"] if earlier.get("command") == command else {}
+
+
+def _summed(command: str, found: dict[str, Any]) -> dict[str, Any]:
+    sums = {key: sum(one[key] for one in found.values()) for key in ("kills", "damaged", "seconds")}
+    return {"command": command, **sums, "subjects": found}
 
 
 def _cluster(wanted: int, draw: random.Random) -> dict[str, Any]:
@@ -158,24 +170,49 @@ def _interrupted(
         began = time.perf_counter()
         subprocess.run(command(whole), check=True, capture_output=True)
         longest = time.perf_counter() - began
-        count = bad = ends = 0
+        count = writing = bad = ends = 0
         folder = Path(place, "0")
         folder.mkdir()
         while count < wanted or not ends:
+            before = _temporary(folder)
             process = subprocess.Popen(command(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            patience = draw.uniform(0.3, 1.1) * longest if count < wanted else None
-            try:
-                process.wait(patience)
-            except subprocess.TimeoutExpired:
-                process.send_signal(draw.choice([signal.SIGKILL, signal.SIGTERM]))
+            if count < wanted and _moment(process, folder, longest, draw):
+                number = draw.choice([signal.SIGKILL, signal.SIGTERM])
+                writing += bool(_temporary(folder) - before)
+                process.send_signal(number)
                 process.wait()
                 count += 1
+                if number == signal.SIGTERM:
+                    bad += len(_temporary(folder) - before)
+            process.wait()
             bad += damaged(folder, whole)
             if process.returncode == 0:
                 ends += 1
                 folder = Path(place, str(ends))
                 folder.mkdir()
-        return {"kills": count, "ended": ends, "damaged": bad}
+        return {"kills": count, "while_writing": writing, "ended": ends, "damaged": bad}
+
+
+def _moment(process: subprocess.Popen, folder: Path, longest: float, draw: random.Random) -> bool:
+    """Wait for a random moment, or, half of the time, until a file is being written; whether the program still runs."""
+    end, before = time.monotonic() + draw.uniform(0.3, 1.1) * longest, _temporary(folder)
+    at_writing, skipped = draw.random() < 0.5, draw.randrange(4)
+    while process.poll() is None:
+        now = _temporary(folder)
+        if at_writing and now - before:
+            if not skipped:
+                return True
+            skipped -= 1
+            before = now
+        elif not at_writing and time.monotonic() > end:
+            return True
+        time.sleep(0.0005 if at_writing else 0.01)
+    return False
+
+
+def _temporary(folder: Path) -> set[Path]:
+    """The hidden files of a folder: what is being written, and what SIGKILL left of it."""
+    return {path for path in folder.rglob("*") if path.name.startswith(".")}
 
 
 def _bytes(path: Path) -> bytes:
@@ -183,8 +220,17 @@ def _bytes(path: Path) -> bytes:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    told = ", ".join(f"{name} {one['kills']}" for name, one in result["subjects"].items())
-    return (
-        f"`{result['command']}`: {result['kills']} kills ({told}); {result['damaged']} files half-written or results "
-        f"changed ({result['seconds']:.0f} s)."
+    rows = [
+        f"| {name} | {one['kills']} | {one.get('while_writing', '')} | {one['ended']} | {one['damaged']} |"
+        for name, one in result["subjects"].items()
+    ]
+    return "\n".join(
+        [
+            f"`{result['command']}`: {result['kills']} kills; **{result['damaged']} files half-written or left behind, "
+            f"or results changed** ({result['seconds']:.0f} s).",
+            "",
+            "| program | kills | while it wrote a file | whole runs compared | damaged |",
+            "|---|---|---|---|---|",
+            *rows,
+        ]
     )

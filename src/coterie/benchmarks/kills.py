@@ -20,6 +20,7 @@ import numpy as np
 
 from coterie.distributed.blocks import blocks_of
 from coterie.distributed.fitting import fit
+from coterie.distributed.passes import ClusterError
 from coterie.files import replacing
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import Result
@@ -60,12 +61,18 @@ def fits_with_kills(
         undisturbed = _fit()
     fits: list[dict] = []
     with contextlib.closing(_Cluster()) as cluster, distributed.Client(cluster.address, timeout=60) as client:
-        killer = _Killer(cluster, client, victim, enough)
+        for _ in range(2):  # the first one waits for the workers and for compiled code
+            began = time.perf_counter()
+            fits.append({"kills": 0, "same": _same(_fit(), undisturbed)})
+            after_fit()
+        killer = _Killer(cluster, client, victim, enough, longest=max(1.0, time.perf_counter() - began))
         with killer:
-            while killer.busy or not fits:
+            while killer.busy:
                 before = killer.kills
-                ran = _fit()
-                fits.append({"kills": killer.kills - before, "same": _same(ran, undisturbed)})
+                same = False
+                with contextlib.suppress(ClusterError):  # which counts as a result that is not the same
+                    same = _same(_fit(), undisturbed)
+                fits.append({"kills": killer.kills - before, "same": same})
                 after_fit()
     return {"kills": killer.kills, "fits": fits}
 
@@ -118,10 +125,14 @@ def _started(module: str, *options: str) -> subprocess.Popen:
 
 
 class _Killer:
-    """Keeps a cluster running, and kills one of its processes at a random moment whenever it is complete."""
+    """Keeps a cluster running, and kills one of its processes whenever it is complete, after up to ``longest`` seconds.
 
-    def __init__(self, cluster: _Cluster, client: Any, victim: str, enough: Callable[[int], bool]):
+    These are the seconds of a whole fit: a pass that is disturbed five times in a row gives up.
+    """
+
+    def __init__(self, cluster: _Cluster, client: Any, victim: str, enough: Callable[[int], bool], longest: float):
         self.cluster, self.client, self.victim, self.enough = cluster, client, victim, enough
+        self.longest = longest
         self.kills, self.random, self.ended = 0, random.Random(0), threading.Event()
         self.thread = threading.Thread(target=self._work, daemon=True)
 
@@ -140,7 +151,7 @@ class _Killer:
     def _work(self) -> None:
         while not self.ended.is_set() and not self.enough(self.kills):
             if self.cluster.is_complete(self.client):
-                time.sleep(self.random.uniform(0.0, 1.0))
+                self.ended.wait(self.random.uniform(0.0, self.longest))
                 if self.victim == "worker":
                     _kill(self.random.choice(self.cluster.workers))
                 else:

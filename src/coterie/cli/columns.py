@@ -5,6 +5,7 @@ from typing import Any
 
 from coterie.cli.application import user_errors
 from coterie.wording import number
+from coterie.wording import shown as printable
 
 SHOWN_VALUES = 3
 
@@ -58,12 +59,13 @@ def _show(file: str, rows: int, described: list[dict[str, Any]], notes: tuple[st
     import sys
 
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+
+    from coterie.cli.console import escape
 
     console = Console(width=None if sys.stdout.isatty() else 120)
     for note in notes:
-        print("note:", note, file=sys.stderr)
+        print("note:", printable(note), file=sys.stderr)
     used = sum(one["used"] for one in described)
     console.print(
         f"[bold]{escape(file)}[/]: {rows:,} rows, {used} of {len(described)} columns are used", highlight=False

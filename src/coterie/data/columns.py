@@ -140,6 +140,8 @@ def require_finite(matrix: np.ndarray, names: Sequence[str]) -> None:
         return
     wrong = ~finite
     row, column = (int(i) for i in np.argwhere(wrong)[0])
+    if np.isnan(matrix[:, column]).all():
+        raise TableError(f"The column {names[column]!r} has no values: exclude it.")
     value, advice = "a missing value", "fill missing values with --encode, remove"
     if np.isinf(matrix[row, column]):
         value, advice = "an infinite value", "remove"

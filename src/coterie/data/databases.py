@@ -1,8 +1,10 @@
 """Tables that are not text: workbooks, lines of JSON, and databases with a query."""
 
+import codecs
+import io
 import json
 import sqlite3
-import zipfile
+from collections.abc import Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.data.columns import TableError
 from coterie.wording import quoted
+from coterie.wording import shown as printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,21 +33,7 @@ def read_workbook(path: Path, sheet: str | None) -> "tuple[pd.DataFrame, tuple[s
     import pandas as pd
 
     require_package("openpyxl", "Reading an Excel workbook", "excel")
-    import openpyxl
-    from openpyxl.utils.exceptions import InvalidFileException
-
-    try:
-        with closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book:
-            sheets = book.sheetnames
-            if sheet is not None and sheet not in sheets:
-                raise TableError(f"{path} has no sheet {sheet!r}: its sheets are {quoted(sheets)}.")
-            rows = [
-                row for row in book[sheet or sheets[0]].iter_rows(values_only=True) if any(c is not None for c in row)
-            ]
-    except (InvalidFileException, zipfile.BadZipFile, KeyError, OSError, ValueError) as error:
-        if isinstance(error, TableError) or (isinstance(error, OSError) and error.errno):
-            raise
-        raise TableError(f"{path} is not a complete Excel workbook: save it again as .xlsx, or as CSV.") from error
+    sheets, rows = _sheet(path, sheet)
     if not rows:
         raise TableError(f"The sheet {sheet or sheets[0]!r} of {path} is empty.")
     width = max(i + 1 for row in rows for i, cell in enumerate(row) if cell is not None)
@@ -56,36 +45,74 @@ def read_workbook(path: Path, sheet: str | None) -> "tuple[pd.DataFrame, tuple[s
     return frame, (f"{note} --query NAME on the command line reads another one.",)
 
 
+def _sheet(path: Path, sheet: str | None) -> tuple[list[str], list[tuple]]:
+    """The names of all sheets, and the rows of one that are not empty."""
+    import openpyxl
+
+    content = io.BytesIO(path.read_bytes())
+    try:
+        with closing(openpyxl.load_workbook(content, read_only=True, data_only=True)) as book:
+            sheets = list(book.sheetnames)
+            if sheet is not None and sheet not in sheets:
+                raise TableError(f"{path} has no sheet {sheet!r}: its sheets are {quoted(sheets)}.")
+            wanted = book[sheet or sheets[0]]
+            return sheets, [row for row in wanted.iter_rows(values_only=True) if any(c is not None for c in row)]
+    except TableError:
+        raise
+    except Exception as error:  # the file has been read, so whatever openpyxl says is about its bytes
+        raise TableError(f"{path} is not a complete Excel workbook: save it again as .xlsx, or as CSV.") from error
+
+
 def read_json_lines(path: Path) -> Any:
     """An Arrow table from a file with one JSON object per line."""
     import pyarrow as pa
     import pyarrow.json
 
-    compression = "gzip" if path.suffix.lower() == ".gz" else None
+    for _ in _objects(path):
+        pass  # Arrow's reader crashes at a line that is null, so that all lines are checked first
     try:
-        with pa.input_stream(str(path), compression=compression) as stream:
-            return pyarrow.json.read_json(stream)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        pass  # a column with values of several types, or a line that is not JSON
-    records = []
-    with pa.input_stream(str(path), compression=compression) as stream:
-        for number, line in enumerate(stream.read().decode("utf-8", errors="replace").splitlines(), 1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            if not isinstance(record, dict):
-                raise TableError(f"Line {number} of {path} is not a JSON object: one object per line was expected.")
-            records.append({key: _plain(value) for key, value in record.items()})
+        with _opened(path) as stream:
+            table = pyarrow.json.read_json(stream)
+        table.validate(full=True)  # Arrow takes bytes that are not UTF-8 as they are
+        if table.column_names:
+            return table
+    except (pa.ArrowException, UnicodeDecodeError):
+        pass  # a column with values of several types, or bytes that are not UTF-8
     import pandas as pd
 
+    records = [{_valid(key): _plain(value) for key, value in record.items()} for record in _objects(path)]
     return pa.Table.from_pandas(pd.DataFrame(records).astype("string"), preserve_index=False)
 
 
+def _opened(path: Path) -> Any:
+    import pyarrow as pa
+
+    return pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None)
+
+
+def _objects(path: Path) -> Iterator[dict[str, Any]]:
+    """What the lines of a file contain. A line that is no JSON object raises a TableError."""
+    with _opened(path) as stream:
+        content = stream.read().removeprefix(codecs.BOM_UTF8)
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line.decode("utf-8", errors="replace"))
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise TableError(f"Line {number} of {path} is not a JSON object: one object per line was expected.")
+        yield record
+
+
 def _plain(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)
+    return value if value is None else _valid(value if isinstance(value, str) else json.dumps(value))
+
+
+def _valid(text: str) -> str:
+    """A text without halves of surrogate pairs, which JSON can express and UTF-8 cannot."""
+    return text.encode("utf-8", errors="replace").decode()
 
 
 def read_sqlite(path: Path, query: str | None) -> "pd.DataFrame":
@@ -93,12 +120,13 @@ def read_sqlite(path: Path, query: str | None) -> "pd.DataFrame":
     import pandas as pd
 
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.text_factory = lambda text: text.decode("utf-8", errors="replace")
         try:
             if query is None:
                 names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
                 query = _only_table(path, [name for (name,) in names])
             return pd.read_sql_query(query, connection)
-        except (sqlite3.Error, pd.errors.DatabaseError) as error:
+        except (sqlite3.Error, pd.errors.DatabaseError, UnicodeDecodeError) as error:
             raise TableError(_about_query(path, error)) from error
 
 
@@ -145,4 +173,4 @@ def _only_table(source: object, tables: list[str]) -> str:
 
 
 def _about_query(source: object, error: Exception) -> str:
-    return f"The query of {source} failed: {' '.join(str(error).split())[:200]}"
+    return f"The query of {source} failed: {printable(' '.join(str(error).split())[:200])}"

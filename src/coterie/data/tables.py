@@ -359,11 +359,12 @@ def _read_parquet(path: Path) -> Any:
     try:
         with pq.ParquetFile(path) as file:
             table = file.read()
+        names = table.column_names
     except (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise TableError(f"{path} is not a complete Parquet file: write it again, or check its extension.") from error
-    require_unique_names(table.column_names, path)
+    require_unique_names(names, path)
     return table
 
 
@@ -383,6 +384,7 @@ def _to_frame(table: Any) -> "pd.DataFrame":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Arrow's and pandas' own
         try:
+            made.validate(full=True)  # texts may be no UTF-8, which pandas finds out when they are used
             try:
                 return made.to_pandas().reset_index(drop=True)
             except (KeyError, TypeError, AttributeError, IndexError):  # damaged notes of pandas about its index

@@ -289,8 +289,8 @@ class CenterClusterer(
             )
         if not algorithm.variant.soft and self.n_clusters_ < self.n_clusters:
             warnings.warn(
-                f"Only {self.n_clusters_} distinct clusters were found, fewer than n_clusters={self.n_clusters}: X may "
-                "have duplicate rows.",
+                f"The number of distinct clusters, {self.n_clusters_}, is less than n_clusters={self.n_clusters}: X "
+                "may have duplicate rows.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

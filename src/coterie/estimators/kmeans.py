@@ -23,8 +23,8 @@ class KMeans(CenterClusterer):
 
     The algorithm is exact: points at equal distance from two centres go to the lower index, and an empty cluster takes
     over the points farthest from their centres, as in scikit-learn. All engines give the same result. One of them is a
-    transformer whose weights are Lloyd's algorithm (Clarkson et al., "Finding Clustering Algorithms in the Transformer
-    Architecture").
+    transformer whose weights are Lloyd's algorithm (Clarkson et al. 2025, "Finding Clustering Algorithms in the
+    Transformer Architecture").
 
     Parameters
     ----------
@@ -149,8 +149,8 @@ class KMeans(CenterClusterer):
             Rows to cluster, of shape (n_samples, n_features). A path is that of a Parquet or NPY file, which is read in
             chunks once per iteration and need not fit into memory.
         y : int array of shape (n_samples,), default=None
-            Labels 0, 1, ... of the rows whose cluster is known, and -1 for all others. These rows keep their labels,
-            their means are the starting centres, and the other rows join the nearest centre. A y without -1 is
+            Labels 0, 1, ... of the rows whose cluster is known, and -1 or NaN for all others. These rows keep their
+            labels, their means are the starting centres, and the other rows join the nearest centre. A y without -1 is
             ignored, like the targets that a pipeline passes on.
         sample_weight : array of shape (n_samples,), default=None
             How often each row counts. A row of weight 2 is equivalent to two copies of the row; a row of weight 0 is

@@ -43,17 +43,26 @@ def _is_ready(estimator, X, reset: bool) -> bool:
 
 def _converted(estimator, X, reset: bool, accept_sparse: bool) -> Any:
     _refuse_half_precision(X)
+    refuse_equal_names(X)
     _refuse_text_columns(X)
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr" if accept_sparse else False,
-        dtype=[np.float64, np.float32],
-        order="C",
-        accept_large_sparse=False,
-        ensure_all_finite=False,
-    )
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=False,
+            ensure_all_finite=False,
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"X contains text ({error}): encode it first (for example with sklearn.preprocessing.OneHotEncoder), or "
+            "use coterie.ZeroShotClusterer, which reads DataFrames with text."
+        ) from error
     if sparse.issparse(X):
         X.sort_indices()
     return X
@@ -72,6 +81,8 @@ def check_weights(X, sample_weight) -> np.ndarray | None:
 
 
 def check_enough_rows(n: int, n_clusters: int) -> None:
+    if isinstance(n_clusters, bool | np.bool_):
+        raise TypeError(f"n_clusters must be a number of clusters, for example 8; got {n_clusters}.")
     if n < n_clusters:
         raise ValueError(
             f"n_samples={n} should be >= n_clusters={n_clusters}: pass more rows or set n_clusters to {n} or less."
@@ -103,6 +114,14 @@ def _refuse_half_precision(X) -> None:
         raise ValueError(
             "X is float16, which overflows at 65,504 and has a low precision: convert it with X.astype(numpy.float32)."
         )
+
+
+def refuse_equal_names(X) -> None:
+    """Raise an error if two columns of a pandas DataFrame have the same name."""
+    repeated = getattr(getattr(X, "columns", None), "duplicated", None)
+    if repeated is not None and repeated().any():
+        name = X.columns[repeated().argmax()]
+        raise ValueError(f"X has two columns named {name!r}: rename one of them.")
 
 
 def _refuse_text_columns(X) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -19,11 +19,10 @@ from coterie.data.columns import Column
 from coterie.data.encoding import Encoded, Encoding, different_rows
 from coterie.data.tables import Table
 from coterie.estimators.persistence import SaveMixin
-from coterie.estimators.validation import check_context, check_device, check_enough_rows
+from coterie.estimators.validation import check_context, check_device, check_enough_rows, refuse_equal_names
 
 MAX_CONTEXT = 1_024
 MAX_CLUSTERS = 100
-OUTLIER_PROBABILITY = 0.35  # on fresh draws most noise exceeds it, and most rows that exceed it are noise
 MAX_ROWS = 1_000_000
 
 
@@ -64,7 +63,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     device : str, torch.device or None, default=None
         Where the network is evaluated; None is the CPU.
     n_jobs : int or None, default=None
-        Number of threads: -1 uses all processors, None the current setting of torch.
+        Number of threads: -1 uses all processors, None the current settings of numpy and torch.
     random_state : int, RandomState or None, default=None
         Seed of the samples and of the network's random features. An int makes the result reproducible.
 
@@ -75,12 +74,14 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         an outlier is nearest.
     outliers_ : bool array of shape (n_samples,)
         Whether a row is an outlier: its probability of being noise is above 0.35. At least one row of every cluster is
-        not.
+        not, and neither are rows whose label was given.
     noise_ : array of shape (n_samples,)
         The probability that a row is noise, which belongs to no cluster.
     certainty_ : array of shape (n_samples,)
-        The probability that a row truly shares a cluster with another row of its cluster, drawn at random.
+        The probability that a row truly shares a cluster with another row of its cluster, drawn at random; of an
+        outlier, the probability that it is noise.
     n_clusters_ : int
+        Number of clusters that were found or given.
     n_clusters_proba_ : array of shape (min(100, n_context),)
         Probability of 1, 2, ... clusters.
     expected_ari_ : float
@@ -104,6 +105,13 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     encoding_ : str
         How columns are scaled and encoded, as JSON.
     n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+
+    Notes
+    -----
+    There is no ``sample_weight``: the network reads every row of its sample once.
 
     Examples
     --------
@@ -160,9 +168,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             Missing values are allowed; columns of a DataFrame may hold text, categories or dates. Rows that
             :class:`coterie.data.encoding.Encoding` encoded are taken as they are; ``scale`` then has no effect.
         y : int array of shape (n_samples,), default=None
-            Labels 0, 1, ... of the rows whose cluster is known, and -1 for all others. These rows keep their labels,
-            and the others follow: clusters are divided or joined if that predicts the given labels better. A y without
-            -1 is ignored, like the targets that a pipeline passes on.
+            Labels 0, 1, ... of the rows whose cluster is known, and -1 or NaN for all others. These rows keep their
+            labels, and the others follow: clusters are divided or joined if that predicts the given labels better. A y
+            without -1 is ignored, like the targets that a pipeline passes on.
         must_link : array of shape (n_pairs, 2), default=None
             Pairs of rows, as positions in X, that share a cluster.
         cannot_link : array of shape (n_pairs, 2), default=None
@@ -193,6 +201,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         with threads.limited(self.n_jobs):
             rows = [points[each] if each is not contexts[0] else self.context_ for each in contexts]
             reading = read_contexts(network, rows, rng)
+        if known is not None:
+            there = known.take(self.context_indices_)
+            reading.noise_N[there.group >= 0] = 0.0  # they belong to a cluster
         found = Hierarchical(reading, network.config.choice, network.config.single)
         self.affinity_, self.context_noise_ = reading.affinity_NN, reading.noise_N
         self.children_ = np.column_stack([found.tree.left, found.tree.right])
@@ -200,26 +211,41 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if known is None:
             self._keep(found.partition(self.n_clusters or found.best))
         else:
-            there = known.take(self.context_indices_)
             self._keep(constrained(found, reading, self.context_, there, self.n_clusters))
         self._label(encoded)
         if known is not None:
             bound = there.group >= 0
             self.labels_[self.context_indices_[bound]] = self.context_proba_[bound].argmax(axis=1)
             self.labels_[known.given >= 0] = known.given[known.given >= 0]
-            self.outliers_ = self.labels_ < 0
+            self.noise_[known.given >= 0] = 0.0
             self.cluster_centers_ = self._centers(encoded)
         return self
+
+    @property
+    def outliers_(self):
+        """Whether each row of ``fit`` is an outlier."""
+        return self.labels_ == -1
 
     def _label(self, encoded: Encoded) -> None:
         """Labels, noise, certainty and centres of rows, from those that were read."""
         own = self._own_affinity(self.context_proba_.argmax(axis=1))
-        beside = self._beside(encoded.points, np.column_stack([self.context_proba_, self.context_noise_, own]))
-        self.labels_ = _labels(beside[:, :-2], beside[:, -2])
-        self.outliers_ = self.labels_ < 0
-        self.noise_ = beside[:, -2]
-        self.certainty_ = beside[:, -1]
+        proba, kept_noise, noise, certainty = self._beside(
+            encoded.points, self.context_proba_, self._kept_noise(), self.context_noise_, own
+        )
+        self.labels_ = _labels(proba, kept_noise)
+        self.noise_ = noise
+        self.certainty_ = np.where(self.labels_ < 0, noise, certainty)
         self.cluster_centers_ = self._centers(encoded)
+
+    def _kept_noise(self) -> np.ndarray:
+        """Probability of noise of the rows that were read, but of one row of every cluster never that of an outlier."""
+        from coterie.zeroshot.labels import OUTLIER_PROBABILITY
+
+        noise, clusters = self.context_noise_.copy(), self.context_proba_.argmax(axis=1)
+        for cluster in np.unique(clusters):
+            rows = np.flatnonzero(clusters == cluster)
+            noise[rows[noise[rows].argmin()]] = min(noise[rows].min(), OUTLIER_PROBABILITY)
+        return noise
 
     def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         """Indices of the rows to read, in an order that depends neither on that of the rows nor of the columns."""
@@ -235,10 +261,6 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.n_clusters_ = self._n_features_out = found.proba_NK.shape[1]
         self.context_proba_ = found.proba_NK
         self.expected_ari_ = found.expected_ari
-        clusters = found.proba_NK.argmax(axis=1)
-        for cluster in np.unique(clusters):  # no cluster consists of outliers alone
-            surest = np.flatnonzero(clusters == cluster)[self.context_noise_[clusters == cluster].argmin()]
-            self.context_noise_[surest] = min(self.context_noise_[surest], OUTLIER_PROBABILITY)
 
     def _own_affinity(self, labels: np.ndarray) -> np.ndarray:
         """Mean affinity of every row of the context to its own cluster."""
@@ -291,6 +313,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _table(self, X, *, reset: bool) -> Table:
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
+            refuse_equal_names(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
             if not len(X.columns):
                 raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")
@@ -326,23 +349,28 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 centers[:, place[column.sources[0]]] = mean
         return centers
 
-    def _beside(self, points: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def _beside(self, points: np.ndarray, *values: np.ndarray) -> list[np.ndarray]:
+        """Each of the values of the rows that were read, averaged over the nearest of them for every point."""
         from coterie.zeroshot.inference import neighbours_mean
 
-        return neighbours_mean(points, self.context_, values, threads.count(self.n_jobs))
+        mean = neighbours_mean(points, self.context_, np.column_stack(values), threads.count(self.n_jobs))
+        ends = np.cumsum([1 if each.ndim == 1 else each.shape[1] for each in values])[:-1]
+        return [part[:, 0] if each.ndim == 1 else part for each, part in zip(values, np.split(mean, ends, axis=1))]
 
     def _new_points(self, X) -> np.ndarray:
         check_is_fitted(self)
         return self._encoded(X, reset=False).points
 
     def predict(self, X):
-        """Cluster of every row as int32, -1 for outliers, from the nearest rows that were read; each row on its own."""
-        beside = self._beside(self._new_points(X), np.column_stack([self.context_proba_, self.context_noise_]))
-        return _labels(beside[:, :-1], beside[:, -1])
+        """Label rows by the nearest rows that the network read: int32, -1 for outliers.
+
+        The label of a row does not depend on the other rows of X.
+        """
+        return _labels(*self._beside(self._new_points(X), self.context_proba_, self._kept_noise()))
 
     def predict_proba(self, X):
-        """Probability of every cluster, shape (n_samples, n_clusters_), of outliers too."""
-        return self._beside(self._new_points(X), self.context_proba_)
+        """Probability of every cluster for every row, including outliers: shape (n_samples, n_clusters_)."""
+        return self._beside(self._new_points(X), self.context_proba_)[0]
 
     def transform(self, X):
         """The same probabilities as features for the next step of a pipeline."""
@@ -370,6 +398,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def recut(self, X, n_clusters):
         """A copy of the fitted estimator with another number of clusters, without another pass of the network.
 
+        Labels and pairs that were given to ``fit`` are not kept: fit again with that ``n_clusters`` to keep them.
+
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
@@ -386,14 +416,15 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         encoded = self._checked_cut(X, n_clusters)
         other = copy.copy(self)
-        other.n_clusters, other.context_noise_ = n_clusters, self.context_noise_.copy()
-        other._keep(recut(self.affinity_, self.children_, n_clusters, float(self.n_clusters_proba_[0])))
+        other.n_clusters, one = n_clusters, float(self.n_clusters_proba_[0])
+        other._keep(recut(self.affinity_, self.context_noise_, self.children_, n_clusters, one))
         other._label(encoded)
         return other
 
     def _checked_cut(self, X, n_clusters) -> Encoded:
         check_is_fitted(self)
         encoded = self._encoded(X, reset=False)
+        check_scalar(n_clusters, "n_clusters", Integral)
         if not 1 <= n_clusters <= len(self.context_):
             raise ValueError(
                 f"n_clusters must be between 1 and {len(self.context_)}, the number of rows that were read; "
@@ -409,4 +440,6 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
 def _labels(proba_NK: np.ndarray, noise_N: np.ndarray) -> np.ndarray:
     """The most probable cluster of every row; -1 for outliers."""
+    from coterie.zeroshot.labels import OUTLIER_PROBABILITY
+
     return np.where(noise_N > OUTLIER_PROBABILITY, -1, proba_NK.argmax(axis=1)).astype(np.int32)

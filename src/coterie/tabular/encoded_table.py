@@ -76,12 +76,22 @@ class EncodedTable:
         if encode or asked or (encode is None and not table.is_complete(names)):
             return cls._learn_mixed(table, read, places, told)
         if not names:
-            raise TableError(f"{_columns([one.name for one in ids])} taken for identifiers: use them with --keep.")
+            raise TableError(
+                f"{_columns([one.name for one in ids])} taken for identifiers, and there are no other columns: use "
+                "--keep to include columns that seem to be identifiers."
+            )
         matrix = table.matrix(names)
         encoding = Encoding.affine(names)
         if scale:
-            deviation = matrix.std(axis=0, dtype=np.float64)
-            mean = matrix.mean(axis=0, dtype=np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                deviation = matrix.std(axis=0, dtype=np.float64)
+                mean = matrix.mean(axis=0, dtype=np.float64)
+            if not np.isfinite(deviation).all():
+                name = names[int((~np.isfinite(deviation)).argmax())]
+                raise TableError(
+                    f"The column {name!r} has values that are too large to be scaled: divide them by a constant, or "
+                    "exclude the column."
+                )
             encoding = Encoding.affine(names, mean, np.where(deviation > 0, deviation, 1.0))
         return cls(table, encoding.encode(matrix), (*told, *_unused_notes(ids)), places)
 
@@ -90,6 +100,8 @@ class EncodedTable:
         cls, table: Table, read: list[Column], places: np.ndarray | None, told: tuple[str, ...]
     ) -> "EncodedTable":
         used = [column for column in read if column.used]
+        if len(table) == 1:
+            raise TableError("The table has only one row: there is nothing to compare.")
         if not used:
             if read and all(column.why.startswith("every value is") for column in read):
                 raise TableError("All rows are equal in the chosen columns: there is nothing to compare.")
@@ -126,10 +138,12 @@ class EncodedTable:
 
     @property
     def points(self) -> np.ndarray:
+        """The rows as numbers that are comparable across columns, shape (n_rows, n_encoded)."""
         return self.rows.points
 
     @property
     def encoding(self) -> Encoding:
+        """How the points were made from the table."""
         return self.rows.encoding
 
     def input(self, estimator: Any) -> Any:

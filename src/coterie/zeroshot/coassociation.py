@@ -21,8 +21,6 @@ def write(x_ND: np.ndarray, white_ND: np.ndarray, ward: Hierarchy, out_FNN: np.n
 
     ``x_ND`` are principal coordinates, ``white_ND`` the same with spread one, ``ward`` their hierarchy.
     """
-    from coterie.zeroshot.fit_kernels import kmeans, mixture
-
     n = len(x_ND)
     x_ND = np.ascontiguousarray(x_ND[:, :KMEANS_COORDINATES])
     start = {k: cut(ward.left, ward.right, min(k, n)) for k in {*sum(KMEANS_BANDS + MIXTURE_BANDS, ())}}
@@ -51,3 +49,56 @@ def write(x_ND: np.ndarray, white_ND: np.ndarray, ward: Hierarchy, out_FNN: np.n
     np.matmul(member, member.T, out=out_FNN[place])
     out_FNN -= 1.0
     return float(weight @ np.log(sizes))
+
+
+def kmeans(x_ND: np.ndarray, labels_N: np.ndarray, steps: int) -> np.ndarray:
+    """Labels after ``steps`` of Lloyd's algorithm from given labels; a cluster that has become empty stays empty."""
+    k = labels_N.max() + 1
+    for _ in range(steps):
+        member_NK = np.eye(k)[labels_N]
+        count_K = member_NK.sum(axis=0)
+        center_KD = (member_NK.T @ x_ND) / np.maximum(count_K, 1)[:, None]
+        # squared distances but for the norm of the points, which does not matter
+        sq_NK = (center_KD**2).sum(axis=1) - 2 * (x_ND @ center_KD.T)
+        sq_NK[:, count_K == 0] = np.inf
+        before_N, labels_N = labels_N, sq_NK.argmin(axis=1)
+        if np.array_equal(before_N, labels_N):
+            break
+    return labels_N
+
+
+def mixture(x_ND: np.ndarray, share_NK: np.ndarray, steps: int) -> tuple[np.ndarray, float]:
+    """Responsibilities after ``steps`` of EM with full covariances, each shrunk to their mean, and the BIC."""
+    n, dims = x_ND.shape
+    k = share_NK.shape[1]
+    most_N, total_N = np.zeros(n), np.ones(n)
+    for _ in range(steps + 1):
+        mean_KD, root_KDD, log_weight_K = _maximised(x_ND, share_NK)
+        inverse_KDD = np.linalg.inv(root_KDD)
+        # inverse @ (x - mean), for all points and clusters
+        unit_KDN = inverse_KDD @ x_ND.T
+        unit_KDN -= inverse_KDD @ mean_KD[:, :, None]
+        log_det_K = np.log(np.diagonal(root_KDD, axis1=1, axis2=2)).sum(axis=1)
+        log_p_KN = (log_weight_K - log_det_K)[:, None] - 0.5 * np.square(unit_KDN, out=unit_KDN).sum(axis=1)
+        most_N = log_p_KN.max(axis=0)
+        log_p_KN -= most_N
+        share_KN = np.exp(log_p_KN, out=log_p_KN)
+        total_N = share_KN.sum(axis=0)
+        share_KN /= total_N
+        share_NK = share_KN.T
+    likelihood = (most_N + np.log(total_N)).sum() - 0.5 * n * dims * np.log(2 * np.pi)
+    return share_NK, (k * (dims + 1) * (dims + 2) / 2 - 1) * np.log(n) - 2 * likelihood
+
+
+def _maximised(x_ND: np.ndarray, share_NK: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means, Cholesky roots of the covariances and logarithms of the weights, from responsibilities."""
+    n, dims = x_ND.shape
+    total_K = share_NK.sum(axis=0)
+    mean_KD = (share_NK.T @ x_ND) / (total_K + 1e-9)[:, None]
+    from_mean_KDN = x_ND.T - mean_KD[:, :, None]
+    scatter_KDD = (from_mean_KDN * share_NK.T[:, None]) @ from_mean_KDN.swapaxes(1, 2)
+    strength = dims + 2.0  # of the prior, in rows
+    covariance_KDD = scatter_KDD + strength * scatter_KDD.sum(axis=0) / n
+    covariance_KDD /= (total_K + strength)[:, None, None]
+    covariance_KDD += 1e-3 * np.eye(dims)
+    return mean_KD, np.linalg.cholesky(covariance_KDD), np.log((total_K + 1e-3) / n)

@@ -52,10 +52,10 @@ def constrained(
     return Partition(labels_N, proba_NK, agreement(affinity_NN, labels_N))
 
 
-def recut(affinity_NN: np.ndarray, children: np.ndarray, n_clusters: int, one: float) -> Partition:
+def recut(affinity_NN: np.ndarray, noise_N: np.ndarray, children: np.ndarray, n_clusters: int, one: float) -> Partition:
     """The partition of rows that were read earlier into another number; ``one`` is the probability of one cluster."""
     left, right = np.ascontiguousarray(children.T)
-    labels_N = cut_and_settled(affinity_NN, left, right, n_clusters)
+    labels_N = cut_and_settled(affinity_NN, noise_N, left, right, n_clusters)
     expected = one if n_clusters == 1 else (1 - one) * agreement(affinity_NN, labels_N)
     return Partition(labels_N, proba(affinity_NN, labels_N), expected)
 

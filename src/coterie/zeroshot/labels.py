@@ -22,6 +22,7 @@ ROUNDS = 3  # of joining the cluster of highest mean affinity
 # Fewer clusters are preferred if they lose less than this share of what one of K clusters is worth, which is about 1/K.
 # Chosen on development sets.
 NEGLIGIBLE = 0.1
+OUTLIER_PROBABILITY = 0.35  # on fresh draws most noise exceeds it, and most rows that exceed it are noise
 
 
 class Partition(NamedTuple):
@@ -31,7 +32,7 @@ class Partition(NamedTuple):
 
 
 class Hierarchical:
-    """A hierarchy of a set that was read, and what speaks for each number of clusters.
+    """A hierarchy of the rows that were read, and the evidence for each number of clusters.
 
     ``clusters_proba`` are the probabilities of 1, 2, ... clusters; ``expected_ari`` is the adjusted Rand index that the
     cut at each is expected to have if there are several. ``choice`` and ``single`` say how the evidence is weighed
@@ -39,7 +40,7 @@ class Hierarchical:
     """
 
     def __init__(self, reading: Reading, choice: Sequence[float], single: Sequence[float]):
-        self.affinity_NN = reading.affinity_NN
+        self.affinity_NN, self.noise_N = reading.affinity_NN, reading.noise_N
         self.tree: Hierarchy = ward(row_distances(reading.affinity_NN.astype(np.float64)))
         most = min(len(reading.affinity_NN), len(reading.clusters_K))
         self.expected_ari = expected_ari(reading.affinity_NN, self.tree.left, self.tree.right, most)
@@ -51,13 +52,17 @@ class Hierarchical:
         """The number of clusters whose adjusted Rand index is expected to be best, or nearly best and smaller.
 
         A single cluster has index 1 if it is one and 0 otherwise, and a cut into several has index 0 if it is one.
-        (With exponent 0, the probability of a single cluster must exceed one half.)
+        (With exponent 0, the probability of a single cluster must exceed one half.) Clusters that consist of outliers
+        alone are not counted.
         """
         more = self.expected_ari[1:]
         one = self.clusters_proba[0]
         if len(more) == 0 or one > (1 - one) * max(more.max(), 0.0) ** self._exponent:
             return 1
-        return 2 + int(np.argmax(more >= more.max() - NEGLIGIBLE / (2 + more.argmax())))
+        chosen = 2 + int(np.argmax(more >= more.max() - NEGLIGIBLE / (2 + more.argmax())))
+        inside_N = self.noise_N <= OUTLIER_PROBABILITY
+        labels_N = cut(self.tree.left, self.tree.right, chosen)
+        return len(np.unique(labels_N[inside_N])) if inside_N.any() else chosen
 
     def expected(self, n_clusters: int) -> float:
         """The expected adjusted Rand index of so many clusters, the chance that there is only one included."""
@@ -65,13 +70,33 @@ class Hierarchical:
         return float(one if n_clusters == 1 else (1 - one) * self.expected_ari[n_clusters - 1])
 
     def partition(self, n_clusters: int) -> Partition:
-        labels_N = cut_and_settled(self.affinity_NN, self.tree.left, self.tree.right, n_clusters)
+        labels_N = cut_and_settled(self.affinity_NN, self.noise_N, self.tree.left, self.tree.right, n_clusters)
         return Partition(labels_N, proba(self.affinity_NN, labels_N), self.expected(n_clusters))
 
 
-def cut_and_settled(affinity_NN: np.ndarray, left: np.ndarray, right: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Labels of a hierarchy cut into any number of clusters; every point then joins the cluster it is nearest to."""
-    return settled(affinity_NN.astype(np.float64), cut(left, right, n_clusters))
+def cut_and_settled(
+    affinity_NN: np.ndarray, noise_N: np.ndarray, left: np.ndarray, right: np.ndarray, n_clusters: int
+) -> np.ndarray:
+    """Labels of a hierarchy cut into any number of clusters; every point then joins the cluster it is nearest to.
+
+    Clusters that consist of outliers alone do not count, unless fewer points than clusters are not outliers. They are
+    joined to the others.
+    """
+    affinity_NN, inside_N = affinity_NN.astype(np.float64), noise_N <= OUTLIER_PROBABILITY
+    labels_N = cut(left, right, n_clusters)
+    if inside_N.sum() >= n_clusters:
+        cuts = n_clusters
+        while (missing := n_clusters - len(np.unique(labels_N[inside_N]))) > 0:  # one more cut adds one at most
+            cuts += missing
+            labels_N = cut(left, right, cuts)
+        kept_K = np.unique(labels_N[inside_N])
+        outside_N = ~np.isin(labels_N, kept_K)
+        labels_N = np.searchsorted(kept_K, labels_N)  # of points outside: any number, replaced below
+        if outside_N.any():
+            member_NK = np.eye(len(kept_K))[labels_N[~outside_N]]
+            mean_NK = affinity_NN[outside_N][:, ~outside_N] @ (member_NK / member_NK.sum(axis=0))
+            labels_N[outside_N] = mean_NK.argmax(axis=1)
+    return settled(affinity_NN, labels_N)
 
 
 def proba(affinity_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
