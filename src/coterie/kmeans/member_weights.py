@@ -124,7 +124,7 @@ def member_weights(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: T
         return weight
     assert algorithm.gamma is not None
     segments = Segments(labels, cost, weight, k)
-    z = -algorithm.gamma * (cost - segments.best[labels])
+    z = -algorithm.gamma * (cost - segments.best.index_select(0, labels))
     if rule == "softmax":
         return weight * z.exp()
     if rule == "top-k":

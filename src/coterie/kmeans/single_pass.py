@@ -14,7 +14,7 @@ from coterie import threads
 from coterie.kmeans.kernel_input import check_centers, check_cost, check_labels, check_lengths
 from coterie.kmeans.lazy.dense_scores import longest, nearest, score, scratch_for, shift
 from coterie.kmeans.lazy.distances import LOOSE, add_row, own_sq_distances, rounding, sq_distance
-from coterie.kmeans.lazy.lanes import as_tiles, lanes
+from coterie.kmeans.lazy.lanes import CHUNK, ROWS, as_tiles, lanes, sq_distances_of_places
 from coterie.kmeans.statistics import Statistics
 from coterie.threads import kernel
 
@@ -158,9 +158,12 @@ def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     """The distances (n, k) of the rows to the centres in the dtype of the rows, from the differences."""
     check_centers(X, centers)
     out = np.empty((len(X), len(centers)), X.dtype)
-    columns = np.ascontiguousarray(np.asarray(centers, dtype=X.dtype).T)
+    width = lanes(X.itemsize)
+    padded = np.zeros((-(-len(centers) // width) * width, X.shape[1]), X.dtype)
+    padded[: len(centers)] = centers
+    tiles = as_tiles(padded.reshape(-1, width, X.shape[1]))
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
-    threads.run(lambda p: _distances(X, *parts[p], columns, out), len(parts), threads.count(n_threads))
+    threads.run(lambda p: _distances(X, *parts[p], tiles, out), len(parts), threads.count(n_threads))
     return out
 
 
@@ -188,17 +191,29 @@ def _sq_distances(X, start, stop, columns, out):
 
 
 @kernel(fastmath=LOOSE)
-def _distances(X, start, stop, columns, out):
-    """The same as ``_sq_distances`` with the square root, in the precision of the rows."""
-    for i in range(start, stop):
-        row = out[i]
-        row[:] = 0
-        for j in range(X.shape[1]):
-            for c in range(columns.shape[1]):
-                difference = X[i, j] - columns[j, c]
-                row[c] += difference * difference
-        for c in range(columns.shape[1]):
-            row[c] = math.sqrt(row[c])
+def _roots(values, out):
+    for c in range(len(out)):
+        out[c] = math.sqrt(values[c])
+
+
+@kernel()
+def _distances(X, start, stop, tiles, out):
+    """The same as ``_sq_distances`` with the square root, in the precision of the rows, several rows at once."""
+    scratch = scratch_for(X, tiles, False)
+    places, minima = scratch.places, scratch.minima
+    n_tiles, n_features, width = tiles.shape
+    rows = scratch.scores.reshape((len(places), n_tiles * width))
+    zeros = np.zeros((n_tiles, width), X.dtype)
+    for begin in range(start, stop, len(places)):
+        count = min(len(places), stop - begin)
+        for p in range(len(places)):
+            places[p] = min(begin + p, stop - 1)
+        for t in range(n_tiles):
+            for chunk in range(0, n_features, CHUNK):
+                for first in range(0, count, ROWS):
+                    sq_distances_of_places(X, places, 0, first, tiles, zeros, t, chunk, scratch.scores, minima)
+        for p in range(count):
+            _roots(rows[p], out[begin + p])
 
 
 def _arranged(X, centers, shift: bool = True) -> Tiles:

@@ -95,14 +95,14 @@ def _row_minima(builder, vectors, width):
     return vectors[0]
 
 
-def _tile_scores(n_rows, by_member):
+def _tile_scores(n_rows, by_member, differences=False):
     @intrinsic
     def scores(typing, block, members, at, first, tiles, offsets, tile, begin, out, minima):
         """Scores of ``n_rows`` rows of ``block`` against one tile, by a chunk of the coordinates from ``begin``.
 
         The rows are ``p = members[at + first + r]``. Row ``p * n_tiles + tile`` of ``out`` (``first + r`` instead of
         ``p`` unless ``by_member``) becomes ``offsets[tile] + block[p] @ tiles[tile]`` over the chunks so far, and
-        ``minima[first + r]`` the smallest lane.
+        ``minima[first + r]`` the smallest lane. With ``differences``, squared distances to the lanes replace products.
         """
 
         def generate(context, builder, signature, arguments):
@@ -167,7 +167,8 @@ def _tile_scores(n_rows, by_member):
             for row, total in zip(rows, sums):
                 value = _spread(builder, builder.load(builder.gep(row, [j])), vector)
                 total.add_incoming(zero, outer)
-                news.append(builder.call(multiply_add, [value, column, total]))
+                factors = [builder.fsub(value, column)] * 2 if differences else [value, column]
+                news.append(builder.call(multiply_add, [*factors, total]))
                 total.add_incoming(news[-1], inner)
             following = builder.add(j, ir.Constant(int64, 1))
             j.add_incoming(following, inner)
@@ -201,6 +202,7 @@ def _bytes(number):
 score_rows = _tile_scores(ROWS, by_member=True)
 score_few = _tile_scores(ROWS // 2, by_member=True)
 score_places = _tile_scores(ROWS, by_member=False)
+sq_distances_of_places = _tile_scores(ROWS, by_member=False, differences=True)
 
 
 @intrinsic
