@@ -6,10 +6,13 @@ import threading
 import time
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
+from distributed.comm import CommClosedError
 
 import distributed
+from coterie.distributed import passes
 from coterie.distributed.blocks import blocks_of
 from coterie.distributed.fitting import fit
 from coterie.distributed.passes import ClusterError
@@ -92,6 +95,32 @@ def test_a_scheduler_that_is_restarted(cluster, connection, undisturbed):
         cluster.start_worker("fourth")
 
     same(run(at_iteration(2, restart)), undisturbed)
+
+
+def test_a_connection_that_breaks_while_the_workers_are_counted(monkeypatch):
+    """A scheduler that died at this moment was an error of the connection instead of another attempt."""
+    broken = []
+
+    def nthreads(client):
+        if len(broken) < 2:
+            broken.append(client)
+            raise CommClosedError("Connection reset by peer")
+        return {"worker": 1}
+
+    monkeypatch.setattr(passes, "_wait", lambda future, seconds: time.sleep(0.01))
+    X = da.from_array(np.arange(40.0).reshape(20, 2), chunks=(10, 2)).map_blocks(slowly, meta=np.zeros((0, 2)))
+    start, rng = np.array([[0.0, 1.0], [30.0, 31.0]]), np.random.RandomState(0)
+    local = distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None)
+    with local, distributed.Client(local):
+        monkeypatch.setattr(distributed.Client, "nthreads", nthreads)
+        known = fit(blocks_of(X), Algorithm(), 2, start, rng, max_iter=6, tol=0.0)
+    assert len(broken) == 2
+    np.testing.assert_array_equal(known.centers, [[9.0, 10.0], [29.0, 30.0]])
+
+
+def slowly(block):
+    time.sleep(0.1)
+    return block
 
 
 def test_a_scheduler_that_is_gone_is_an_error_and_not_a_hang(cluster, connection):

@@ -145,10 +145,11 @@ def _lost_errors() -> tuple[type[BaseException], ...]:
     from concurrent.futures import CancelledError
 
     from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
 
     from distributed import KilledWorker
 
-    return (KilledWorker, FutureCancelledError, CancelledError, LoopCancelled)
+    return (KilledWorker, FutureCancelledError, CancelledError, LoopCancelled, CommClosedError)
 
 
 def _compute(value: Delayed, patience: float) -> Any:
