@@ -196,7 +196,7 @@ def passengers(folder):
     return cluster
 
 
-@pytest.mark.parametrize("words", ["", "-k 2..5 --encode", "-k 3 -a zeroshot"])
+@pytest.mark.parametrize("words", ["", "-k 2..5", "-k 3 -a zeroshot"])
 def test_text_dates_and_missing_values_are_encoded(passengers, words):
     result = succeed("cluster passengers.csv -o l.npy -s m -p c.png -r r.html --json", *words.split())
     document = json.loads(result.stdout)
@@ -216,7 +216,7 @@ def test_text_dates_and_missing_values_are_encoded(passengers, words):
     np.testing.assert_array_equal(np.load("again.npy"), np.load("l.npy"))
     page = Path("r.html").read_text()
     assert "almost always class = third" in page
-    assert ("EncodedTable.learn(table" in page) == ("--encode" in words)
+    assert ("EncodedTable.learn(table" in page) == (words == "-k 2..5")
     with pytest.raises(ValueError, match="encoding of its columns"):
         coterie.load("m")
 
@@ -264,7 +264,7 @@ def test_a_table_that_cannot_be_encoded_is_refused(passengers):
     assert "nothing to compare" in refuse("cluster passengers.csv --columns name")
     Path("same.csv").write_text("a,b\n" + "x,y\n" * 9)
     assert "All rows are equal" in refuse("cluster same.csv")
-    assert "encode them as numbers with --encode" in refuse("cluster passengers.csv -k 3")
+    assert "encode them as numbers with --encode" in refuse("cluster passengers.csv -k 3 --no-encode")
     frame = read_table("passengers.csv")
     frame.loc[3, "fare"] = np.inf
     frame.to_parquet("infinite.parquet")
@@ -309,7 +309,7 @@ def test_a_tiny_table_needs_no_k():
     [
         ("nowhere.csv", "There is no file"),
         ("point.csv", "Did you mean points.csv?"),
-        ("points.csv -k 3", "--exclude name"),
+        ("points.csv -k 3 --no-encode", "--exclude name"),
         ("points.csv -c left,rihgt", "Did you mean 'right'?"),
         ("points.csv -x nme", "Did you mean 'name'?"),
         ("points.csv -c left -x name", "use one of them"),
@@ -330,7 +330,18 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 3 --view pca", "--report report.html"),
         ("points.csv -x name -k 3 -p a.png --view left,name", "'name' is not one of the clustered columns"),
         ("points.csv -x name -k 3 -p a.png --view left,right,left", "one or two columns"),
-        ("points.csv -x name -k 3 --trim 0.1", "'kmeans' has no setting 'trim'"),
+        ("points.csv -x name -k 3 --trim 0.1", "'kmeans' has no setting 'trim': remove it, or choose an algorithm"),
+        ("points.csv --trim 0.1", "an algorithm that has it (trimmed)"),
+        ("points.csv -x name -k 3 --from no.model", "uses the columns and settings of the model"),
+        ("points.csv --from no.model", "needs one number of clusters"),
+        ("points.csv --from points.csv -k 3", "--save NAME.model"),
+        ("nothing -k 3", "No file matches nothing"),
+        ("parts", "one number of clusters is needed"),
+        ("parts -k 3 --plot a.png", "--plot is not available"),
+        ("one.csv", "only one row"),
+        ("one.csv -k 2", "the table has 1 row: request at most 1"),
+        ("void.csv -k 2", "The column 'b' has no values"),
+        ("vast.csv -k 2 --scale", "The column 'a' has values that are too large to be scaled"),
         ("points.csv -x name -k 3 -a trimmed --trim 1.5", "trim"),
         ("points.csv -x name -k 3 -o no/labels.csv", "there is no folder"),
         ("points.csv -x name -k 3 -o labels.xls", ".csv, .tsv, .parquet, .xlsx"),
@@ -340,7 +351,7 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 3 -s .", "is a folder"),
         ("points.csv -x name -k 3 -o a.csv -s a.csv", "overwrite the file of --output"),
         ("points.csv -x name -k 3 --with-data", "--output"),
-        ("holes.csv -k 2", "Row 3 has a missing value in the column 'b'"),
+        ("holes.csv -k 2 --no-encode", "Row 3 has a missing value in the column 'b'"),
         ("huge.npy -k 2", "overflow"),
         ("half.npy -k 2", "float32"),
         ("flat.npy -k 2", "reshape"),
@@ -351,7 +362,30 @@ def test_what_a_user_gets_wrong_is_one_line_and_exit_code_2(points, arguments, w
     np.save("huge.npy", np.array([[1e30, 0], [0, 1], [3, 3]], dtype=np.float32))
     np.save("half.npy", np.eye(3, dtype=np.float16))
     np.save("flat.npy", np.arange(5.0))
+    pd.DataFrame({"a": [1.0], "b": [2.0]}).to_csv("one.csv", index=False)
+    pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [None] * 3}).to_csv("void.csv", index=False)
+    pd.DataFrame({"a": [1e300, -1e308, 3.0], "b": [1, 2, 3]}).to_csv("vast.csv", index=False)
+    for folder in ("nothing", "parts"):
+        Path(folder).mkdir()
+    pd.DataFrame({"a": [1.0, 2.0, 3.0]}).to_parquet("parts/0.parquet")
     assert words in refuse("cluster", arguments)
+
+
+def test_options_for_columns_can_be_repeated(points):
+    together = succeed("cluster points.csv -k 3 -x name,left --json").stdout
+    repeated = succeed("cluster points.csv -k 3 -x name -x left --json").stdout
+    assert json.loads(together)["columns"] == json.loads(repeated)["columns"]
+
+
+def test_a_setting_that_zeroshot_lacks_selects_kmeans_and_a_note_says_so(points):
+    assert "The algorithm is kmeans: zeroshot has no n-init." in succeed("cluster points.csv -x name --n-init 2").stderr
+
+
+def test_every_help_page_is_free_of_control_marks():
+    commands = succeed("--help").stdout
+    for command in ("cluster", "columns", "predict", "export", "studio", "train", "ship", "completion"):
+        assert command in commands
+        assert "\\b" not in succeed(command, "--help").stdout
 
 
 def test_escapes_in_names_and_values_are_shown_and_not_obeyed(points):
@@ -375,7 +409,7 @@ def test_escapes_in_names_and_values_are_shown_and_not_obeyed(points):
 def test_fewer_different_rows_than_clusters_are_noted(numbers):
     pd.DataFrame(np.ones((5, 2)), columns=["a", "b"]).to_csv("equal.csv", index=False)
     notes = succeed("cluster equal.csv -k", numbers).stderr
-    assert "Only 1 distinct clusters were found" in notes
+    assert "The number of distinct clusters, 1, is less than n_clusters=" in notes
     assert "No row belongs to cluster 1" in notes
 
 
@@ -385,6 +419,22 @@ def test_huge_values_are_fine_in_float64_and_when_scaled():
     assert [one["rows"] for one in labels] == [2, 2]
     np.save("huge.npy", np.array([[1e30, 0], [1.1e30, 1], [0, 3], [1, 3]], dtype=np.float32))
     succeed("cluster", "huge.npy", "-k", 2, "--scale")
+
+
+def test_rows_that_a_model_cannot_label_are_refused_with_advice_for_predict(points):
+    succeed("cluster points.csv -k 3 -c left,right -s m.model")
+    pd.DataFrame({"left": ["x", "1"], "right": [1, 2]}).to_csv("words.csv", index=False)
+    pd.DataFrame({"left": [1, None], "right": [1, 2]}).to_csv("gaps.csv", index=False)
+    for file, words in (("words.csv", "'left' holds text"), ("gaps.csv", "Row 2 has a missing value")):
+        told = refuse("predict", "m.model", file)
+        assert words in told
+        assert "Correct the values" in told
+        assert "--exclude" not in told  # which predict does not have
+
+
+def test_a_configuration_that_is_not_json_is_named(points):
+    Path("run.json").write_text("{")
+    assert "run.json is not valid JSON" in refuse("train flow --config run.json --output run")
 
 
 def test_models_that_are_refused(points):

@@ -45,6 +45,17 @@ def test_every_entry_of_the_reference_exists_and_is_described():
     assert len(set(ENTRIES)) == len(ENTRIES)
 
 
+def test_names_that_reports_and_messages_tell_users_to_import_are_in_the_reference():
+    source = {
+        name: (ROOT / f"src/coterie/{name}.py").read_text() for name in ("reporting/recipe", "estimators/persistence")
+    }
+    imported = re.findall(r"from coterie\.([\w.]+) import (\w+)\"", source["reporting/recipe"])
+    loaded = re.findall(r"\"coterie\.([\w.]+)\.load, or", source["estimators/persistence"])
+    assert len(imported) == 2
+    assert len(loaded) == 1
+    assert {*(f"{home}.{name}" for home, name in imported), *loaded} <= set(ENTRIES)
+
+
 def target_of(page: Path, link: str) -> Path:
     """What a link of a page leads to, with the source in place of what the build makes of it."""
     path = (page.parent / link.partition("#")[0]).resolve().relative_to(ROOT)

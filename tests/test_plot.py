@@ -97,3 +97,24 @@ def test_global_state_is_left_alone(tmp_path, blobs):
     before = dict(matplotlib.rcParams)
     plot.save_clusters(tmp_path / "a.png", *blobs)
     assert dict(matplotlib.rcParams) == before
+
+
+def test_labels_of_other_rows_are_refused(tmp_path):
+    X = np.zeros((5, 2))
+    wrong = [0, 1]
+    for draw in (plot.clusters, plot.profile, plot.distributions):
+        with pytest.raises(ValueError, match=r"one label per row, shape \(5,\); got shape \(2,\)"):
+            draw(X, wrong)
+    with pytest.raises(ValueError, match="one label per row"):
+        plot.save_clusters(tmp_path / "a.png", X, wrong)
+    with pytest.raises(ValueError, match="one label per row"):
+        plot.silhouette(np.zeros(5), wrong)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pictures_of_other_formats_and_in_missing_folders_are_refused(tmp_path):
+    X, labels = np.eye(4), np.array([0, 0, 1, 1])
+    with pytest.raises(ValueError, match=r"ends in \.png or \.svg"):
+        plot.save_clusters(tmp_path / "a.gif", X, labels)
+    with pytest.raises(OSError, match="there is no folder"):
+        plot.save_clusters(tmp_path / "none" / "a.png", X, labels)

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from coterie import AttentionClustering, KMeans, SphericalKMeans, TrimmedKMeans, ZeroShotClusterer
+from coterie import AttentionClustering, FlowMixture, KMeans, SphericalKMeans, TrimmedKMeans, ZeroShotClusterer
 from coterie.selection import CRITERIA, SAMPLE_ROWS, choose_k, uneven_columns
 
 
@@ -93,6 +93,17 @@ def test_every_candidate_is_told(kmeans):
 def test_ranges_that_are_refused(kmeans, ks, criterion, words):
     with pytest.raises(ValueError, match=words):
         choose_k(kmeans, blobs(2), ks, criterion=criterion)
+
+
+@pytest.mark.parametrize("ks", [5, "2..5", [2.5, 3]])
+def test_numbers_of_clusters_that_are_no_integers_are_refused(kmeans, ks):
+    with pytest.raises(TypeError, match=r"for example range\(2, 13\)"):
+        choose_k(kmeans, blobs(2), ks)
+
+
+def test_an_estimator_without_a_number_of_clusters_is_refused():
+    with pytest.raises(ValueError, match="FlowMixture has no parameter n_clusters"):
+        choose_k(FlowMixture(), blobs(2), [2, 3])
 
 
 def test_the_gap_is_refused_for_directions_and_for_gaps_in_the_table(kmeans):

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 from sklearn.preprocessing import normalize
 
-from coterie.capabilities import on_sphere, scales_itself
+from coterie.capabilities import has_parameter, on_sphere, scales_itself
 from coterie.principal import principal_axes
 
 CRITERIA = {
@@ -122,7 +122,7 @@ def choose_k(
     -------
     Choice
     """
-    ks = sorted(set(ks))
+    ks = _numbers(ks)
     values = np.asarray(X)
     _check(estimator, values, ks, criterion)
     rng = np.random.default_rng(random_state)
@@ -151,8 +151,20 @@ def check_criterion(criterion: str) -> None:
         raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}; got {criterion!r}.")
 
 
+def _numbers(ks: Any) -> list[int]:
+    numbers: list[Any] = list(ks) if isinstance(ks, Iterable) else [None]
+    if not all(isinstance(k, int | np.integer) for k in numbers):
+        raise TypeError(f"ks must contain numbers of clusters, for example range(2, 13); got {ks!r}.")
+    return sorted(set(numbers))
+
+
 def _check(estimator: Any, X: np.ndarray, ks: list[int], criterion: str) -> None:
     check_criterion(criterion)
+    if not isinstance(estimator, type) and not has_parameter(estimator, "n_clusters"):
+        raise ValueError(
+            f"{type(estimator).__name__} has no parameter n_clusters: pass an estimator that is told the number of "
+            "clusters, such as KMeans."
+        )
     if not ks:
         raise ValueError("ks contains no number of clusters: give at least one, for example range(2, 13).")
     if ks[0] < 1:

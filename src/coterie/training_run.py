@@ -59,7 +59,7 @@ class TrainingRun:
 
     @classmethod
     def from_json(cls: type[AnyTrainingRun], path: str | os.PathLike) -> AnyTrainingRun:
-        return cls.from_dict(json.loads(Path(path).read_text()))
+        return cls.from_dict(read_json(path))
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -149,6 +149,14 @@ class TrainingRun:
 def run_class(kind: str) -> type[TrainingRun]:
     """The class of the training runs of that kind of network."""
     return import_module(KINDS[kind]).RUN
+
+
+def read_json(path: str | os.PathLike) -> Any:
+    """The content of a JSON file, or an error that names the file."""
+    try:
+        return json.loads(Path(path).read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON ({error}): correct it.") from error
 
 
 def read_run(directory: str | os.PathLike) -> TrainingRun:

@@ -200,7 +200,7 @@ def test_text_dates_of_a_csv_are_text(put):
         ("a,b\n1,2\n3,NA\n,6\n", "Row 2 has a missing value in the column 'b' (there are 1 more, in 2 rows in total)"),
         ("a,b\n1,2\n-inf,6\n", "Row 2 has an infinite value in the column 'a'"),
         ("a,b\n1,true\n2,\n", "Row 2 has a missing value in the column 'b'"),
-        ("a,b\n1,\n2,\n", "Row 1 has a missing value in the column 'b'"),
+        ("a,b\n1,\n2,\n", "The column 'b' has no values: exclude it"),
     ],
 )
 def test_missing_values_are_refused_with_their_place(put, content, words):

@@ -57,6 +57,20 @@ def test_blocks_give_the_result_of_memory(name, dtype, weighted):
     np.testing.assert_array_equal(there.labels_.compute(), here.labels_)
 
 
+@pytest.mark.parametrize("dtype, exponent", [("float32", -35), ("float64", 470)])
+@pytest.mark.parametrize("name", [*MEMBERS, "kmeans from random rows"])
+def test_a_power_of_two_as_the_unit_changes_nothing(name, dtype, exponent):
+    X = points(dtype, n=300)
+    member = clone(MEMBERS.get(name, KMeans(K, init="random"))).set_params(random_state=0, n_init=1)
+    plain = clone(member).fit(da.from_array(X, chunks=(200, 3)))
+    if isinstance(gamma := getattr(member, "gamma", None), float):  # an inverse squared distance
+        member.set_params(gamma=float(np.ldexp(gamma, -2 * exponent)))
+    moved = clone(member).fit(da.from_array(np.ldexp(X, exponent), chunks=(200, 3)))
+    unit = 0 if name == "spherical" else exponent
+    np.testing.assert_array_equal(moved.cluster_centers_, np.ldexp(plain.cluster_centers_, unit))
+    np.testing.assert_array_equal(moved.labels_.compute(), plain.labels_.compute())
+
+
 def test_empty_clusters_are_filled_by_the_same_rule():
     X = points("float32")
     far = np.full((3, 3), 50, "float32") + np.eye(3, dtype="float32")

@@ -88,7 +88,7 @@ def test_fewer_distinct_rows_than_clusters_is_a_warning_and_every_row_a_centre(k
     assert few.n_clusters_ == 3 == len(np.unique(few.labels_))
     assert_array_equal(few.predict(X), few.labels_)
     if kind is not SoftKMeans:
-        with pytest.warns(ConvergenceWarning, match="Only 3 distinct clusters were found, fewer than n_clusters=5"):
+        with pytest.warns(ConvergenceWarning, match="The number of distinct clusters, 3, is less than n_clusters=5"):
             kind(n_clusters=5, random_state=0, **options).fit(X)
 
 
@@ -361,6 +361,13 @@ def test_dates_are_not_numbers():
 
 def test_text_columns_of_a_frame_are_named():
     frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "name": ["x", "y", "z"]})
+    with pytest.raises(ValueError, match=r"X contains text .*OneHotEncoder"):
+        KMeans(2).fit([["a", "b"], ["c", "d"]])
+    for estimator in (KMeans(2), coterie.ZeroShotClusterer()):
+        with pytest.raises(ValueError, match="two columns named 'a': rename one"):
+            estimator.fit(pd.DataFrame(np.eye(3), columns=["a", "b", "a"]))
+    with pytest.raises(TypeError, match="n_clusters must be a number of clusters"):
+        KMeans(n_clusters=True).fit(np.eye(3))
     with pytest.raises(ValueError, match=r"'name'.*OneHotEncoder"):
         KMeans(n_clusters=2).fit(frame)
 

@@ -232,5 +232,5 @@ def test_memory_above_the_data_stays_within_its_limit():
         X = np.random.RandomState(0).rand(n, d).astype(np.float32)
         assigner = Assigner(X)
         assigner.assign(X[:k])
-        kept = assigner.labels.nbytes + assigner.upper.nbytes + assigner.lower.nbytes
+        kept = assigner.labels.nbytes + assigner.bounds.upper.nbytes + assigner.bounds.lower.nbytes
         assert kept <= n * max(20, d * 4)

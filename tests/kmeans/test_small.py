@@ -52,7 +52,7 @@ def test_fits_of_small_tables_equal_fits_by_the_lazy_engine_from_the_same_seed()
     auto, named = (KMeans(5, n_init=4, random_state=0, engine=engine).fit(X) for engine in ("auto", "lazy"))
     np.testing.assert_array_equal(auto.labels_, named.labels_)
     assert auto.n_iter_ == named.n_iter_
-    assert engines.is_small(X, 5, Algorithm())
+    assert engines.in_one_call(X, 5, Algorithm())
     sphere = SphericalKMeans(4, random_state=0).fit(X)
     np.testing.assert_allclose(np.linalg.norm(sphere.cluster_centers_, axis=1), 1.0)
     np.testing.assert_array_equal(sphere.labels_, sphere.predict(X))

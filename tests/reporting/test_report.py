@@ -162,7 +162,7 @@ def test_sparse_rows_constant_columns_and_equal_rows():
     X[30:] = X[:30]
     for rows in (X, sparse.csr_matrix(X)):
         page = Reader(report(kmeans().fit(rows), rows, refits=1).html)
-        assert "'x3' with the same value in every row" in page.text
+        assert "'x3' has the same value in every row" in page.text
 
 
 def test_wrong_rows_unfitted_estimators_and_bad_places_are_refused(tmp_path):
@@ -175,6 +175,10 @@ def test_wrong_rows_unfitted_estimators_and_bad_places_are_refused(tmp_path):
         report(kmeans().fit(X), X, tmp_path / "none" / "a.html")
     with pytest.raises(ValueError, match="table has 3 rows"):
         report(kmeans().fit(X), X, table=pd.DataFrame({"a": [1, 2, 3]}))
+    with pytest.raises(ValueError, match="X has 1 columns, but the estimator was fitted to 4"):
+        report(kmeans().fit(X), X[:, :1])
+    with pytest.raises(ValueError, match=r"ends in \.html"):
+        report(kmeans().fit(X), X, tmp_path / "a.pdf")
     with pytest.raises(ValueError, match="only outliers"):
         report(DBSCAN(eps=1e-9).fit(X), X)
     assert list(tmp_path.iterdir()) == []

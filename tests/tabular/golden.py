@@ -42,7 +42,7 @@ COMMANDS = [
     "wine.csv -x cultivar --scale -a kmeans",
     "wine.csv -x cultivar -k 2..6 --scale --criterion davies-bouldin",
     "mixed.csv",
-    "mixed.csv -k 3",
+    "mixed.csv -k 3 --no-encode",
     "mixed.csv -k 3 -a zeroshot",
     "mixed.csv -k 2..5 --encode",
     "mixed.csv -k 3 --encode -a trimmed -x port",
@@ -57,7 +57,7 @@ STUDIO: list[tuple[str, dict[str, Any]]] = [
     ("wine", {"algorithm": "zeroshot"}),
     ("wine", {"criterion": "gap", "most": 4}),
     ("shop", {"clusters": 4, "drop_missing": True}),
-    ("shop", {"clusters": 4, "columns": ["age", "visits_a_year", "spent_a_visit", "minutes", "habit"]}),
+    ("shop", {"clusters": 4, "columns": ["age", "visits_per_year", "spent_per_visit", "minutes", "habit"]}),
     ("outliers", {"clusters": 5, "algorithm": "robust", "start": "random", "starts": 3, "seed": 2}),
 ]
 

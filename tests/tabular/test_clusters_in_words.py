@@ -111,7 +111,7 @@ def test_names_are_read_and_checked():
 
 
 def test_a_column_of_labels_may_have_gaps():
-    known = KnownLabels.of(Table.of(pd.DataFrame({"k": ["b", None, "a", "a", "?", "", "-1"]})), "k")
+    known = KnownLabels.of(Table.of(pd.DataFrame({"k": ["b", None, "a", "a", "?", "NA", "-1"]})), "k")
     assert known.y.tolist() == [1, -1, 0, 0, -1, -1, -1]
     assert known.names == {0: "a", 1: "b"}
     for column, words in (([None, ""], "no label"), ([str(i) for i in range(200)], "different labels")):

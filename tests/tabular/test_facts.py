@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.cluster import AgglomerativeClustering
+from sklearn.exceptions import ConvergenceWarning
 
 import coterie
 from coterie.tabular import ClusteredTable, quality
@@ -127,7 +128,10 @@ def test_a_division_of_one_group_is_not_called_groups():
     single = clustered(groups["clear groups"], kmeans(1)).verdict
     assert single.words == "no groups found"
     assert "One cluster was requested" in single.text
-    assert "-k" in single.advice
+    assert single.advice == "Request two or more clusters (-k)."
+    with pytest.warns(ConvergenceWarning):
+        equal = clustered(np.ones((9, 2)), kmeans(2)).verdict
+    assert "All rows are in one of the 2 clusters that were requested" in equal.text
 
 
 def network(expected=0.9, proba=(0.0, 0.1, 0.7, 0.2), **more):

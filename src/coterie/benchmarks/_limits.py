@@ -94,7 +94,7 @@ def _grown(n: int) -> dict:
     seconds = time.perf_counter() - begin
     assigner = Assigner(X)
     assigner.assign(start)
-    kept = assigner.labels.nbytes + assigner.upper.nbytes + assigner.lower.nbytes
+    kept = assigner.labels.nbytes + assigner.bounds.upper.nbytes + assigner.bounds.lower.nbytes
     return {"n": n, "seconds": seconds, "n_iter": result.n_iter, "bytes_a_row": kept / n, "data_bytes_a_row": 32}
 
 

@@ -4,7 +4,8 @@ Command: ``coterie bench calls``. Fits of one run start at the same rows and sto
 perform the same iterations. Fits of ten runs choose their own starts by greedy k-means++. Other estimators of the
 family have no counterpart with the same algorithm: their time per iteration is compared with that of ``KMeans`` here,
 and that of ``SoftKMeans`` with that of ``GaussianMixture`` of scikit-learn. The calls of one line alternate, and the
-fastest of each side counts.
+fastest of each side counts. With one thread (``OMP_NUM_THREADS=1``), CPU times are compared, which other programs
+change little; otherwise elapsed times.
 """
 
 import json
@@ -22,6 +23,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import pairwise_distances
 
 import coterie
+from coterie import threads
 from coterie.benchmarks import _limits
 from coterie.files import replacing
 
@@ -33,7 +35,9 @@ SIZES = {  # n, d, k
     "1e6×16, 64": (1_000_000, 16, 64),
 }
 PATIENCE = 2.0  # seconds of one line, beyond which nothing is repeated
-MOST = 30  # repetitions
+FEWEST = 4  # repetitions in any case
+MOST = 30  # repetitions, or more if they take less than
+LEAST = 0.3  # seconds
 
 
 class Line(NamedTuple):
@@ -110,7 +114,8 @@ def measure(line: Line) -> dict:
     cpu: tuple[list[float], list[float]] = ([], [])
     results: list[Any] = [None, None]
     began = time.perf_counter()
-    while len(wall[0]) < 2 or (len(wall[0]) < MOST and time.perf_counter() - began < PATIENCE):
+    passed = 0.0
+    while len(wall[0]) < FEWEST or passed < (LEAST if len(wall[0]) >= MOST else PATIENCE):
         for side, call in enumerate((line.ours, line.theirs)):
             clock, cpu_clock = time.perf_counter(), time.process_time()
             results[side] = call()
@@ -118,6 +123,8 @@ def measure(line: Line) -> dict:
             steps = getattr(results[side], "n_iter_", 1) if line.per_iteration else 1
             wall[side].append(times[0] / steps)
             cpu[side].append(times[1] / steps)
+        passed = time.perf_counter() - began
+    compared = cpu if threads.count() == 1 else wall
     inertia = [getattr(result, "inertia_", getattr(result, "loss", None)) for result in results]
     return {
         "call": line.name,
@@ -126,7 +133,7 @@ def measure(line: Line) -> dict:
         "seconds": [min(wall[0]), min(wall[1])],
         "cpu_seconds": [min(cpu[0]), min(cpu[1])],
         "inertia_ratio": _ratio(*inertia) if not line.per_iteration else None,
-        "ratio": min(wall[1]) / min(wall[0]),
+        "ratio": min(compared[1]) / min(compared[0]),
     }
 
 
@@ -145,8 +152,11 @@ def run(quick: bool = False, output: Path = Path("results/calls-bench")) -> dict
             rows.append(measure(line))
             print(f"{rows[-1]['call']}: {rows[-1]['ratio']:.2f}", flush=True)
     result = {
-        "command": "coterie bench calls" + (" --quick" if quick else ""),
+        "command": ("OMP_NUM_THREADS=1 " if threads.count() == 1 else "")
+        + "coterie bench calls"
+        + (" --quick" if quick else ""),
         "machine": f"{platform.processor() or platform.machine()}, {_limits.cpus()} CPUs",
+        "threads": threads.count(),
         "instructions": instructions(),
         "lines": rows,
     }
@@ -175,10 +185,13 @@ def markdown(result: dict) -> str:
         name = row["call"] + (" per iteration" if row["per_iteration"] else "")
         inertia = "" if row["inertia_ratio"] is None else f"{row['inertia_ratio']:.4f}"
         lines.append(f"| {name} | {ours} | {row['peer']} | {theirs} | {inertia} | {row['ratio']:.2f} |")
+    compared = "CPU times of one thread are compared." if result["threads"] == 1 else "Elapsed times are compared."
     told = ", ".join(f"{name}: {value}" for name, value in result["instructions"].items())
     lines += [
         "",
         f"The geometric mean of peer ÷ coterie over the lines with a peer in another package is "
-        f"{geometric_mean(result):.2f}. Command: `{result['command']}`, {result['machine']}. Instruction sets: {told}.",
+        f"{geometric_mean(result):.2f}. {compared}",
+        "",
+        f"Command: `{result['command']}`, {result['machine']}. Instruction sets: {told}.",
     ]
     return "\n".join(lines) + "\n"

@@ -33,21 +33,29 @@ Algorithm = Annotated[
     str | None,
     _option(None, "--algorithm", "-a", metavar="NAME", help="One of the algorithms above.", show_default=False),
 ]
-Columns = Annotated[str | None, _option(None, "--columns", "-c", metavar="A,B", help="Columns to use. Default: all.")]
-Exclude = Annotated[str | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns not to use.")]
+Columns = Annotated[
+    list[str] | None, _option(None, "--columns", "-c", metavar="A,B", help="Columns to use. Default: all.")
+]
+Exclude = Annotated[list[str] | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns not to use.")]
 Kind = Annotated[
-    str | None,
+    list[str] | None,
     _option(
         None, "--kind", metavar="A=KIND", help="Kinds that were not guessed well, for example year=category,no=id."
     ),
 ]
 Keep = Annotated[
-    str | None, _option(None, "--keep", metavar="A,B", help="Use these columns even if they seem to be identifiers.")
+    list[str] | None,
+    _option(None, "--keep", metavar="A,B", help="Use these columns even if they seem to be identifiers."),
 ]
 Scale = Annotated[bool, _option(None, "--scale", help="Standardise every column to mean 0 and standard deviation 1.")]
 Encode = Annotated[
-    bool,
-    _option(None, "--encode", help="Read text as categories and dates as days, fill missing values, and scale."),
+    bool | None,
+    _option(
+        None,
+        "--encode/--no-encode",
+        help="Read text as categories and dates as days, fill missing values, and scale. Default: if the table has "
+        "text, dates or missing values.",
+    ),
 ]
 Criterion = Annotated[
     str | None,
@@ -131,7 +139,7 @@ def cluster(
     kind: Kind = None,
     keep: Keep = None,
     scale: Scale = False,
-    encode: Encode = False,
+    encode: Encode = None,
     criterion: Criterion = None,
     labels: Known = None,
     header: Header = None,
@@ -160,8 +168,8 @@ def cluster(
 
     Without -k, a pretrained network (zeroshot) finds the clusters and their
     number; it scales and encodes the columns itself. With -k, the algorithm
-    is kmeans: add --scale if the columns have different units, and --encode
-    if the table contains text, dates or missing values.
+    is kmeans, and text, dates and missing values are encoded: add --scale if
+    the columns of a table of numbers have different units.
 
     [bold]Algorithms[/]
 
@@ -190,7 +198,7 @@ def cluster(
     \b
     coterie cluster points.csv --output labels.csv
     coterie cluster shop.csv --scale --report report.html --view age,income
-    coterie cluster passengers.csv -k 2..8 --encode --exclude ticket
+    coterie cluster passengers.csv -k 2..8 --exclude ticket
     coterie cluster wine.csv -k 3 --exclude cultivar --scale --plot wine.png
     coterie cluster shop.parquet -k 2..12 -c age,income --scale --save shop.model
     coterie cluster sensors.npy -k 5 --algorithm trimmed --trim 0.1 --json
@@ -199,22 +207,25 @@ def cluster(
     coterie cluster shop.csv --from shop.model -k 7 --output labels.csv
     coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
-    if columns is not None and exclude is not None:
+    use, leave, kinds, keeps = (_joined(one) for one in (columns, exclude, kind, keep))
+    if use is not None and leave is not None:
         raise Refused("--columns and --exclude cannot be combined: use one of them.")
     if resume and checkpoint is None:
         raise Refused("--resume continues from the centres in --checkpoint: add that option.")
     numbers = None if clusters is None else _numbers(clusters)
     settings: dict[str, Any] = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter}
     if out_of_core.wanted(Path(file), scheduler, workers):
-        memory_only = (plot, report, labels, names, kind, keep)
-        if numbers is None or len(numbers) > 1 or any(memory_only) or with_data or encode:
+        out_of_core.refuse_for_blocks(
+            file, encode=encode, kind=kinds, keep=keeps, plot=plot, report=report, labels=labels, names=names,
+            with_data=with_data, from_model=from_model,
+        )  # fmt: skip
+        if numbers is None or len(numbers) > 1:
             raise Refused(
-                "Data in blocks need one number of clusters (for example -k 5), and do not support --encode, --kind, "
-                "--keep, --plot, --report, --labels, --names and --with-data."
+                f"{file} is read in blocks, for which one number of clusters is needed: add, for example, -k 5."
             )
         settings |= {"random_state": seed, "max_iter": max_iter or 300}
         request = out_of_core.BlocksRequest(
-            file, numbers[0], algorithm or "kmeans", settings, columns, exclude, scale, output, save, as_json
+            file, numbers[0], algorithm or "kmeans", settings, use, leave, scale, output, save, as_json
         )
         out_of_core.run(request, out_of_core.Execution(scheduler, workers, checkpoint, resume))
         return
@@ -222,16 +233,18 @@ def cluster(
         raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or remove --checkpoint.")
     outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas)
     if from_model is not None:
-        chosen = (algorithm, columns, exclude, criterion, labels, kind, keep, *settings.values())
-        if numbers is None or len(numbers) > 1 or scale or encode or any(one is not None for one in chosen):
+        chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, *settings.values())
+        if numbers is None or len(numbers) > 1:
+            raise Refused("--from MODEL needs one number of clusters: add, for example, -k 7.")
+        if scale or encode or any(one is not None for one in chosen):
             raise Refused(
-                "--from MODEL needs one number of clusters (-k 7); columns and settings are those of the model."
+                "--from MODEL uses the columns and settings of the model: remove the options that choose or set them."
             )
         how = {"header": header, "query": query}
         in_memory.recut(from_model, file, how, numbers[0], names or "", outputs, as_json)
         return
     wanted = {
-        "columns": columns, "exclude": exclude, "kinds": kind, "keep": keep or (), "scale": scale, "encode": encode,
+        "columns": use, "exclude": leave, "kinds": kinds, "keep": keeps or (), "scale": scale, "encode": encode,
         "algorithm": algorithm, "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
         "labels": labels, "names": names or "",
     }  # fmt: skip
@@ -258,7 +271,7 @@ def columns(
     """
     from coterie.cli import columns as listing
 
-    listing.run(file, {"header": header, "query": query}, kind, keep, as_json)
+    listing.run(file, {"header": header, "query": query}, _joined(kind), _joined(keep), as_json)
 
 
 @app.command()
@@ -296,6 +309,11 @@ def demo(
     make_folder(output)
     with user_errors():
         run(output)
+
+
+def _joined(given: list[str] | None) -> str | None:
+    """The values of an option that can be repeated, as one text with commas."""
+    return ",".join(given) if given else None
 
 
 def _numbers(text: str) -> list[int]:

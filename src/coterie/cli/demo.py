@@ -44,9 +44,9 @@ def _customers(console: Console, path: Path) -> Path:
     frame = SAMPLES["shop"].make()
     console.print(
         f"{len(frame)} invented customers with numbers, a category, missing ages and an identifier. ZeroShotClusterer\n"
-        "is told neither the number of groups nor the habit behind each customer.\n"
+        "is given neither the number of groups nor the habit of each customer.\n"
     )
-    young, regular = frame["age"] < 30, frame["visits_a_year"] > 100
+    young, regular = frame["age"] < 30, frame["visits_per_year"] > 100
     frame["payment"] = np.where(young, "phone", np.where(regular, "coins", "card"))
     clustered = cluster_table(frame, Request(exclude=["habit"], seed=SEED), say.ProgressWatcher())
     facts = clustered.facts
@@ -65,7 +65,7 @@ def _customers(console: Console, path: Path) -> Path:
         table.add_row(str(j), *(str(count) if count else "·" for count in row))
     console.print(table)
     right = sum(max(row) for row in counts)
-    console.print(f"{right} of {len(frame)} customers are in a cluster of mostly their habit.\n")
+    console.print(f"{right} of {len(frame)} customers are in a cluster whose most frequent habit is theirs.\n")
     return save_picture(clustered, path, "940 customers: ZeroShotClusterer on the table as it is")
 
 

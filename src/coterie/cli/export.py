@@ -27,7 +27,7 @@ def export(
 
     [bold]Examples[/]
 
-    \\b
+    \b
     coterie cluster shop.csv -k 5 --scale --save shop.model
     coterie export shop.model shop.onnx
     """
@@ -51,7 +51,7 @@ def completion(
 
     [bold]Examples[/]
 
-    \\b
+    \b
     coterie completion bash >> ~/.bashrc
     coterie completion zsh >> ~/.zshrc
     coterie completion fish > ~/.config/fish/completions/coterie.fish

@@ -50,6 +50,20 @@ def wanted(file: Path, scheduler: str | None, workers: int | None) -> bool:
     return file.suffix.lower() == ".parquet" and _too_large(file)
 
 
+def refuse_for_blocks(file: str, **options: Any) -> None:
+    """Raise an error if there are no files, or if an option was given that needs the whole table in memory."""
+    from coterie.distributed import parquet
+
+    with user_errors():
+        parquet.find(file)
+    given = next((name for name, value in options.items() if value), None)
+    if given is not None:
+        option = "from" if given == "from_model" else given.replace("_", "-")
+        raise Refused(
+            f"{file} is read in blocks, for which --{option} is not available: remove that option, or cluster a sample."
+        )
+
+
 def _too_large(file: Path) -> bool:
     import pyarrow.parquet as pq
 

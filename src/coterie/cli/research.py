@@ -146,14 +146,16 @@ def train(
         raise Refused(f"There is no file {config}. --config names the JSON file that describes the run.")
     if start_from is not None and (resume or not start_from.is_file()):
         raise Refused("--start-from names the state.pt of another run, and cannot be combined with --resume.")
+    mistakes = (ValueError, KeyError, TypeError, FileNotFoundError, FileExistsError, ImportError)
+    with user_errors(*mistakes):
+        run = training_run.run_class(kind).from_json(config)
     make_folder(output)
     with console.training() as show:
 
         def on_progress(progress: Any) -> None:
             show(progress.step, progress.steps, progress.loss, progress.cpu_seconds_left)
 
-        with user_errors(ValueError, KeyError, TypeError, FileNotFoundError, FileExistsError, ImportError):
-            run = training_run.run_class(kind).from_json(config)
+        with user_errors(*mistakes):
             run.train(output, resume=resume, start_from=start_from, on_progress=on_progress)
     print(f"{kind}: the log and the checkpoint are in {output}. To use the network: coterie ship {output} NAME")
 
@@ -191,7 +193,7 @@ def ship(
 
     with user_errors(ValueError, KeyError, TypeError, OSError), console.working(f"Shipping {name}"):
         found = training_run.read_run(run)
-        measured = json.loads(scores.read_text()) if scores is not None else None
+        measured = training_run.read_json(scores) if scores is not None else None
         card = found.ship(run, name, measured, shelf, about=about, licence=licence, force=force)
     print(f"The {found.kind} network {name} is in {card.parent}.")
 

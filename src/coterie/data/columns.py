@@ -133,6 +133,14 @@ def _microseconds(series: "pd.Series") -> np.ndarray:
     return np.array(known, dtype=f"{kind}[us]").astype(np.int64)
 
 
+class BadValuesError(TableError):
+    """Values that cannot be used as numbers. ``what`` says which; the message adds what to do when clustering."""
+
+    def __init__(self, what: str, advice: str):
+        super().__init__(f"{what}: {advice}")
+        self.what = what
+
+
 def require_finite(matrix: np.ndarray, names: Sequence[str]) -> None:
     """Raise an error that names the first missing or infinite value and its row and column."""
     finite = np.isfinite(matrix)
@@ -140,13 +148,16 @@ def require_finite(matrix: np.ndarray, names: Sequence[str]) -> None:
         return
     wrong = ~finite
     row, column = (int(i) for i in np.argwhere(wrong)[0])
+    if np.isnan(matrix[:, column]).all():
+        raise BadValuesError(f"The column {names[column]!r} has no values", "exclude it.")
     value, advice = "a missing value", "fill missing values with --encode, remove"
     if np.isinf(matrix[row, column]):
         value, advice = "an infinite value", "remove"
     others = int(wrong.sum()) - 1
     also = f" (there are {others:,} more, in {int(wrong.any(axis=1).sum()):,} rows in total)" if others else ""
-    raise TableError(
-        f"Row {row + 1} has {value} in the column {names[column]!r}{also}: {advice} such rows, or exclude the column."
+    raise BadValuesError(
+        f"Row {row + 1} has {value} in the column {names[column]!r}{also}",
+        f"{advice} such rows, or exclude the column.",
     )
 
 

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.data.columns import Column, TableError, holds_numbers, is_empty, require_finite, split_names
+from coterie.data.columns import (
+    BadValuesError,
+    Column,
+    TableError,
+    holds_numbers,
+    is_empty,
+    require_finite,
+    split_names,
+)
 from coterie.data.databases import (
     DATABASES,
     JSON_LINES,
@@ -216,7 +224,7 @@ class Table:
             written = {name: written_numbers(self.frame[name]) for name in text}
             strange = [name for name, values in written.items() if values is None]
             if strange:
-                raise TableError(shown(_about_text(self.frame, strange)))
+                raise BadValuesError(*(shown(part) for part in _about_text(self.frame, strange)))
             chosen = chosen.assign(**written)
         half = [name for name in names if chosen[name].dtype == np.float16]
         if half:
@@ -396,7 +404,8 @@ def _to_frame(table: Any) -> "pd.DataFrame":
             ) from error
 
 
-def _about_text(frame: "pd.DataFrame", text: list[str]) -> str:
+def _about_text(frame: "pd.DataFrame", text: list[str]) -> tuple[str, str]:
+    """What is wrong with columns of text, and what to do."""
     import pandas as pd
 
     first = frame[text[0]].dropna()
@@ -408,8 +417,8 @@ def _about_text(frame: "pd.DataFrame", text: list[str]) -> str:
     verb = "holds" if len(text) == 1 else "hold"
     start = f"{quoted(text)} {verb} {what}{example}, not numbers"
     if not numbers:
-        return f"{start}, and the table has no other columns: encode them as numbers with --encode."
+        return f"{start}, and the table has no other columns", "encode them as numbers with --encode."
     it = "it" if len(text) == 1 else "them"
     some = shlex.quote(",".join(numbers[:8])) + (",..." if len(numbers) > 8 else "")
     excluded = f"exclude {it} with --exclude {shlex.quote(','.join(text))}"
-    return f"{start}: {excluded}, encode {it} as numbers with --encode, or choose columns with --columns {some}"
+    return start, f"{excluded}, encode {it} as numbers with --encode, or choose columns with --columns {some}"

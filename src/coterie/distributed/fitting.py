@@ -94,7 +94,7 @@ def first_centers(
     elif init == "k-means++":
         centers = parallel_start.parallel(passes, n_clusters, rng, known, algorithm.outliers)
     elif init == "random":
-        centers = parallel_start.random_rows(passes, n_clusters, rng)
+        centers = parallel_start.random_rows(passes, n_clusters, rng, known)
     else:
         raise ValueError(
             f"init={init!r} needs all rows in memory: on Dask data use 'k-means++' (which runs as k-means‖), "

@@ -2,8 +2,9 @@
 
 Both draw rows without replacement by an exponential race: a row of mass m has the time -log(u) / m, and the rows with
 the smallest times are drawn. The race of two blocks is decided by the rows that won within each block. The number u of
-a row is a hash of its values and the seed. A draw therefore depends neither on the division into blocks nor on the
-workers, and a block that is computed again gives the same rows.
+a row is a hash of its values, relative to the largest value of the data, and the seed. A draw therefore depends neither
+on the division into blocks, nor on the workers, nor on a power of two as the unit, and a block that is computed again
+gives the same rows.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from coterie.distributed.passes import Passes
 from coterie.distributed.survey import Survey
 from coterie.kmeans import lazy, single_pass
 from coterie.kmeans.block_statistics import Block
+from coterie.kmeans.scaling import exponent_of, scaled
 
 ROUNDS = 5
 OVERSAMPLING = 2  # candidates of a round, in units of n_clusters
@@ -50,12 +52,13 @@ class Heat:
 
     seed: int
     wanted: int
+    largest: float  # absolute value of the data, which hashes are relative to
     share: float = 1.0  # of the distinct rows that run
     candidates: np.ndarray | None = None  # a row's mass is its weight times its squared distance to the nearest
 
 
 def race(block: Block, heat: Heat) -> Race:
-    hashes, X, weight = _runners(block, heat.share)
+    hashes, X, weight = _runners(block, heat)
     mass = np.ones(len(X)) if weight is None else weight
     if heat.candidates is not None and len(X):
         labels = single_pass.assign(X, heat.candidates, n_threads=1)
@@ -74,17 +77,17 @@ def race(block: Block, heat: Heat) -> Race:
 def population(block: Block, heat: Heat) -> np.ndarray:
     """For each candidate, the total weight (candidates,) of the rows that are nearest to it."""
     assert heat.candidates is not None
-    _, X, weight = _runners(block, heat.share)
+    _, X, weight = _runners(block, heat)
     if not len(X):
         return np.zeros(len(heat.candidates))
     return single_pass.statistics(X, heat.candidates, weight, n_threads=1).counts
 
 
-def _runners(block: Block, share: float):
-    hashes = starts.hash_rows(block.X, 1)
-    if share >= 1:
+def _runners(block: Block, heat: Heat):
+    hashes = starts.relative(starts.hash_rows(block.X, 1), heat.largest)
+    if heat.share >= 1:
         return hashes, block.X, block.weight
-    chosen = uniform(hashes, seed=0) < share
+    chosen = uniform(hashes, seed=0) < heat.share
     return hashes[chosen], block.X[chosen], None if block.weight is None else block.weight[chosen]
 
 
@@ -97,9 +100,9 @@ def uniform(hashes: np.ndarray, seed: int) -> np.ndarray:
     return ((z >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53
 
 
-def random_rows(passes: Passes, n_clusters: int, rng) -> np.ndarray:
+def random_rows(passes: Passes, n_clusters: int, rng, known: Survey) -> np.ndarray:
     """Draw distinct rows by weight."""
-    return passes.total(race, Heat(_seed(rng), n_clusters)).rows
+    return passes.total(race, Heat(_seed(rng), n_clusters, known.largest)).rows
 
 
 def parallel(passes: Passes, n_clusters: int, rng, known: Survey, trim: float = 0.0) -> np.ndarray:
@@ -109,7 +112,7 @@ def parallel(passes: Passes, n_clusters: int, rng, known: Survey, trim: float = 
     nearest to it.
     """
     share = min(1.0, max(_RACE_ROWS, 512 * n_clusters) / known.rows)
-    heat = partial(Heat, share=share)
+    heat = partial(Heat, largest=known.largest, share=share)
     candidates = passes.total(race, heat(_seed(rng), 1)).rows
     rounds = 0
     while rounds < ROUNDS or len(candidates) < n_clusters:
@@ -120,11 +123,15 @@ def parallel(passes: Passes, n_clusters: int, rng, known: Survey, trim: float = 
             if len(candidates) >= n_clusters or share >= 1:
                 break
             share = 1.0  # few distinct rows, many times each
-            heat = partial(Heat, share=share)
+            heat = partial(Heat, largest=known.largest, share=share)
     weight = passes.total(population, heat(0, 0, candidates=candidates))
     candidates, weight = np.ascontiguousarray(candidates[weight > 0]), weight[weight > 0]
+    exponent = exponent_of(candidates)
+    candidates = scaled(candidates, -exponent)
     centers = starts.choose(candidates, n_clusters, "k-means++", rng, weight, trim=trim)
-    return centers if trim > 0 else lazy.run(candidates, centers, sample_weight=weight, max_iter=20).centers
+    if trim == 0:
+        centers = lazy.run(candidates, centers, sample_weight=weight, max_iter=20).centers
+    return scaled(centers, exponent)
 
 
 def _seed(rng) -> int:

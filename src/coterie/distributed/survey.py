@@ -18,6 +18,7 @@ class Survey:
     weight: float
     mean: np.ndarray  # (d,)
     sq: np.ndarray  # (d,) weighted squares around the mean
+    largest: float  # absolute value
     hashes: np.ndarray  # of distinct rows: as many as there are clusters, or all
     wanted: int
 
@@ -28,7 +29,8 @@ class Survey:
         sq = self.sq + other.sq + delta**2 * (self.weight * other.weight / weight)
         hashes = np.union1d(self.hashes, other.hashes)[: self.wanted]
         sizes = {**self.sizes, **other.sizes}
-        return Survey(sizes, self.rows + other.rows, weight, mean, sq, hashes, self.wanted)
+        largest = max(self.largest, other.largest)
+        return Survey(sizes, self.rows + other.rows, weight, mean, sq, largest, hashes, self.wanted)
 
     @property
     def mean_variance(self) -> float:
@@ -45,4 +47,6 @@ def survey(block: Block, n_clusters: int) -> Survey:
     found = moments(X, block.weight)
     weight = float(found.weight[0])
     sizes = {block.number: block.n_rows}
-    return Survey(sizes, len(X), weight, found.mean, found.variance * weight, hashes[:n_clusters], n_clusters)
+    largest = max(float(X.max()), -float(X.min()))
+    sq = found.variance * weight
+    return Survey(sizes, len(X), weight, found.mean, sq, largest, hashes[:n_clusters], n_clusters)

@@ -11,10 +11,11 @@ from coterie.kmeans.family import TABLE
 
 
 class AttentionClustering(CenterClusterer):
-    """Any algorithm of the family, by its name in Table 1 of Clarkson et al., including the starred combinations.
+    """Any algorithm of the k-means family, by its name in Table 1 of Clarkson et al. (2025).
 
-    This estimator is meant for researchers. The estimators with names of their own, such as :class:`KMeans` and
-    :class:`TrimmedKMeans`, are rows of the same table with more convenient parameters.
+    This estimator is meant for researchers. The combinations that the paper leaves to the reader are included. The
+    estimators with names of their own, such as :class:`KMeans` and :class:`TrimmedKMeans`, are rows of the same table
+    with more convenient parameters.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from coterie.distributed import is_dask
 from coterie.em import Iteration
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
-from coterie.estimators.validation import check_device, check_enough_rows, check_rows, check_weights
+from coterie.estimators.validation import check_device, check_enough_rows, check_rows, check_sized_rows, check_weights
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import Result, mean_variance
 from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm, scaled_result
@@ -120,7 +120,7 @@ class CenterClusterer(
             from coterie.estimators import on_chunks
 
             return on_chunks.fit(self, X, sample_weight)
-        X = check_rows(self, X, reset=True, accept_sparse=self._takes_sparse)
+        X, largest = check_sized_rows(self, X, reset=True, accept_sparse=self._takes_sparse)
         weight = check_weights(X, sample_weight)
         kept = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
         check_enough_rows(len(kept), self.n_clusters)
@@ -128,7 +128,7 @@ class CenterClusterer(
         rows = on_sphere(X) if algorithm.spherical else X
         if weight is not None and len(kept) < X.shape[0]:
             rows, weight = rows[kept], weight[kept]
-        exponent = exponent_of(rows)
+        exponent = exponent_of(rows, largest=largest if rows is X else None)
         rows, algorithm = scaled(rows, -exponent), scaled_algorithm(algorithm, -exponent)
         random_state = check_random_state(self.random_state)
         relative = getattr(self, "tol", 0.0)
@@ -150,14 +150,14 @@ class CenterClusterer(
     def _runs(
         self, X, weight, algorithm: Algorithm, tol: float, random_state, exponent: int, n_runs: int, watch
     ) -> Iterator[Result]:
-        """The results of all runs. Unobserved runs on a small table are performed as one batch."""
+        """The results of all runs. Unobserved runs on a table of moderate size are performed as one batch."""
         from coterie.kmeans import engines
 
         starts = self._starts(X, weight, algorithm, random_state, n_runs, exponent)
-        small = watch.silent and getattr(self, "engine", "auto") == "auto"
-        if small and engines.is_small(X, self.n_clusters, algorithm, self._device()):
-            loop = {"sample_weight": weight, "max_iter": self.max_iter, "tol": tol}
-            yield from engines.run_small(X, list(starts), algorithm, **loop)
+        free = watch.silent and getattr(self, "engine", "auto") == "auto"
+        if free and engines.in_one_call(X, self.n_clusters, algorithm, self._device()):
+            loop = {"sample_weight": weight, "max_iter": self.max_iter, "tol": tol, "n_threads": self._n_threads()}
+            yield from engines.run_in_one_call(X, list(starts), algorithm, **loop)
             return
         for number in range(n_runs):
             with watch.run(number) as on_iteration:
@@ -289,8 +289,8 @@ class CenterClusterer(
             )
         if not algorithm.variant.soft and self.n_clusters_ < self.n_clusters:
             warnings.warn(
-                f"Only {self.n_clusters_} distinct clusters were found, fewer than n_clusters={self.n_clusters}: X may "
-                "have duplicate rows.",
+                f"The number of distinct clusters, {self.n_clusters_}, is less than n_clusters={self.n_clusters}: X "
+                "may have duplicate rows.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -304,10 +304,10 @@ class CenterClusterer(
 
     # --- what the centres say about rows --------------------------------------------------------------------
 
-    def _labels(self, X) -> np.ndarray:
+    def _labels(self, X, largest: float | None = None) -> np.ndarray:
         from coterie.kmeans import engines
 
-        exponent = exponent_of(X, self.cluster_centers_)
+        exponent = exponent_of(X, self.cluster_centers_, largest=largest)
         limits = getattr(self, "threshold_", None)
         return engines.labels(
             scaled(X, -exponent),
@@ -320,9 +320,13 @@ class CenterClusterer(
         )
 
     def _checked_new(self, X):
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False, accept_sparse=self._takes_sparse)
-        return on_sphere(X) if self._algorithm().spherical else X
+        return self._checked_sized(X)[0]
+
+    def _checked_sized(self, X) -> tuple[Any, float | None]:
+        """New rows, and their largest absolute value if it is known."""
+        check_is_fitted(self, "cluster_centers_")
+        X, largest = check_sized_rows(self, X, reset=False, accept_sparse=self._takes_sparse)
+        return (on_sphere(X), None) if self._algorithm().spherical else (X, largest)
 
     def predict(self, X):
         """Assign every row to its cluster.
@@ -341,7 +345,7 @@ class CenterClusterer(
             from coterie.estimators import on_dask
 
             return on_dask.predict(self, X)
-        return self._labels(self._checked_new(X))
+        return self._labels(*self._checked_sized(X))
 
     def fit_predict(self, X, y=None, sample_weight=None):
         """Fit the centres and return ``labels_``.
@@ -381,8 +385,8 @@ class CenterClusterer(
             return on_dask.per_cluster(self, X, "transform")
         from coterie.kmeans import engines
 
-        X = self._checked_new(X)
-        exponent = exponent_of(X, self.cluster_centers_)
+        X, largest = self._checked_sized(X)
+        exponent = exponent_of(X, self.cluster_centers_, largest=largest)
         X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
         return scaled(engines.distances(X, centers, self._algorithm(), self._device(), self._n_threads()), exponent)
 
@@ -409,9 +413,9 @@ class CenterClusterer(
             return on_dask.score(self, X, sample_weight)
         from coterie.kmeans import engines
 
-        X = self._checked_new(X)
+        X, largest = self._checked_sized(X)
         weight = check_weights(X, sample_weight)
-        exponent = exponent_of(X, self.cluster_centers_)
+        exponent = exponent_of(X, self.cluster_centers_, largest=largest)
         X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
         chosen, cost = engines.choose(X, centers, self._algorithm(), self._device(), self._n_threads())
         cost = np.ldexp(cost, 2 * exponent)

@@ -81,6 +81,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         Whether EM had converged for the likeliest start: the mean log-likelihood of a row rose by less than 0.001 in
         the last step. The network has a fixed number of layers and refines the solution in either case.
     mean_ : array of shape (n_features,)
+        Mean of the columns.
     components_ : array of shape (n_dims, n_features)
         The network reads ``components_ @ (row - mean_)`` of a row.
     mode_centers_, layer_centers_, layer_shares_, layer_vars_, layer_tokens_, scale_ : arrays
@@ -91,6 +92,10 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         Number of features seen during fit.
     feature_names_in_ : array of shape (n_features_in_,)
         Names of the features, if X had any.
+
+    Notes
+    -----
+    There is no ``sample_weight``: the network reads every row of its context once.
 
     See Also
     --------

@@ -23,8 +23,8 @@ class KMeans(CenterClusterer):
 
     The algorithm is exact: points at equal distance from two centres go to the lower index, and an empty cluster takes
     over the points farthest from their centres, as in scikit-learn. All engines give the same result. One of them is a
-    transformer whose weights are Lloyd's algorithm (Clarkson et al., "Finding Clustering Algorithms in the Transformer
-    Architecture").
+    transformer whose weights are Lloyd's algorithm (Clarkson et al. 2025, "Finding Clustering Algorithms in the
+    Transformer Architecture").
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ class KMedoids(CenterClusterer):
     n_clusters : int, default=8
         Number of clusters.
     method : {"annealed", "sampler"}, default="annealed"
-        "sampler" is the randomised algorithm of Clarkson et al. (Algorithm 6), a random walk that ends after
+        "sampler" is the randomised algorithm of Clarkson et al. (2025, Algorithm 6), a random walk that ends after
         ``max_iter`` steps. "annealed" raises its inverse temperature step by step, keeps the best medoids and
         ends with swaps, so that no replacement of one medoid improves the result.
     gamma : float, default=1.0

@@ -97,7 +97,9 @@ def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]
         with safe_open(os.fspath(path), framework="numpy") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
     except (SafetensorError, TypeError, ValueError, AttributeError) as error:  # the latter: types that numpy lacks
-        raise ValueError(f"{path} is not a saved coterie model ({error}).") from error
+        raise ValueError(
+            f"{path} is not a saved coterie model ({error}): give a file that the method save of an estimator wrote."
+        ) from error
 
 
 def packed(estimator) -> tuple[dict[str, np.ndarray], str]:

@@ -21,9 +21,9 @@ EQUAL_SIZES = (1000.0,)  # concentration of the mixing weights if they are not e
 class SoftKMeans(CenterClusterer):
     """Soft k-means: every point belongs to every cluster with a share.
 
-    The shares of a point are softmax(-gamma ‖x - c‖²) (Clarkson et al., Algorithm 2). With ``mixing_weights=True`` the
-    weights of the clusters are estimated as well and their logarithms are added to the scores; this is EM for a mixture
-    of spherical Gaussians with the known variance 1/(2 gamma).
+    The shares of a point are softmax(-gamma ‖x - c‖²) (Clarkson et al. 2025, Algorithm 2). With
+    ``mixing_weights=True`` the weights of the clusters are estimated as well and their logarithms are added to the
+    scores; this is EM for a mixture of spherical Gaussians with the known variance 1/(2 gamma).
 
     Where clusters overlap, one fitted mixture says little about how certain its centres are. With
     ``refine="posterior"``, the fit is followed by Gibbs sampling of the Bayesian posterior of centres, weights and the
@@ -41,9 +41,9 @@ class SoftKMeans(CenterClusterer):
     mixing_weights : bool, default=False
         Whether the weights of the clusters are estimated. Otherwise all clusters have the same weight.
     refine : {"posterior"} or None, default=None
-        What follows the fit. None keeps it. "posterior" samples the posterior of the mixture, from the fit; the
-        variance is sampled too, whatever ``gamma`` is, and clusters have nearly the same weight unless
-        ``mixing_weights``. It needs all rows in memory and does not support ``sample_weight``.
+        What follows the fit. None keeps the fit as it is. "posterior" samples the posterior of the mixture and starts
+        from the fit. The variance is sampled too, whatever ``gamma`` is, and clusters have nearly the same weight
+        unless ``mixing_weights=True``. It needs all rows in memory and does not support ``sample_weight``.
     init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
         How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
         clusters the projections on the leading eigenvectors. A callable is called as
@@ -70,12 +70,13 @@ class SoftKMeans(CenterClusterer):
     cluster_centers_ : array of shape (n_clusters, n_features)
         The centres, the means of the points weighted by their shares.
     weights_ : array of shape (n_clusters,)
-        The mixing weights of the clusters; all equal unless ``mixing_weights``. Refined, the mean shares.
+        The mixing weights of the clusters; all equal unless ``mixing_weights``. With ``refine="posterior"``, the mean
+        shares.
     gamma_ : float
-        The inverse temperature that was used. Refined, that of the mean variance of the draws.
+        The inverse temperature that was used. With ``refine="posterior"``, that of the mean variance of the draws.
     labels_ : int32 array of shape (n_samples,)
-        The cluster in which each row has the largest share. Refined, the labels of the largest expected adjusted Rand
-        index.
+        The cluster in which each row has the largest share. With ``refine="posterior"``, the labels with the largest
+        expected adjusted Rand index.
     inertia_ : float
         Sum of squared distances to all centres, weighted by the shares.
     n_iter_ : int
@@ -85,8 +86,8 @@ class SoftKMeans(CenterClusterer):
     n_clusters_ : int
         Number of clusters that have at least one row.
     posterior_centers_, posterior_weights_, posterior_vars_, posterior_origin_ : arrays
-        The draws, only if refined: centres relative to the origin (n_draws, n_clusters, n_features), mixing weights and
-        variances. Clusters may exchange their places from one draw to the next.
+        The draws, only with ``refine="posterior"``: centres relative to the origin, of shape (n_draws, n_clusters,
+        n_features), mixing weights and variances. Clusters may exchange their places from one draw to the next.
     posterior_names_ : array of shape (n_draws, n_clusters)
         The cluster of each draw that is matched to each cluster of ``labels_``.
     coassignment_sums_, coassignment_sizes_, coassignment_level_ : arrays and float
@@ -252,9 +253,9 @@ class SoftKMeans(CenterClusterer):
         parts = [np.take_along_axis(members, names, axis=2).mean(axis=0) for members in self._members(X)]
         return np.concatenate(parts)
 
-    def _labels(self, X) -> np.ndarray:
+    def _labels(self, X, largest: float | None = None) -> np.ndarray:
         if not hasattr(self, "coassignment_level_"):
-            return super()._labels(X)
+            return super()._labels(X, largest)
         from coterie import consensus
 
         rule = consensus.Rule(self.coassignment_sums_, self.coassignment_sizes_, self.coassignment_level_)

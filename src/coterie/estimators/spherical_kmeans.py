@@ -8,7 +8,7 @@ from coterie.kmeans.family import TABLE
 class SphericalKMeans(CenterClusterer):
     """k-means by direction: rows are scaled to length one, and the similarity is the cosine.
 
-    It suits text, embeddings and other data whose rows differ by direction (Clarkson et al., Theorem 4). A row of
+    It suits text, embeddings and other data whose rows differ by direction (Clarkson et al. 2025, Theorem 4). A row of
     zeros has no direction: it stays at the origin and joins cluster 0.
 
     Parameters

@@ -13,7 +13,7 @@ from coterie.kmeans.family import TABLE
 class TrimmedKMeans(CenterClusterer):
     """Trimmed k-means: the farthest points, a given share of all, take no part in the centres.
 
-    The points that are left out are outliers, with label -1 (Clarkson et al., Algorithm 4).
+    The points that are left out are outliers, with label -1 (Clarkson et al. 2025, Algorithm 4).
 
     Parameters
     ----------

@@ -396,31 +396,31 @@ class VAEMixture(
         return self._log_joint(rows, torch.float32).argmax(1).astype(np.int32)
 
     def predict(self, X):
-        """Most likely cluster of every row, int32."""
+        """The most likely cluster of every row, an int32 array of shape (n_samples,)."""
         return self._labels(self._checked_new(X))
 
     def predict_proba(self, X):
-        """Responsibility of every cluster, shape (n_samples, n_clusters)."""
+        """The responsibility of every cluster for every row, shape (n_samples, n_clusters)."""
         log_joint = self._log_joint(self._checked_new(X))
         return np.exp(log_joint - np.logaddexp.reduce(log_joint, axis=1)[:, None])
 
     def score_samples(self, X):
-        """Bound on the log-density of every row (for grey values and the Bernoulli: its usual score)."""
+        """The lower bound on the log-density of every row, shape (n_samples,)."""
         return np.logaddexp.reduce(self._log_joint(self._checked_new(X)), axis=1)
 
     def score(self, X, y=None):
-        """Mean bound on the log-density of the rows."""
+        """The mean of ``score_samples(X)``."""
         return float(self.score_samples(X).mean())
 
     def transform(self, X):
-        """Latent means of every row in its own cluster's VAE, shape (n_samples, latent_size_)."""
+        """The latent means of every row in the VAE of its cluster, shape (n_samples, latent_size_)."""
         rows = self._checked_new(X)
         dtype = X.dtype if getattr(X, "dtype", None) in (np.float32, np.float64) else np.float64
         means = self._in_own_cluster(rows, self.latent_size_, lambda networks, x, own: networks.encode(x, own)[0])
         return means.astype(dtype)
 
     def reconstruct(self, X):
-        """Every row as its own cluster's VAE gives it back from the latent means."""
+        """Every row as the VAE of its cluster reconstructs it from the latent means, shape (n_samples, n_features)."""
 
         def through(networks, x, own):
             return networks.likelihood.mean(networks.decode(networks.encode(x, own)[0], own))
@@ -443,10 +443,11 @@ class VAEMixture(
         Parameters
         ----------
         n_samples : int, default=1
+            Number of rows.
         cluster : int or None, default=None
-            Of this cluster; None draws clusters by their shares.
+            The cluster of the rows. None draws a cluster for each row with the probabilities ``weights_``.
         noise : bool, default=True
-            False gives the decoder's mean, which is what one looks at for images, instead of a draw around it.
+            Whether to draw from the likelihood. False gives the mean of the decoder, which looks cleaner for images.
 
         Returns
         -------

@@ -1,10 +1,13 @@
 """Validation of what users pass to estimators. It happens here, once; the other modules assume valid input."""
 
+import math
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from coterie.kmeans.scaling import largest_value
 
 
 def check_rows(estimator, X, *, reset: bool, accept_sparse: bool = False) -> Any:
@@ -12,21 +15,56 @@ def check_rows(estimator, X, *, reset: bool, accept_sparse: bool = False) -> Any
 
     Values must be finite, and their squares must not overflow. Errors name the row and the column, and say what to do.
     """
-    _refuse_half_precision(X)
-    _refuse_text_columns(X)
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr" if accept_sparse else False,
-        dtype=[np.float64, np.float32],
-        order="C",
-        accept_large_sparse=False,
-        ensure_all_finite=False,
+    return check_sized_rows(estimator, X, reset=reset, accept_sparse=accept_sparse)[0]
+
+
+def check_sized_rows(estimator, X, *, reset: bool, accept_sparse: bool = False) -> tuple[Any, float]:
+    """The same, and the largest absolute value, which this check computes anyway."""
+    if not _is_ready(estimator, X, reset):
+        X = _converted(estimator, X, reset, accept_sparse)
+    return X, _refuse_extremes(estimator, X)
+
+
+def _is_ready(estimator, X, reset: bool) -> bool:
+    """Whether X is an array that scikit-learn's validation would return as it is; it takes longer than small fits."""
+    ready = (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and X.size > 0
+        and X.dtype in (np.float64, np.float32)
+        and X.flags.c_contiguous
+        and X.flags.aligned
+        and not hasattr(estimator, "feature_names_in_")
     )
+    if ready and reset:
+        estimator.n_features_in_ = X.shape[1]
+    return ready and X.shape[1] == getattr(estimator, "n_features_in_", None)
+
+
+def _converted(estimator, X, reset: bool, accept_sparse: bool) -> Any:
+    _refuse_half_precision(X)
+    refuse_equal_names(X)
+    _refuse_text_columns(X)
+    try:
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=False,
+            ensure_all_finite=False,
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"X contains text ({error}): encode it first (for example with sklearn.preprocessing.OneHotEncoder), or "
+            "use coterie.ZeroShotClusterer, which reads DataFrames with text."
+        ) from error
     if sparse.issparse(X):
         X.sort_indices()
-    _refuse_extremes(estimator, X)
     return X
 
 
@@ -43,6 +81,8 @@ def check_weights(X, sample_weight) -> np.ndarray | None:
 
 
 def check_enough_rows(n: int, n_clusters: int) -> None:
+    if isinstance(n_clusters, bool | np.bool_):
+        raise TypeError(f"n_clusters must be a number of clusters, for example 8; got {n_clusters}.")
     if n < n_clusters:
         raise ValueError(
             f"n_samples={n} should be >= n_clusters={n_clusters}: pass more rows or set n_clusters to {n} or less."
@@ -76,6 +116,14 @@ def _refuse_half_precision(X) -> None:
         )
 
 
+def refuse_equal_names(X) -> None:
+    """Raise an error if two columns of a pandas DataFrame have the same name."""
+    repeated = getattr(getattr(X, "columns", None), "duplicated", None)
+    if repeated is not None and repeated().any():
+        name = X.columns[repeated().argmax()]
+        raise ValueError(f"X has two columns named {name!r}: rename one of them.")
+
+
 def _refuse_text_columns(X) -> None:
     if not hasattr(X, "columns") or not hasattr(X, "select_dtypes"):
         return
@@ -92,15 +140,15 @@ def _is_text(column) -> bool:
     return getattr(column.dtype, "kind", "O") in "mM" or column.map(lambda value: isinstance(value, str)).any()
 
 
-def _refuse_extremes(estimator, X) -> None:
+def _refuse_extremes(estimator, X) -> float:
     """Check the largest value: it is NaN or infinite if any is, and its square bounds all squared distances."""
     values = X.data if sparse.issparse(X) else X
-    largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
-    if not np.isfinite(largest):
+    largest = largest_value(X)
+    if not math.isfinite(largest):
         _report_not_finite(estimator, X, values)
     # The largest squared distance is d (2 max)². Sums of n of them are taken in float64 and must stay finite too.
     n, d = X.shape
-    limit = float(np.sqrt(np.finfo(values.dtype).max / (16.0 * max(1, d) * (n if values.dtype == np.float64 else 1))))
+    limit = math.sqrt(float(np.finfo(values.dtype).max) / (16.0 * max(1, d) * (n if values.itemsize == 8 else 1)))
     if 0 < largest < 2.0**-500:
         raise ValueError(
             f"X has no value larger than {largest:.2g}, so that squared distances underflow: scale the columns, for "
@@ -113,6 +161,7 @@ def _refuse_extremes(estimator, X) -> None:
             f"{values.dtype.name} (the limit here is {limit:.1g}): scale the columns, for example with "
             "sklearn.preprocessing.StandardScaler" + (", or pass float64." if values.dtype == np.float32 else ".")
         )
+    return largest
 
 
 def _report_not_finite(estimator, X, values) -> None:

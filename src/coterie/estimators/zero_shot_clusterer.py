@@ -19,7 +19,7 @@ from coterie.data.columns import Column
 from coterie.data.encoding import Encoded, Encoding, different_rows
 from coterie.data.tables import Table
 from coterie.estimators.persistence import SaveMixin
-from coterie.estimators.validation import check_context, check_device, check_enough_rows
+from coterie.estimators.validation import check_context, check_device, check_enough_rows, refuse_equal_names
 
 MAX_CONTEXT = 1_024
 MAX_CLUSTERS = 100
@@ -63,7 +63,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     device : str, torch.device or None, default=None
         Where the network is evaluated; None is the CPU.
     n_jobs : int or None, default=None
-        Number of threads: -1 uses all processors, None the current setting of torch.
+        Number of threads: -1 uses all processors, None the current settings of numpy and torch.
     random_state : int, RandomState or None, default=None
         Seed of the samples and of the network's random features. An int makes the result reproducible.
 
@@ -81,6 +81,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         The probability that a row truly shares a cluster with another row of its cluster, drawn at random; of an
         outlier, the probability that it is noise.
     n_clusters_ : int
+        Number of clusters that were found or given.
     n_clusters_proba_ : array of shape (min(100, n_context),)
         Probability of 1, 2, ... clusters.
     expected_ari_ : float
@@ -104,6 +105,13 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     encoding_ : str
         How columns are scaled and encoded, as JSON.
     n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+
+    Notes
+    -----
+    There is no ``sample_weight``: the network reads every row of its sample once.
 
     Examples
     --------
@@ -305,6 +313,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _table(self, X, *, reset: bool) -> Table:
         if hasattr(X, "columns") and hasattr(X, "dtypes"):
+            refuse_equal_names(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
             if not len(X.columns):
                 raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")
@@ -353,11 +362,14 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self._encoded(X, reset=False).points
 
     def predict(self, X):
-        """Cluster of every row as int32, -1 for outliers, from the nearest rows that were read; each row on its own."""
+        """Label rows by the nearest rows that the network read: int32, -1 for outliers.
+
+        The label of a row does not depend on the other rows of X.
+        """
         return _labels(*self._beside(self._new_points(X), self.context_proba_, self._kept_noise()))
 
     def predict_proba(self, X):
-        """Probability of every cluster, shape (n_samples, n_clusters_), of outliers too."""
+        """Probability of every cluster for every row, including outliers: shape (n_samples, n_clusters_)."""
         return self._beside(self._new_points(X), self.context_proba_)[0]
 
     def transform(self, X):

@@ -98,7 +98,7 @@ class Layer(nn.Module):
             nn.init.zeros_(last.bias)
 
     def summarise(self, x_BND: Tensor, h_BNKE: Tensor, log_p_BNK: Tensor) -> tuple[Summary, Tensor]:
-        """Each cluster looks at the points; also the squared distances of the points to the new centres."""
+        """Each cluster attends to the points; returned with the squared distances of the points to the new centres."""
         B, N, D = x_BND.shape
         K, E, M = h_BNKE.shape[2], h_BNKE.shape[3], self.n_heads
         h_BNKE = self.norm(h_BNKE)
@@ -120,7 +120,7 @@ class Layer(nn.Module):
     def update(
         self, h_BNKE: Tensor, log_p_BNK: Tensor, sq_BNKM: Tensor, summary: Summary, dims: int
     ) -> tuple[Tensor, Tensor]:
-        """Each pair looks at its cluster, and at its point's other pairs."""
+        """Each pair attends to its cluster and to the other pairs of its point."""
         normed_BNKE = self.norm(h_BNKE)
         point_BNE = (log_p_BNK.exp()[..., None] * normed_BNKE).sum(2)
         features = pair_features(sq_BNKM, summary.shares_BK, summary.var_B, dims)

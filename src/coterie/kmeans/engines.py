@@ -15,18 +15,34 @@ from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import OnIteration, Result
 
 
-def run_small(
-    X, starts: Sequence[np.ndarray], algorithm: Algorithm, *, sample_weight=None, max_iter: int, tol: float
+def run_in_one_call(
+    X,
+    starts: Sequence[np.ndarray],
+    algorithm: Algorithm,
+    *,
+    sample_weight=None,
+    max_iter: int,
+    tol: float,
+    n_threads: int | None = None,
 ) -> list[Result]:
-    """The runs from several starts, of shape (k, d) each, on a table for which :func:`is_small` holds."""
-    spherical = algorithm.spherical
+    """The runs from several starts, of shape (k, d) each, on a table for which :func:`in_one_call` holds."""
     loop = {"sample_weight": sample_weight, "max_iter": max_iter, "tol": tol}
-    return small.run(X, np.stack(starts), spherical=spherical, **loop)
+    if small.suits(X, len(starts[0])):
+        return small.run(X, np.stack(starts), spherical=algorithm.spherical, **loop)
+    from coterie.kmeans import whole_run
+
+    return whole_run.run(X, starts, n_threads=n_threads, **loop)
 
 
-def is_small(X, n_clusters: int, algorithm: Algorithm, device: str = "cpu") -> bool:
-    """Whether array operations are the fastest way to run the algorithm on X."""
-    return algorithm.hard_means and small.suits(X, n_clusters) and _compiled(X, algorithm, device)
+def in_one_call(X, n_clusters: int, algorithm: Algorithm, device: str = "cpu") -> bool:
+    """Whether a run is fastest in one call, by array operations for small tables or by a compiled loop."""
+    if not (algorithm.hard_means and _compiled(X, algorithm, device)):
+        return False
+    if small.suits(X, n_clusters) or algorithm.spherical:
+        return small.suits(X, n_clusters)
+    from coterie.kmeans import whole_run
+
+    return whole_run.suits(X, n_clusters)
 
 
 def run(
@@ -74,8 +90,9 @@ def run(
         raise ValueError(
             "engine='lazy' requires dense rows on the CPU: use engine='auto', which selects a suitable engine."
         )
-    if engine == "auto" and on_iteration is None and is_small(X, len(centers), algorithm, device):
-        return run_small(X, [centers], algorithm, sample_weight=sample_weight, max_iter=max_iter, tol=tol)[0]
+    if engine == "auto" and on_iteration is None and in_one_call(X, len(centers), algorithm, device):
+        del loop["on_iteration"]
+        return run_in_one_call(X, [centers], algorithm, n_threads=n_threads, **loop)[0]
     if engine != "fused" and compiled and algorithm.hard_means:
         from coterie.kmeans import lazy
 

@@ -112,22 +112,23 @@ class Fused:
         half = 2 if self.algorithm.spherical else 1
         if self.assigner is not None:
             chosen = torch.from_numpy(self.assigner.assign(centers.numpy())).long()
-            return chosen, torch.from_numpy(self.assigner.sq_distances()) / half
+            sq_distances = torch.from_numpy(self.assigner.sq_distances())
+            return chosen, sq_distances / half if half > 1 else sq_distances
         blocks = self.rows.blocks(len(centers))
         chosen = torch.cat([self.cost(block, centers).argmin(-1) for block in blocks])
-        sq_distances = [self.rows.own_sq_distances(block, centers, chosen[block]).double() for block in blocks]
-        return chosen, torch.cat(sq_distances) / half
+        own = [self.rows.own_sq_distances(block, centers, chosen[block]).double() for block in blocks]
+        return chosen, torch.cat(own) / half
 
     def _moved(self, labels: Tensor) -> float | None:
         before, self.labels = self.labels, labels
-        return None if before is None else float((labels != before).double().mean())
+        return None if before is None else int(torch.count_nonzero(labels != before)) / len(labels)
 
     def _assign(self, state: Centers) -> Assigned:
         chosen, cost = self.choose(state.places)
         k = len(state.places)
         if self.algorithm.variant.centers == "norm-max":
             limits = thresholds(self.algorithm, chosen, cost, self.weight, k)
-            inside = cost <= limits[chosen]
+            inside = cost <= limits.index_select(0, chosen)
             weight, labels = self.weight * inside, torch.where(inside, chosen, -1)
             objective = float((weight * cost.detach()).sum())
             return Assigned(labels, chosen, cost, weight, objective, self._moved(labels), limits)

@@ -90,18 +90,23 @@ def iterate(
 
     def stop(old: Centers, new: Centers, expectation: Any) -> bool:
         moved = not engine.labels_decide or expectation.moved != 0
-        return bool(settled(old.places, new.places, moved, tol))
+        return bool(settled(sq_moves(old.places, new.places), moved, tol))
 
     steps = (engine.e_step, engine.m_step)
     return em.run(state, *steps, max_iter=max_iter, stop=stop, on_iteration=on_iteration, first=first)
 
 
-def settled(old, new, moved, tol: float):
+def settled(sq_moves, moved, tol: float):
     """Whether a run stops: no label changed, or the sum of the squared moves of the centres is at most ``tol``.
 
-    The rules are those of scikit-learn. Centres are (k, d), or (runs, k, d) for several runs at once.
+    The rules are those of scikit-learn. The arguments are numbers, or arrays for several runs at once.
     """
-    return (((new - old) ** 2).sum((-2, -1)) <= tol) | (moved == 0)
+    return (sq_moves <= tol) | (moved == 0)
+
+
+def sq_moves(old, new):
+    """The sum of the squared moves of centres (k, d), or of each run of centres (runs, k, d)."""
+    return ((new - old) ** 2).sum((-2, -1))
 
 
 class Moments(NamedTuple):

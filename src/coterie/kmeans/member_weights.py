@@ -22,7 +22,12 @@ class Segments:
     def __init__(self, labels: Tensor, cost: Tensor, weight: Tensor, k: int):
         self.k = k
         self._given = labels, cost, weight
-        self.total = cost.new_zeros(k).index_add(0, labels, weight)
+
+    @cached_property
+    def total(self) -> Tensor:
+        """The weight (k,) of each cluster."""
+        labels, cost, weight = self._given
+        return cost.new_zeros(self.k).index_add(0, labels, weight)
 
     @cached_property
     def best(self) -> Tensor:
@@ -82,9 +87,30 @@ def _order(labels: Tensor, cost: Tensor) -> Tensor:
 
 def thresholds(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: Tensor, k: int) -> Tensor:
     """The largest costs (k,) that trimming keeps: the percentile of Algorithm 4 per cluster, or one over all points."""
+    if cost.device.type == "cpu" and bool((weight == 1).all()):
+        return _selected(algorithm, labels.numpy(), cost.detach().numpy(), k)
     groups = labels if algorithm.per_cluster else torch.zeros_like(labels)
     segments = Segments(groups, cost, weight, k if algorithm.per_cluster else 1)
     return segments.threshold(share_of(segments.total, algorithm.keep)).expand(k)
+
+
+def _selected(algorithm: Algorithm, labels: np.ndarray, cost: np.ndarray, k: int) -> Tensor:
+    """The same for points of equal weight: a threshold is then the cost of some rank, and no order is needed."""
+    if algorithm.per_cluster:
+        from coterie.kmeans.lazy.distances import grouped_by_label
+
+        counts = np.bincount(labels, minlength=k)
+        ends = np.cumsum(counts)
+        grouped = grouped_by_label(labels, cost, ends - counts)
+    else:
+        counts, ends, grouped = np.array([len(cost)]), np.array([len(cost)]), cost.copy()
+    ranks = np.ceil(share_of(torch.from_numpy(counts).double(), algorithm.keep).numpy()).astype(np.int64) - 1
+    limits = np.full(len(counts), -np.inf)
+    for group in np.flatnonzero(ranks >= 0):
+        costs = grouped[ends[group] - counts[group] : ends[group]]
+        costs.partition(ranks[group])
+        limits[group] = costs[ranks[group]]
+    return torch.from_numpy(limits).expand(k)
 
 
 def member_weights(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: Tensor, k: int) -> Tensor:
@@ -98,7 +124,7 @@ def member_weights(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: T
         return weight
     assert algorithm.gamma is not None
     segments = Segments(labels, cost, weight, k)
-    z = -algorithm.gamma * (cost - segments.best[labels])
+    z = -algorithm.gamma * (cost - segments.best.index_select(0, labels))
     if rule == "softmax":
         return weight * z.exp()
     if rule == "top-k":

@@ -4,6 +4,7 @@ Compiled kernels square distances and keep bounds in single precision, which is 
 data are scaled before a fit, and the result is scaled back.
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,19 +13,30 @@ from scipy import sparse
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import Result
 
+_CACHED = 2**17  # values that stay in the cache of a processor
 _SAFE = {4: 40, 8: 100}  # by bytes per value: largest absolute values from 2^-e to 2^e need no scaling
 
 
-def exponent_of(*arrays) -> int:
-    """The exponent of the largest absolute value, or 0 if the values are of ordinary size."""
-    largest, safe = 0.0, 100
-    for array in arrays:
-        values = array.data if sparse.issparse(array) else array
-        if values.size:
-            largest = max(largest, float(values.max()), -float(values.min()))
-            safe = min(safe, _SAFE[values.dtype.itemsize])
-    exponent = int(np.frexp(largest)[1])
-    return exponent if largest and abs(exponent) > safe else 0
+def largest_value(X) -> float:
+    """The largest absolute value of an array or CSR matrix, NaN if any value is NaN, and 0 if there are none."""
+    values = X.data if sparse.issparse(X) else X
+    if values.size <= _CACHED or not values.flags.c_contiguous:
+        return max(float(values.max()), -float(values.min())) if values.size else 0.0
+    values = values.reshape(-1)  # in pieces, so that the second pass does not read from main memory
+    pieces = [values[first : first + _CACHED] for first in range(0, len(values), _CACHED)]
+    return float(np.max([[piece.max(), -piece.min()] for piece in pieces]))
+
+
+def exponent_of(*arrays, largest: float | None = None) -> int:
+    """The exponent of the largest absolute value, or 0 if the values are of ordinary size.
+
+    ``largest`` is the largest absolute value of the first array, if it is known.
+    """
+    found = [largest_value(array) for array in (arrays if largest is None else arrays[1:])]
+    most = max([0.0 if largest is None else largest, *found])
+    safe = min(_SAFE[array.dtype.itemsize] for array in arrays)
+    exponent = math.frexp(most)[1]
+    return exponent if most and abs(exponent) > safe else 0
 
 
 def scaled(X, exponent: int):

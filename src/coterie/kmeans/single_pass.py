@@ -12,19 +12,14 @@ import numpy as np
 
 from coterie import threads
 from coterie.kmeans.kernel_input import check_centers, check_cost, check_labels, check_lengths
-from coterie.kmeans.lazy.distances import (
-    LOOSE,
-    add_row,
-    exact_sq_distance,
-    own_sq_distances,
-    rounding,
-    sq_distance,
-)
-from coterie.kmeans.lazy.lanes import CHUNK, ROWS, as_tiles, first_and_second, lanes, score_rows
+from coterie.kmeans.lazy.dense_scores import longest, nearest, score, scratch_for, shift
+from coterie.kmeans.lazy.distances import LOOSE, add_row, own_sq_distances, rounding, sq_distance
+from coterie.kmeans.lazy.lanes import CHUNK, ROWS, as_tiles, lanes, sq_distances_of_places
 from coterie.kmeans.statistics import Statistics
 from coterie.threads import kernel
 
 _ROWS_PER_PART = 16_384
+_NEAR = 64.0  # squared distance of the origin from the centres, relative to their spread, that costs little accuracy
 _PARTS = 8  # parts of the rows, each with its own sums; the order of the reduction depends on them alone
 
 
@@ -39,13 +34,19 @@ class Tiles(NamedTuple):
     reach: float  # their largest norm
 
     @classmethod
-    def of(cls, centers: np.ndarray, dtype) -> "Tiles":
-        """Arrange the centres for rows of this dtype. The rounding of a shifted centre is within that of a score."""
+    def of(cls, centers: np.ndarray, dtype, shift: bool = True) -> "Tiles":
+        """Arrange the centres for rows of this dtype. The rounding of a shifted centre is within that of a score.
+
+        Unless ``shift``, the origin is zero if the centres are so near to it that their scores remain accurate.
+        """
         k, d = centers.shape
         width = lanes(dtype.itemsize)
         origin = centers.mean(axis=0).astype(dtype)
         shifted = centers - origin
         half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
+        if not shift and origin.astype(np.float64) @ origin <= _NEAR * half_sq.max():
+            origin, shifted = np.zeros_like(origin), centers
+            half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
         padded = -(-k // width) * width
         tiles = np.zeros((padded, d), dtype)
         tiles[:k] = -shifted
@@ -57,93 +58,62 @@ class Tiles(NamedTuple):
         )
 
 
-class _Scratch(NamedTuple):
-    values: np.ndarray  # (size, d) shifted rows
-    sq_norm: np.ndarray  # (size,)
-    places: np.ndarray  # (size,) 0, 1, 2, ...
-    best: np.ndarray  # (size,) smallest score so far
-    second: np.ndarray  # (size,) smallest of the other tiles
-    tile: np.ndarray  # (size,) where the smallest score is
-    scores: np.ndarray  # (size * tiles, lanes)
-    minima: np.ndarray  # (size,) the smallest score of the tile at hand
-
-
-@kernel(fastmath=LOOSE, forceinline=True)
-def _shift(X, i, origin, values, p):
-    total = X[i, 0] * 0
-    for j in range(X.shape[1]):
-        value = X[i, j] - origin[j]
-        values[p, j] = value
-        total += value * value
-    return total
-
-
 @kernel()
-def _score(count, tiles, offsets, scratch):
-    """The smallest score of every row in the scratch, its tile, and the smallest score of the other tiles."""
-    values, places = scratch.values, scratch.places
-    best_of, second_of, tile_of = scratch.best, scratch.second, scratch.tile
-    scores, minima = scratch.scores, scratch.minima
-    best_of[:] = np.inf
-    second_of[:] = np.inf
-    for t in range(tiles.shape[0]):
-        for chunk in range(0, tiles.shape[1], CHUNK):
-            for first in range(0, count, ROWS):  # the rows of the last batch beyond ``count`` are stale, and unused
-                score_rows(values, places, 0, first, tiles, offsets, t, chunk, scores, minima)
+def _label(X, start, stop, centers, labels):
+    """Write the labels of rows ``start:stop``, and return the number of rows that are not finite.
+
+    All rows of a block share one bound on the rounding of their scores.
+    """
+    origin, tiles, offsets = centers.origin, centers.tiles, centers.offsets
+    shifted = origin.any()
+    scratch = scratch_for(X, tiles, shifted)
+    size = len(scratch.order)
+    relative = rounding(X)
+    n_damaged = 0
+    for begin in range(start, stop, size):
+        count = min(size, stop - begin)
+        if shifted:
+            for p in range(count):
+                shift(X, begin + p, origin, scratch.values, p)
+            score(scratch.values, scratch.order, count, tiles, offsets, scratch)
+            reach = centers.reach + longest(scratch.values[:count])
+        else:
+            for p in range(size):
+                scratch.places[p] = min(begin + p, stop - 1)
+            score(X, scratch.places, count, tiles, offsets, scratch)
+            reach = centers.reach + longest(X[begin : begin + count])
+        slack = relative * reach**2
         for p in range(count):
-            score, best = minima[p], best_of[p]
-            second_of[p] = min(second_of[p], max(best, score))
-            best_of[p] = min(best, score)
-            tile_of[p] = t if score < best else tile_of[p]
+            label = scratch.label[p]
+            if not scratch.second[p] - scratch.best[p] > 2 * slack:  # true for NaN as well
+                label = nearest(X, begin + p, centers.centers)
+                n_damaged += label < 0
+            labels[begin + p] = label
+    return n_damaged
 
 
 @kernel()
-def _nearest(X, i, centers):
-    """The nearest centre by exact distances, the lowest index in a tie."""
-    best, best_sq = 0, np.inf
-    for c in range(centers.shape[0]):
-        sq = exact_sq_distance(X, i, centers, c)
-        if sq < best_sq:
-            best, best_sq = c, sq
-    return best
-
-
-@kernel()
-def _assign(X, weights, start, stop, centers, rounded, origin, tiles, offsets, reach, labels, sums, counts):
+def _assign(X, weights, start, stop, centers, labels, sums, counts):
     """Assign rows ``start:stop``, add to sums and counts, and return the inertia. Empty ``labels`` are not written."""
-    n_features = X.shape[1]
-    n_tiles, _, width = tiles.shape
-    size = max(16, min(256, 131_072 // X.itemsize // max(n_features, n_tiles * width))) // ROWS * ROWS
-    scratch = _Scratch(
-        np.zeros((size, n_features), X.dtype),
-        np.zeros(size, np.float64),
-        np.arange(size),
-        np.empty(size, X.dtype),
-        np.empty(size, X.dtype),
-        np.zeros(size, np.int32),
-        np.empty((size * n_tiles, width), X.dtype),
-        np.empty(size, X.dtype),
-    )
+    scratch = scratch_for(X, centers.tiles, True)
+    size = len(scratch.order)
     relative = rounding(X)
     inertia = 0.0
     for begin in range(start, stop, size):
         count = min(size, stop - begin)
         for p in range(count):
-            scratch.sq_norm[p] = _shift(X, begin + p, origin, scratch.values, p)
-        _score(count, tiles, offsets, scratch)
+            scratch.sq_norm[p] = shift(X, begin + p, centers.origin, scratch.values, p)
+        score(scratch.values, scratch.order, count, centers.tiles, centers.offsets, scratch)
         for p in range(count):
             i = begin + p
-            lane, second = first_and_second(scratch.scores, p * n_tiles + scratch.tile[p], scratch.best[p])
-            second = min(second, scratch.second[p])
-            label = scratch.tile[p] * width + lane
-            slack = relative * (math.sqrt(scratch.sq_norm[p]) + reach) ** 2
-            if not second - scratch.best[p] > 2 * slack:  # true for NaN as well
-                label = _nearest(X, i, centers)
-            label = min(label, centers.shape[0] - 1)  # a row of NaN has no smallest score
+            label = scratch.label[p]
+            slack = relative * (math.sqrt(scratch.sq_norm[p]) + centers.reach) ** 2
+            if not scratch.second[p] - scratch.best[p] > 2 * slack:  # true for NaN as well
+                label = max(nearest(X, i, centers.centers), 0)  # a row of NaN shows in the inertia
             weight = weights[i] if weights.shape[0] else 1.0
             add_row(X, i, weight, sums, label)
             counts[label] += weight
-            inertia += weight * np.float64(sq_distance(X, i, rounded, label))
+            inertia += weight * np.float64(sq_distance(X, i, centers.rounded, label))
             if labels.shape[0]:
                 labels[i] = label
     return inertia
@@ -161,7 +131,14 @@ def statistics(X, centers, sample_weight=None, n_threads: int | None = None, lab
 def assign(X, centers, n_threads: int | None = None) -> np.ndarray:
     """The nearest centre (n,) of every row as int32, the lowest index in a tie."""
     labels = np.empty(len(X), np.int32)
-    _run(X, centers, None, n_threads, labels)
+    arranged = _arranged(X, centers, shift=False)
+    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+
+    def task(p):
+        return _label(X, *parts[p], arranged, labels)
+
+    if any(threads.run(task, len(parts), threads.count(n_threads))):
+        check_cost(np.inf)
     return labels
 
 
@@ -181,9 +158,12 @@ def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     """The distances (n, k) of the rows to the centres in the dtype of the rows, from the differences."""
     check_centers(X, centers)
     out = np.empty((len(X), len(centers)), X.dtype)
-    columns = np.ascontiguousarray(np.asarray(centers, dtype=X.dtype).T)
+    width = lanes(X.itemsize)
+    padded = np.zeros((-(-len(centers) // width) * width, X.shape[1]), X.dtype)
+    padded[: len(centers)] = centers
+    tiles = as_tiles(padded.reshape(-1, width, X.shape[1]))
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
-    threads.run(lambda p: _distances(X, *parts[p], columns, out), len(parts), threads.count(n_threads))
+    threads.run(lambda p: _distances(X, *parts[p], tiles, out), len(parts), threads.count(n_threads))
     return out
 
 
@@ -211,30 +191,46 @@ def _sq_distances(X, start, stop, columns, out):
 
 
 @kernel(fastmath=LOOSE)
-def _distances(X, start, stop, columns, out):
-    """The same as ``_sq_distances`` with the square root, in the precision of the rows."""
-    for i in range(start, stop):
-        row = out[i]
-        row[:] = 0
-        for j in range(X.shape[1]):
-            for c in range(columns.shape[1]):
-                difference = X[i, j] - columns[j, c]
-                row[c] += difference * difference
-        for c in range(columns.shape[1]):
-            row[c] = math.sqrt(row[c])
+def _roots(values, out):
+    for c in range(len(out)):
+        out[c] = math.sqrt(values[c])
+
+
+@kernel()
+def _distances(X, start, stop, tiles, out):
+    """The same as ``_sq_distances`` with the square root, in the precision of the rows, several rows at once."""
+    scratch = scratch_for(X, tiles, False)
+    places, minima = scratch.places, scratch.minima
+    n_tiles, n_features, width = tiles.shape
+    rows = scratch.scores.reshape((len(places), n_tiles * width))
+    zeros = np.zeros((n_tiles, width), X.dtype)
+    for begin in range(start, stop, len(places)):
+        count = min(len(places), stop - begin)
+        for p in range(len(places)):
+            places[p] = min(begin + p, stop - 1)
+        for t in range(n_tiles):
+            for chunk in range(0, n_features, CHUNK):
+                for first in range(0, count, ROWS):
+                    sq_distances_of_places(X, places, 0, first, tiles, zeros, t, chunk, scratch.scores, minima)
+        for p in range(count):
+            _roots(rows[p], out[begin + p])
+
+
+def _arranged(X, centers, shift: bool = True) -> Tiles:
+    centers = np.ascontiguousarray(centers, dtype=np.float64)
+    check_centers(X, centers)
+    return Tiles.of(centers, X.dtype, shift)
 
 
 def _run(X, centers, sample_weight, n_threads, labels) -> Statistics:
-    centers = np.ascontiguousarray(centers, dtype=np.float64)
-    check_centers(X, centers)
+    arranged = _arranged(X, centers)
     check_lengths(len(X), sample_weight=sample_weight, labels=labels if len(labels) else None)
-    arranged = Tiles.of(centers, X.dtype)
     weights = np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
     parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
 
     def task(p):
         total = Statistics.zero(*arranged.centers.shape)
-        inertia = _assign(X, weights, *parts[p], *arranged, labels, total.sums, total.counts)
+        inertia = _assign(X, weights, *parts[p], arranged, labels, total.sums, total.counts)
         return Statistics(total.sums, total.counts, inertia)
 
     first, *others = threads.run(task, len(parts), threads.count(n_threads))

@@ -59,6 +59,14 @@ def _column(name: str, series: Any) -> Column:
     return Column(name, np.asarray(codes, dtype=np.int64), tuple(str(level) for level in levels))
 
 
+def labels_of(labels: Any, n_rows: int) -> np.ndarray:
+    """The labels as an array, or an error if there is not one label per row."""
+    labels = np.asarray(labels)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"labels must have one label per row, shape ({n_rows},); got shape {labels.shape}.")
+    return labels
+
+
 def matrix_of(X: Any, names: Sequence[Any] | None = None) -> tuple[np.ndarray, list[str] | None]:
     """Rows for a map, and the names of their columns.
 

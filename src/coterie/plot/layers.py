@@ -69,7 +69,8 @@ def trajectory(
     steps : :class:`Layers`, or ``trajectory_`` of an estimator with ``engine="literal"``
     names : sequence of str, optional
         Names of the columns.
-    view : as for :func:`coterie.plot.clusters`
+    view : "auto", "columns", "pca", "umap", a pair of columns, or a :class:`coterie.plot.view.View`
+        The axes. "auto" shows one or two columns as they are, and more columns by their principal axes.
     start : array of shape (k, d), optional
         The centres before the first layer.
     controls : bool
@@ -123,8 +124,22 @@ def attention(
 ) -> go.Figure:
     """The attention weights between points and centres: one row per centre, one column per point, one frame per layer.
 
-    Points are sorted by their final cluster, so that converged assignments look like a staircase. The parameters are
-    those of :func:`trajectory`.
+    Points are sorted by their final cluster, so that converged assignments look like a staircase.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    steps : :class:`Layers`, or ``trajectory_`` of an estimator with ``engine="literal"``
+    start : array of shape (k, d), optional
+        The centres before the first layer.
+    controls : bool
+        Whether the figure has its own slider and button.
+    title : str
+    theme : {"light", "dark"}
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
     """
     layers = Layers.of(np.asarray(X), steps, start=start)
     order = _ordered(layers.assignments[-1])
@@ -164,7 +179,23 @@ def objective(
     title: str = "",
     theme: str = "light",
 ) -> go.Figure:
-    """The objective in every layer; a dot marks the layer that is shown. Parameters as for :func:`trajectory`."""
+    """The objective in every layer; a dot marks the layer that is shown.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    steps : :class:`Layers`, or ``trajectory_`` of an estimator with ``engine="literal"``
+    start : array of shape (k, d), optional
+        The centres before the first layer.
+    controls : bool
+        Whether the figure has its own slider and button.
+    title : str
+    theme : {"light", "dark"}
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+    """
     layers = Layers.of(np.asarray(X), steps, start=start)
     x, y = list(layers.names), digits(layers.objective)
     line = go.Scatter(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.frames import matrix_of
+from coterie.plot.frames import labels_of, matrix_of
 from coterie.plot.marks import FEW, OUTLIER, cluster_name, color, see_through, short, symbol
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import MAX_POINTS, View
@@ -56,7 +56,8 @@ def clusters(
     -------
     plotly.graph_objects.Figure
     """
-    (X, names), labels = matrix_of(X, names), np.asarray(labels)
+    X, names = matrix_of(X, names)
+    labels = labels_of(labels, len(X))
     if not isinstance(view, View):
         view = View(X, names, view, max_points)
     if view.dims == 1:

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from coterie.files import replacing
-from coterie.plot.frames import matrix_of
+from coterie.files import check_writable, replacing
+from coterie.plot.frames import labels_of, matrix_of
 from coterie.plot.marks import OUTLIER, PALETTE, color, marker, short
 from coterie.plot.view import View
 
@@ -41,13 +41,32 @@ def save_clusters(
 ) -> Path:
     """Write a picture of clustered points and their centres: a PNG file, or an SVG file if the name ends in .svg.
 
-    ``X`` is an array or a DataFrame, and ``called`` has names of clusters. One column is shown as stacked histograms,
-    two columns as they are, and more columns by two principal axes, unless ``kind`` is "columns" (the first two),
-    "pca", "umap" or a pair of columns. Outliers (label -1) are grey crosses. Of more than 20,000 points a sample is
-    shown, which the title says.
+    Of more than 20,000 points a sample is shown, which the title says.
+
+    Parameters
+    ----------
+    path : path
+        The file to write. Its name ends in .png or .svg.
+    X : array, CSR matrix or DataFrame of shape (n, d)
+    labels : array of shape (n,)
+        Outliers have the label -1 and are shown as grey crosses.
+    centers : array of shape (k, d), optional
+    names : sequence of str, optional
+        Names of the columns.
+    title : str
+    kind : "auto", "columns", "pca", "umap" or a pair of columns
+        The axes. "auto" shows one column as stacked histograms, two columns as they are, and more columns by two
+        principal axes; "columns" shows the first two columns.
+    called : mapping of int to str, optional
+        Names of clusters.
+
+    Returns
+    -------
+    pathlib.Path
+        The file that was written.
     """
     X, names = matrix_of(X, names)
-    view = View(X, names, kind)
+    labels, view = labels_of(labels, len(X)), View(X, names, kind)
     figure = Figure(figsize=(8.0, 5.6), dpi=DPI, layout="constrained")
     axes = figure.add_subplot()
     if view.dims == 1:
@@ -70,15 +89,32 @@ def save_comparison(
     true_centers: np.ndarray | None = None,
     window: tuple[float, float] | None = None,
 ) -> Path:
-    """Write several clusterings of the same points (two or more columns) side by side, with the same axes.
+    """Write several clusterings of the same points side by side, with the same axes.
 
-    ``window`` limits both axes to an interval; the number of points outside is shown in the corner.
+    Parameters
+    ----------
+    path : path
+        The file to write. Its name ends in .png or .svg.
+    X : array of shape (n, d) with d at least 2
+    runs : sequence of :class:`Panel`
+        A title, labels and optionally centres for every clustering.
+    names : sequence of str, optional
+        Names of the columns.
+    true_centers : array of shape (k, d), optional
+        Marked by crosses in every panel.
+    window : pair of float, optional
+        Limits both axes to this interval; the number of points outside is shown in the corner.
+
+    Returns
+    -------
+    pathlib.Path
+        The file that was written.
     """
     view = View(X, names)
     figure = Figure(figsize=(4.6 * len(runs), 5.4), dpi=DPI, layout="constrained")
     panels = figure.subplots(1, len(runs), sharex=True, sharey=True, squeeze=False)[0]
     for axes, run in zip(panels, runs):
-        _draw_points(axes, view, run.labels, None)
+        _draw_points(axes, view, labels_of(run.labels, len(X)), None)
         if run.centers is not None:
             places, colors = view.place(run.centers), [color(j) for j in range(len(run.centers))]
             axes.scatter(*places.T, s=90, c=colors, edgecolors="black", linewidths=1.4, zorder=5, label="centre found")
@@ -108,13 +144,34 @@ def save_trajectory(
     names: Sequence[str] | None = None,
     title: str = "",
 ) -> Path:
-    """Write the paths of the centres (layers, k, d) among the points, and the objective in every layer."""
+    """Write the paths of the centres among the points, and the objective in every layer.
+
+    Parameters
+    ----------
+    path : path
+        The file to write. Its name ends in .png or .svg.
+    X : array of shape (n, d)
+    centers : array of shape (n_layers, k, d)
+        The centres at the start and after every layer.
+    objective : sequence of float
+        The objective at the start and after every layer.
+    labels : array of shape (n,), optional
+        Colours of the points.
+    names : sequence of str, optional
+        Names of the columns.
+    title : str
+
+    Returns
+    -------
+    pathlib.Path
+        The file that was written.
+    """
     centers = np.asarray(centers)
     view = View(X, names)
     figure = Figure(figsize=(11.0, 4.8), dpi=DPI, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     rows = view.rows
-    faint = "#9a9a9a" if labels is None else [color(label) for label in labels[rows]]
+    faint = "#9a9a9a" if labels is None else [color(label) for label in labels_of(labels, len(X))[rows]]
     left.scatter(*view.points.T, s=_size(len(rows)), c=faint, alpha=0.25, linewidths=0)
     placed = view.place(centers.reshape(-1, centers.shape[-1])).reshape(*centers.shape[:2], -1)
     for j in range(placed.shape[1]):
@@ -258,7 +315,9 @@ def _tidy(axes: Any) -> None:
 
 
 def _save(figure: Figure, path: str | os.PathLike) -> Path:
-    with replacing(path) as temporary, warnings.catch_warnings():
+    if Path(path).suffix.lower() not in (".png", ".svg"):
+        raise ValueError(f"{path}: pictures are PNG or SVG files. Choose a name that ends in .png or .svg")
+    with replacing(check_writable(path)) as temporary, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a character that the font lacks is drawn as a box
         figure.savefig(temporary, format="svg" if Path(path).suffix.lower() == ".svg" else "png")
     return Path(path)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.frames import Column, columns_of
+from coterie.plot.frames import Column, columns_of, labels_of
 from coterie.plot.marks import cluster_name, color, see_through, short
 from coterie.plot.themes import digits, figure, words
 
@@ -53,8 +53,8 @@ def profile(
     -------
     plotly.graph_objects.Figure
     """
-    labels = np.asarray(labels)
     read = columns_of(X, names)
+    labels = labels_of(labels, len(read[0].values) if read else 0)
     found = [*np.unique(labels[labels >= 0]).tolist(), *([-1] if (labels < 0).any() else [])]
     cells = [_cells(one, labels, found) for one in read]
     away = np.array([each for each, _ in cells]).reshape(len(read), len(found))
@@ -138,10 +138,27 @@ def distributions(
     """Small multiples: one panel per column, with a box per cluster for numbers and dates, and shares for categories.
 
     Of more than ``max_columns`` columns, those in which the clusters differ most are shown. Boxes reach from the lower
-    to the upper quartile, whiskers from the 5th to the 95th percentile. For the parameters see :func:`profile`.
+    to the upper quartile, whiskers from the 5th to the 95th percentile.
+
+    Parameters
+    ----------
+    X : array or DataFrame of shape (n, d)
+        The rows in the units to be shown.
+    labels : array of shape (n,)
+        Outliers (-1) are not shown.
+    names : sequence of str, optional
+        Names of the columns.
+    max_columns : int
+    theme : {"light", "dark"}
+    called : mapping of int to str, optional
+        Names of clusters.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
     """
-    labels = np.asarray(labels)
     read = columns_of(X, names)
+    labels = labels_of(labels, len(read[0].values) if read else 0)
     found = np.unique(labels[labels >= 0]).tolist()
     strength = [np.std(_cells(one, labels, found)[0]) for one in read]
     chosen = np.sort(np.argsort(-np.array(strength), kind="stable")[:max_columns]).tolist()

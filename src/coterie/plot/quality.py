@@ -5,12 +5,28 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from coterie.plot.frames import labels_of
 from coterie.plot.marks import OUTLIER, PALETTE, color, see_through
 from coterie.plot.themes import digits, figure
 
 
 def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") -> go.Figure:
-    """One area per cluster: the silhouettes of its rows in decreasing order."""
+    """The silhouettes of the rows: one area per cluster, with its rows in decreasing order.
+
+    Parameters
+    ----------
+    values : array of shape (n,)
+        The silhouette of every row, for example of :func:`sklearn.metrics.silhouette_samples`.
+    labels : array of shape (n,)
+        The cluster of every row.
+    theme : {"light", "dark"}
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+    """
+    values = np.asarray(values)
+    labels = labels_of(labels, len(values))
     traces, ticks, base = [], [], 0.0
     gap = max(1.0, 0.02 * len(values))
     for label in np.unique(labels):
@@ -43,8 +59,22 @@ def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") 
 
 
 def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light") -> go.Figure:
-    """A histogram of the probability of the own cluster, with one colour per cluster."""
-    largest = shares.max(axis=1)
+    """A histogram of the largest probability of every row, with one colour per cluster.
+
+    Parameters
+    ----------
+    shares : array of shape (n, k)
+        The probabilities of the clusters, as ``predict_proba`` gives them.
+    labels : array of shape (n,)
+        The cluster of every row.
+    theme : {"light", "dark"}
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+    """
+    labels = labels_of(labels, len(shares))
+    largest = np.asarray(shares).max(axis=1)
     edges = np.linspace(0, 1, 21)
     mids = (edges[1:] + edges[:-1]) / 2
     traces = []
@@ -68,7 +98,20 @@ def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light")
 
 
 def agreement(matrix: np.ndarray, names: Sequence[str], *, theme: str = "light") -> go.Figure:
-    """A matrix of adjusted Rand indices."""
+    """A heat map of how well several clusterings agree with each other.
+
+    Parameters
+    ----------
+    matrix : array of shape (m, m)
+        The adjusted Rand index of every two clusterings.
+    names : sequence of m str
+        Names of the clusterings.
+    theme : {"light", "dark"}
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+    """
     scale = [[0, see_through(PALETTE[0], 0.02)], [1, see_through(PALETTE[0], 0.75)]]
     heat = go.Heatmap(
         z=digits(matrix), x=list(names), y=list(names), zmin=0, zmax=1, colorscale=scale, showscale=False, xgap=2,
@@ -82,7 +125,24 @@ def agreement(matrix: np.ndarray, names: Sequence[str], *, theme: str = "light")
 def candidates(
     ks: Sequence[int], scores: Sequence[float], chosen: int, criterion: str, *, theme: str = "light"
 ) -> go.Figure:
-    """The score of each number of clusters; a large dot marks the chosen one, if it has a score."""
+    """The score of each number of clusters; a large dot marks the chosen one, if it has a score.
+
+    Parameters
+    ----------
+    ks : sequence of int
+        The numbers of clusters that were tried.
+    scores : sequence of float
+        Their scores.
+    chosen : int
+        The number of clusters that was chosen.
+    criterion : str
+        Name of the score, the title of the vertical axis.
+    theme : {"light", "dark"}
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+    """
     ks, scores = list(ks), [float(score) for score in scores]
     marked = [i for i, k in enumerate(ks) if k == chosen]
     line = go.Scatter(

@@ -102,6 +102,8 @@ def report(
     >>> report(KMeans(3, random_state=0).fit(X), X, "iris.html")  # doctest: +SKIP
     """
     if path is not None:
+        if Path(path).suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"{path}: a report is a web page. Choose a name that ends in .html")
         check_writable(path)
     clustered = ClusteredTable.of(estimator, X, table, columns, choice=choice, notes=tuple(notes))
     return report_on(clustered, path, title=title, view=view, refits=refits, seconds=seconds, on_step=on_step)

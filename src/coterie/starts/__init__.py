@@ -21,6 +21,7 @@ from coterie.starts.row_hashes import (
     distinct,
     has_distinct_rows,
     hash_rows,
+    relative,
     require_distinct_rows,
     require_spread,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "count_distinct_rows",
     "hash_rows",
     "neighbour_graph",
+    "relative",
     "require_distinct_rows",
     "require_spread",
     "several",

@@ -62,6 +62,11 @@ def hash_rows(X, n_threads: int) -> np.ndarray:
     return hashes
 
 
+def relative(keys: np.ndarray, largest: float) -> np.ndarray:
+    """Keys that stay the same if all data are multiplied by a power of two; ``largest`` is their largest size."""
+    return keys - ((np.float64(largest).view(np.uint64) >> MANTISSA) & EXPONENT)
+
+
 @dataclass(frozen=True)
 class Order:
     """Rows in canonical order, sorted only by the leading bits of their hashes into buckets."""

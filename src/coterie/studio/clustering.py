@@ -55,7 +55,6 @@ def request_of(wanted: dict[str, Any]) -> Request:
     return Request(
         columns=wanted["columns"],
         scale=wanted["scale"],
-        encode=None,
         drop_missing=wanted["drop_missing"],
         kinds=wanted["kinds"],
         algorithm=wanted["algorithm"],

@@ -41,8 +41,8 @@ def _shop() -> pd.DataFrame:
         pd.DataFrame(
             {
                 "age": np.clip(random.normal(age, 7, size), 16, 95).round(),
-                "visits_a_year": random.gamma(12, visits / 12, size).round(),
-                "spent_a_visit": random.gamma(9, spent / 9, size).round(2),
+                "visits_per_year": random.gamma(12, visits / 12, size).round(),
+                "spent_per_visit": random.gamma(9, spent / 9, size).round(2),
                 "minutes": random.gamma(8, minutes / 8, size).round(1),
                 "habit": name,
             }

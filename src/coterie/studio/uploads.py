@@ -27,8 +27,8 @@ STRANGERS = {
     b"PK\x03\x04": "is a ZIP archive or another kind of document: unpack it, or save its table as .xlsx or CSV",
     b"\xd0\xcf\x11\xe0": "is an old spreadsheet: save the sheet as .xlsx or CSV",
     b"%PDF": "is a PDF: save the table in it as CSV first",
-    b"\x89PNG": "is a picture, not a table: open a CSV or a Parquet file",
-    b"\xff\xd8\xff": "is a picture, not a table: open a CSV or a Parquet file",
+    b"\x89PNG": "is a picture, not a table: open a CSV, Excel or Parquet file",
+    b"\xff\xd8\xff": "is a picture, not a table: open a CSV, Excel or Parquet file",
     b"\x93NUMPY": "is a NumPy array: save it as CSV or Parquet, or use coterie cluster",
 }
 
@@ -147,13 +147,13 @@ def _check_text(path: Path, header: bool | None, bounds: dict[str, int], notes: 
     with open(path, "rb") as file:
         start = file.read(BLOCK)
     if b"\x00" in start and start[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        raise TableError(f"{path} is not a table: open a CSV file, with or without gzip, or a Parquet file.")
+        raise TableError(f"{path} is not a table: open a CSV, TSV, JSON lines, Excel or Parquet file.")
     line = start.lstrip(b"\xef\xbb\xbf\r\n").split(b"\n", 1)[0].decode("utf-8", errors="replace")
     delimiter = max(",;\t", key=line.count)
     if line.count(delimiter) >= bounds["columns"]:
         _check_size(path, 0, line.count(delimiter) + 1, bounds)
     if not line.count(delimiter) and start.lstrip()[:1] in (b"{", b"[", b"<"):
-        raise TableError(f"{path} is not a table: open a CSV file, with or without gzip, or a Parquet file.")
+        raise TableError(f"{path} is not a table: open a CSV, TSV, JSON lines, Excel or Parquet file.")
     if header is not None:
         return header
     try:

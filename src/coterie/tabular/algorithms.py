@@ -54,7 +54,15 @@ def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **
     known = kind().get_params()
     unknown = sorted(set(given) - set(known))
     if unknown:
-        raise SettingError(f"The algorithm {algorithm!r} has no setting {unknown[0].replace('_', '-')!r}: remove it.")
+        raise SettingError(_no_such_setting(algorithm, unknown[0]))
     if of_center_family(kind):
         given = {name: value for name, value in (defaults or {}).items() if name in known} | given
     return kind(**given)
+
+
+def _no_such_setting(algorithm: str, setting: str) -> str:
+    import coterie
+
+    having = [name for name, kind in ALGORITHMS.items() if setting in getattr(coterie, kind)().get_params()]
+    instead = f", or choose an algorithm that has it ({', '.join(having)})" if having else ""
+    return f"The algorithm {algorithm!r} has no setting {setting.replace('_', '-')!r}: remove it{instead}."

@@ -79,13 +79,10 @@ def _about_columns(clustered: ClusteredTable) -> list[Caution]:
         found.append(Caution(what, "Scale the columns (--scale, or StandardScaler) if all of them should count."))
     if len(varying) < len(names):
         constant = [names[i] for i in sorted(set(range(len(names))) - set(varying.tolist()))]
-        columns = "Column" if len(constant) == 1 else "Columns"
-        found.append(
-            Caution(
-                f"{columns} {quoted(constant, limit=LISTED)} with the same value in every row.",
-                "Exclude what is constant.",
-            )
-        )
+        one = len(constant) == 1
+        what = f"{'Column' if one else 'Columns'} {quoted(constant, limit=LISTED)} {'has' if one else 'have'}"
+        advice = f"Exclude {'it' if one else 'them'}: a constant column cannot separate clusters."
+        found.append(Caution(f"{what} the same value in every row.", advice))
     return found + _about_correlation(clustered, varying)
 
 
@@ -103,7 +100,7 @@ def _about_correlation(clustered: ClusteredTable, varying: np.ndarray) -> list[C
         return []
     pairs = [f"{clustered.point_names[varying[i]]!r} and {clustered.point_names[varying[j]]!r}" for i, j in close[:3]]
     more = f", and {len(close) - 3} more pairs" if len(close) > 3 else ""
-    what = f"Columns that contain almost the same information: {'; '.join(pairs)}{more}."
+    what = f"Some columns contain almost the same information: {'; '.join(pairs)}{more}."
     return [Caution(what, "Together they count twice: keep one of each pair.")]
 
 
@@ -112,15 +109,16 @@ def _about_sizes(clustered: ClusteredTable) -> list[Caution]:
     sizes, n = clustered.sizes, clustered.n
     trim = " or use trimmed k-means (TrimmedKMeans)" if _could_trim(clustered.estimator) else ""
     tiny = [j for j, size in enumerate(sizes) if 0 < size < max(TINY_ROWS, TINY_SHARE * n)]
-    if tiny and len(sizes) > 1:
+    if tiny and (sizes > 0).sum() > 1:
         listed = joined([f"cluster {j} ({plural(int(sizes[j]), 'row')})" for j in tiny], limit=LISTED)
-        advice = f"They may be outliers rather than groups: check their rows{',' if trim else ''}{trim}."
-        found.append(Caution(f"Very small: {listed}.", advice))
+        what = f"{'One cluster is' if len(tiny) == 1 else 'Some clusters are'} very small: {listed}."
+        advice = f"Their rows may be outliers rather than groups: check them{',' if trim else ''}{trim}."
+        found.append(Caution(what, advice if len(tiny) > 1 else advice.replace("Their", "Its", 1)))
     empty = [str(j) for j, size in enumerate(sizes) if size == 0]
     if empty:
         which = f"{'cluster' if len(empty) == 1 else 'clusters'} {joined(empty, limit=LISTED)}"
         found.append(Caution(f"No row belongs to {which}.", "Use fewer clusters."))
-    if len(sizes) > 1 and sizes.max() > 0.9 * n:
+    if (sizes > 0).sum() > 1 and sizes.max() > 0.9 * n:
         what = f"Cluster {int(sizes.argmax())} contains {sizes.max() / n:.0%} of the rows."
         scale = "" if clustered.scaled else " scale the columns,"
         todo = f":{scale}{trim}".removesuffix(",") if scale or trim else ""

@@ -99,6 +99,12 @@ class ClusteredTable:
                 f"X has {len(points):,} rows, but the estimator was fitted to {len(labels):,}: pass the rows to which "
                 "it was fitted, or fit it to these."
             )
+        expected = getattr(estimator, "n_features_in_", points.shape[1])
+        if encoded is None and points.shape[1] != expected:
+            raise ValueError(
+                f"X has {points.shape[1]} columns, but the estimator was fitted to {expected}: pass the columns to "
+                "which it was fitted."
+            )
         made = cls(
             Table([]), points, [], points, _point_names(X, estimator, encoded, points.shape[1]), estimator, labels,
             details, pipeline=pipeline, encoded=encoded,

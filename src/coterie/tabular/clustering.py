@@ -19,6 +19,7 @@ from coterie.tabular.clustered_table import ClusteredTable, Run
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.known_labels import KnownLabels, without
 from coterie.tabular.model import TableModel
+from coterie.wording import joined, plural
 
 MANY_ROWS = 100_000  # from here on one start instead of ten
 MOST_ROWS_OF_ZEROSHOT = 1_000_000
@@ -67,7 +68,7 @@ class Request:
     columns: str | Sequence[str] | None = None
     exclude: str | Sequence[str] | None = None
     scale: bool = False
-    encode: bool | None = False
+    encode: bool | None = None
     drop_missing: bool = False
     kinds: str | Mapping[str, str] | None = None
     keep: str | Sequence[str] = ()
@@ -88,6 +89,15 @@ class Request:
         given = [self.clusters, self.criterion, *self.settings.values()]
         open_choice = all(value is None for value in given)
         return "zeroshot" if open_choice and rows <= MOST_ROWS_OF_ZEROSHOT else "kmeans"
+
+    def why_not_zeroshot(self, algorithm: str) -> list[str]:
+        """A note if neither an algorithm nor a number of clusters was given, but zeroshot could not be the default."""
+        if self.algorithm is not None or self.clusters is not None or algorithm == "zeroshot":
+            return []
+        given = ["criterion"] * (self.criterion is not None)
+        given += [name.replace("_", "-") for name, value in self.settings.items() if value is not None]
+        why = f"zeroshot has no {joined(given)}" if given else f"zeroshot reads at most {MOST_ROWS_OF_ZEROSHOT:,} rows"
+        return [f"The algorithm is {algorithm}: {why}."]
 
 
 class Watcher:
@@ -171,7 +181,7 @@ def cluster_table(
         except ValueError as error:  # estimators say what is wrong with data and parameters
             raise SettingError(str(error)) from error
     warned = {" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)}
-    notes = (*encoded.notes, *sorted(warned))
+    notes = (*encoded.notes, *request.why_not_zeroshot(algorithm), *sorted(warned))
     seconds = time.perf_counter() - started
     made = ClusteredTable.fitted(encoded, estimator, Run(algorithm, request.seed, choice, notes, seconds, name))
     names = {**({} if known is None else known.names), **request.names}
@@ -211,7 +221,9 @@ def _numbers_to_try(
             f"The algorithm {algorithm!r} determines the number of clusters itself: do not give one (-k)."
         )
     if ks and ks[-1] > rows:
-        raise SettingError(f"{ks[-1]} clusters were requested, but the table has {rows} rows: request {rows} or fewer.")
+        raise SettingError(
+            f"{ks[-1]} clusters were requested, but the table has {plural(rows, 'row')}: request at most {rows}."
+        )
     if known is not None and not found and len(ks) != 1:
         if len(ks) > 1:
             raise SettingError("Given labels need one number of clusters, for example -k 5, and not a range.")

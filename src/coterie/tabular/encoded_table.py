@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coterie.capabilities import encodes_tables
-from coterie.data.columns import Column, TableError, require_finite
+from coterie.data.columns import BadValuesError, Column, TableError, require_finite
 from coterie.data.encoding import Encoded, Encoding
 from coterie.data.kinds import CATEGORY, DATE, ID, ORDINAL
 from coterie.data.tables import Table
@@ -77,13 +77,21 @@ class EncodedTable:
             return cls._learn_mixed(table, read, places, told)
         if not names:
             raise TableError(
-                f"{_columns([one.name for one in ids])} taken for identifiers: --keep uses columns all the same."
+                f"{_columns([one.name for one in ids])} taken for identifiers, and there are no other columns: use "
+                "--keep to include columns that seem to be identifiers."
             )
         matrix = table.matrix(names)
         encoding = Encoding.affine(names)
         if scale:
-            deviation = matrix.std(axis=0, dtype=np.float64)
-            mean = matrix.mean(axis=0, dtype=np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                deviation = matrix.std(axis=0, dtype=np.float64)
+                mean = matrix.mean(axis=0, dtype=np.float64)
+            if not np.isfinite(deviation).all():
+                name = names[int((~np.isfinite(deviation)).argmax())]
+                raise TableError(
+                    f"The column {name!r} has values that are too large to be scaled: divide them by a constant, or "
+                    "exclude the column."
+                )
             encoding = Encoding.affine(names, mean, np.where(deviation > 0, deviation, 1.0))
         return cls(table, encoding.encode(matrix), (*told, *_unused_notes(ids)), places)
 
@@ -92,6 +100,8 @@ class EncodedTable:
         cls, table: Table, read: list[Column], places: np.ndarray | None, told: tuple[str, ...]
     ) -> "EncodedTable":
         used = [column for column in read if column.used]
+        if len(table) == 1:
+            raise TableError("The table has only one row: there is nothing to compare.")
         if not used:
             if read and all(column.why.startswith("every value is") for column in read):
                 raise TableError("All rows are equal in the chosen columns: there is nothing to compare.")
@@ -117,7 +127,14 @@ class EncodedTable:
         """Encode other rows as the encoding was learned. Columns are found by name."""
         table = Table.of(table)
         if encoding.complete:
-            return cls(table, encoding.encode(table.matrix(table.choose(encoding.names))))
+            try:
+                matrix = table.matrix(table.choose(encoding.names))
+            except BadValuesError as error:
+                raise TableError(
+                    f"{error.what}: the model needs complete numbers. Correct the values, remove such rows, or fit a "
+                    "model with --encode."
+                ) from error
+            return cls(table, encoding.encode(matrix))
         values = table.columns_for(encoding)
         try:
             rows = _comparable(encoding, values)
@@ -128,10 +145,12 @@ class EncodedTable:
 
     @property
     def points(self) -> np.ndarray:
+        """The rows as numbers that are comparable across columns, shape (n_rows, n_encoded)."""
         return self.rows.points
 
     @property
     def encoding(self) -> Encoding:
+        """How the points were made from the table."""
         return self.rows.encoding
 
     def input(self, estimator: Any) -> Any:
@@ -185,9 +204,8 @@ def _column_notes(used: list[Column], encoding: Encoding) -> list[str]:
     categories, dates = _columns(texts), _columns([column.name for column in used if column.kind == DATE])
     notes = []
     if categories and encoding.has_shared_factors:
-        one = len(texts) == 1
-        what = "a category, which is compared by what it shares" if one else "categories, compared by what they share"
-        notes.append(f"{categories} read as {what} with other columns.")
+        what = "a category, by what it shares" if len(texts) == 1 else "categories, by what they share"
+        notes.append(f"{categories} compared as {what} with other columns.")
     elif categories:
         notes.append(f"{categories} ignored: unrelated to every other column.")
     if dates:

@@ -108,7 +108,8 @@ def facts_of(clustered: ClusteredTable) -> Facts:
 def summaries_of(clustered: ClusteredTable) -> list[ClusterSummary]:
     """Every cluster of the estimator, including empty ones, then the outliers if there are any."""
     mean = clustered.values.mean(axis=0, dtype=np.float64)
-    deviation = clustered.values.std(axis=0, dtype=np.float64)
+    with np.errstate(over="ignore"):  # of values beyond 1e154, which zeroshot compares by their logarithms or ranks
+        deviation = clustered.values.std(axis=0, dtype=np.float64)
     centers = dict(enumerate(clustered.value_centers))
     if len(clustered.outliers):
         centers[-1] = clustered.values[clustered.outliers].mean(axis=0, dtype=np.float64)

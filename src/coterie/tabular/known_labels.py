@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from coterie.data.spelling import is_missing
 from coterie.data.tables import Table
 from coterie.tabular.algorithms import SettingError
 
-UNKNOWN = ("", "-1", "-1.0", "?", "unknown")
+UNKNOWN = ("-1", "-1.0", "unknown")
 
 
 class KnownLabels(NamedTuple):
@@ -19,12 +20,18 @@ class KnownLabels(NamedTuple):
 
     @classmethod
     def of(cls, table: Table, column: str) -> "KnownLabels":
-        """Read a column of labels. Empty cells, "?" and -1 are unknown; labels are numbered by their size."""
+        """Read a column of labels, which are numbered by their size.
+
+        Missing values (empty cells, "NA", "?" and the like), "unknown" and -1 are unknown.
+        """
         (column,) = table.choose([column])
         values = table.frame[column]
         missing = values.isna().to_numpy()
         texts = [None if gone else _text(value) for value, gone in zip(values.tolist(), missing)]
-        known = [text if text is not None and text.casefold() not in UNKNOWN else None for text in texts]
+        known = [
+            text if text is not None and not is_missing(text) and text.casefold() not in UNKNOWN else None
+            for text in texts
+        ]
         kinds = sorted({text for text in known if text is not None}, key=lambda text: (-known.count(text), text))
         if not kinds:
             raise SettingError(f"The column {column!r} gives no label: every cell is empty.")

@@ -20,7 +20,21 @@ NAMES = "names"  # of the clusters
 
 @dataclass(frozen=True)
 class TableModel:
-    """A fitted estimator together with the encoding of the table that it was fitted to."""
+    """A fitted estimator together with the encoding of the table that it was fitted to.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    encoding : :class:`coterie.data.encoding.Encoding`
+        How the columns of a table become the points that the estimator sees.
+    names : mapping of int to str
+        Names of clusters, where they were given.
+
+    Examples
+    --------
+    >>> from coterie.tabular import TableModel
+    >>> TableModel.load("customers.model").predict(table)  # doctest: +SKIP
+    """
 
     estimator: Any
     encoding: Encoding
@@ -31,6 +45,7 @@ class TableModel:
         return self.predict_encoded(EncodedTable.apply(self.encoding, table))
 
     def predict_encoded(self, rows: EncodedTable) -> np.ndarray:
+        """The cluster of every row of a table that was encoded by :attr:`encoding`."""
         return self.estimator.predict(rows.input(self.estimator))
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -59,7 +74,7 @@ class TableModel:
         path = Path(path)
         if not path.is_file():
             raise TableError(f"There is no model {path}: save one with coterie cluster FILE --save {path}")
-        again = f"save one with coterie cluster FILE --save {path}"
+        again = "save one with coterie cluster FILE --save NAME.model"
         try:
             tensors, metadata = persistence.read(path)
         except (ValueError, OSError) as error:

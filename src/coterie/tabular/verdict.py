@@ -56,13 +56,20 @@ def verdict_of(clustered: ClusteredTable) -> Verdict:
 
 
 def _one_cluster(clustered: ClusteredTable) -> str:
-    if given_count(clustered.estimator) == 1:
+    given = given_count(clustered.estimator)
+    if given == 1:
         return "One cluster was requested."
+    if given is not None:
+        return f"All rows are in one of the {given} clusters that were requested."
     return f"{type(clustered.estimator).__name__} found that all rows belong together."
 
 
 def _what_to_try(clustered: ClusteredTable) -> str:
-    more = "or give a number of clusters (-k)" if has_parameter(clustered.estimator, "n_clusters") else "or more rows"
+    given = given_count(clustered.estimator)
+    if given == 1:
+        return "Request two or more clusters (-k)."
+    can_ask = given is None and has_parameter(clustered.estimator, "n_clusters")
+    more = "or give a number of clusters (-k)" if can_ask else "or more rows"
     return f"Try fewer columns, leaving out those that are unrelated to the groups you look for, {more}."
 
 

@@ -32,7 +32,7 @@ class Partition(NamedTuple):
 
 
 class Hierarchical:
-    """A hierarchy of a set that was read, and what speaks for each number of clusters.
+    """A hierarchy of the rows that were read, and the evidence for each number of clusters.
 
     ``clusters_proba`` are the probabilities of 1, 2, ... clusters; ``expected_ari`` is the adjusted Rand index that the
     cut at each is expected to have if there are several. ``choice`` and ``single`` say how the evidence is weighed

@@ -68,6 +68,17 @@ def own_sq_distances(X, start, stop, centers, labels, out):
 
 
 @kernel()
+def grouped_by_label(labels, values, begin):
+    """The values (n,) of all rows, those of label c from ``begin[c]`` on."""
+    place = begin.copy()
+    out = np.empty_like(values)
+    for i in range(len(labels)):
+        out[place[labels[i]]] = values[i]
+        place[labels[i]] += 1
+    return out
+
+
+@kernel()
 def add_rows(X, weights, start, stop, labels, sums, counts):
     for i in range(start, stop):
         weight = weights[i] if weights.shape[0] else 1.0

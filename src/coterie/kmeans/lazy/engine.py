@@ -7,16 +7,18 @@ from coterie.kmeans import iteration
 from coterie.kmeans.iteration import Centers, OnIteration, Result
 from coterie.kmeans.kernel_input import check_centers, check_lengths
 from coterie.kmeans.lazy import distances, kernel
-from coterie.kmeans.lazy.grouping import Grouping
-from coterie.kmeans.lazy.lanes import as_tiles, lanes, vector_bits
+from coterie.kmeans.lazy.group_bounds import GroupBounds
+from coterie.kmeans.lazy.lanes import vector_bits
+from coterie.kmeans.lazy.projected_bounds import ProjectedBounds, directions_of
+from coterie.kmeans.lazy.single_bound import SingleBound
+from coterie.kmeans.lazy.single_bound import suits as suits_single_bound
 from coterie.kmeans.refill import refill
 from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
 
 _ROWS_PER_PART = 2_048
 _PARTS = 8  # parts of the rows, each with its own sums: memory and the order of the reduction depend on them
-_ROWS_PER_CENTER = 64  # with fewer, distances between centres cost more than they save
-_REFRESH = 25  # iterations after which sums of double-precision rows are made anew
+REFRESH = 25  # iterations after which sums of double-precision rows are made anew
 
 
 class Assigner:
@@ -32,6 +34,8 @@ class Assigner:
     Attributes
     ----------
     labels : int32 array of shape (n,)
+    bounds : SingleBound, GroupBounds or ProjectedBounds
+        What is kept of every row between two calls.
     statistics : Statistics
         Sums and counts of the current assignment; the inertia is not updated.
     work : dict
@@ -46,23 +50,21 @@ class Assigner:
         check_lengths(n, sample_weight=None if sample_weight is None else self.weights)
         self.n_threads = threads.count(n_threads)
         self.parts = threads.blocks(n, _ROWS_PER_PART, most=_PARTS)
-        self.mean = _mean(X)
         self.labels = np.full(n, -1, np.int32)
-        self.upper = np.full(n, np.inf, np.float32)
         self.centers: np.ndarray | None = None
         self.n_calls = 0
         self.work = {"moved": 0, "scores": 0, "plain": 0, "settled": 0}
 
     def _begin(self, centers):
-        n, d = self.X.shape
-        k = len(centers)
-        bytes_a_row = max(20, d * self.X.itemsize)
-        most_groups = max(1, (bytes_a_row - 8) // 4)
-        self.grouping = Grouping.of(centers, lanes(self.X.itemsize), most_groups)
-        self.lower = np.empty((n, self.grouping.n_groups), np.float32)
-        self.lower.fill(-np.inf)
-        self.moved = np.zeros(k)
-        self.group_moved = np.zeros(self.grouping.n_groups)
+        k, d = centers.shape
+        given = self.X, self.weights, self.labels, centers
+        self.bounds: SingleBound | GroupBounds | ProjectedBounds
+        if suits_single_bound(self.X, k):
+            self.bounds = SingleBound(*given)
+        elif (directions := directions_of(self.X, k)) is not None:
+            self.bounds = ProjectedBounds(*given, directions)
+        else:
+            self.bounds = GroupBounds(*given)
         self.statistics = Statistics.zero(k, d)
         self.members = np.zeros(k, np.int64)
         self._sums = np.zeros((len(self.parts), k, d))
@@ -73,63 +75,21 @@ class Assigner:
         check_centers(self.X, centers)
         if self.centers is None:
             self._begin(centers)
-        else:
-            step = np.sqrt(((centers - self.centers) ** 2).sum(axis=1))
-            self.moved += step
-            self.group_moved += self.grouping.largest(step)
+        self.bounds.prepare(centers, self.n_threads)
         self.centers = centers
-        arranged = self._arranged(centers)
         k = len(centers)
         counts = np.zeros((len(self.parts), k))
         members = np.zeros((len(self.parts), k), np.int64)
         work = np.zeros((len(self.parts), 3), np.int64)
         self._sums.fill(0.0)
-        rows = kernel.Rows(self.labels, self.upper, self.lower)
 
         def task(p):
-            changes = kernel.Changes(self._sums[p], counts[p], members[p], work[p])
-            kernel.assign(self.X, self.weights, *self.parts[p], rows, arranged, changes)
+            start, stop = self.parts[p]
+            self.bounds.assign(start, stop, kernel.Changes(self._sums[p], counts[p], members[p], work[p]))
 
         threads.run(task, len(self.parts), self.n_threads)
         self._update(counts, members, work)
         return self.labels
-
-    def _arranged(self, centers) -> kernel.Centers:
-        grouping = self.grouping
-        near = centers.astype(self.X.dtype)
-        error = float(np.sqrt(((near - centers) ** 2).sum(axis=1).max()))
-        shifted = (centers - self.mean).astype(self.X.dtype)
-        half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
-        up, down = 1 + distances.GROWTH, 1 - distances.GROWTH
-        return kernel.Centers(
-            centers,
-            near,
-            error,
-            self.mean,
-            as_tiles(grouping.tiles(-shifted, 0.0)),
-            grouping.tiles(half_sq, np.inf),
-            float(np.sqrt(2 * half_sq.max())),
-            grouping.tile_index,
-            grouping.group_begin,
-            grouping.group_of,
-            self._half_distances(near, error),
-            (self.moved * up).astype(np.float32),
-            (self.moved * down).astype(np.float32),
-            (self.group_moved * up).astype(np.float32),
-            (self.group_moved * down).astype(np.float32),
-        )
-
-    def _half_distances(self, centers, error):
-        k = len(centers)
-        out = np.zeros((k, self.grouping.n_groups), np.float32)
-        if k <= self.X.shape[0] // _ROWS_PER_CENTER:
-            cuts = threads.blocks(k, 32, most=_PARTS)
-
-            def task(b):
-                distances.half_distances(centers, error, *cuts[b], self.grouping.group_of, out)
-
-            threads.run(task, len(cuts), self.n_threads)
-        return out
 
     def _update(self, counts, members, work):
         moved, scores, settled = work.sum(axis=0)
@@ -139,7 +99,7 @@ class Assigner:
         self.work["settled"] += int(settled)
         self.members += members.sum(axis=0)
         self.n_calls += 1
-        if moved and self.X.dtype == np.float64 and self.n_calls % _REFRESH == 0:
+        if moved and self.X.dtype == np.float64 and self.n_calls % REFRESH == 0:
             self.statistics = self.fresh_statistics()
             return
         change = Statistics(self._sums.sum(axis=0), counts.sum(axis=0))
@@ -275,9 +235,3 @@ def run(
     engine = f"lazy, vectors of {vector_bits()} bits"
     objective = Seen(assigner, spherical).objective
     return Result(rounded, assigner.labels, objective, ran.n_iter, ran.converged, engine=engine)
-
-
-def _mean(X):
-    """Approximate mean of the rows. Any vector near the data keeps the scores accurate."""
-    step = max(1, X.shape[0] // 4_096)
-    return X[::step].mean(axis=0, dtype=np.float64).astype(X.dtype)

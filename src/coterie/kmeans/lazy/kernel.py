@@ -102,7 +102,7 @@ def _least_bound(lower, i, group_moved, between, label):
 
 
 @kernel(fastmath=LOOSE, forceinline=True)
-def _flag_strip(labels, upper, lower, start, stop, group_moved, between, moved_up, flags):
+def flag_strip(labels, upper, lower, start, stop, group_moved, between, moved_up, flags):
     """Flag the rows of a strip whose single bound no longer holds."""
     for i in range(start, stop):
         label = labels[i]
@@ -138,7 +138,7 @@ def _screen(X, start, stop, rows, centers, block):
         i += 1
     while i < stop and n_found + STRIP <= size and not plain:  # the same for one group, many rows at once
         end = min(stop, i + STRIP)
-        _flag_strip(labels, upper, lower, i, end, group_moved_up[0], between, moved_up, flags)
+        flag_strip(labels, upper, lower, i, end, group_moved_up[0], between, moved_up, flags)
         for word in range(STRIP // 8):
             if words[word] != 0:
                 for q in range(8 * word, min(8 * word + 8, end - i)):

@@ -6,6 +6,7 @@ rows is chosen such that the registers suffice. The order of the additions for a
 so a score is the same number in every batch.
 """
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numba.extending import intrinsic as _intrinsic
 intrinsic: Any = _intrinsic  # its callers do not pass the typing context
 
 
+@functools.cache
 def vector_bits() -> int:
     """The width of the vectors of the processor for which numba compiles, in bits."""
     given = getattr(config, "CPU_FEATURES", None)  # NUMBA_CPU_FEATURES
@@ -93,13 +95,14 @@ def _row_minima(builder, vectors, width):
     return vectors[0]
 
 
-def _tile_scores(n_rows):
+def _tile_scores(n_rows, by_member, differences=False):
     @intrinsic
     def scores(typing, block, members, at, first, tiles, offsets, tile, begin, out, minima):
         """Scores of ``n_rows`` rows of ``block`` against one tile, by a chunk of the coordinates from ``begin``.
 
-        The rows are ``p = members[at + first + r]``. Row ``p * n_tiles + tile`` of ``out`` becomes
-        ``offsets[tile] + block[p] @ tiles[tile]`` over the chunks so far, and ``minima[first + r]`` the smallest lane.
+        The rows are ``p = members[at + first + r]``. Row ``p * n_tiles + tile`` of ``out`` (``first + r`` instead of
+        ``p`` unless ``by_member``) becomes ``offsets[tile] + block[p] @ tiles[tile]`` over the chunks so far, and
+        ``minima[first + r]`` the smallest lane. With ``differences``, squared distances to the lanes replace products.
         """
 
         def generate(context, builder, signature, arguments):
@@ -128,7 +131,8 @@ def _tile_scores(n_rows):
                 member = builder.load(_pointer(context, builder, members_t, members_v, at_i))
                 member = _as_int64(context, builder, member, members_t.dtype)
                 rows.append(_pointer(context, builder, block_t, block_v, builder.mul(member, n_features)))
-                place = builder.mul(builder.add(builder.mul(member, n_tiles), tile_i), lane_count)
+                target = member if by_member else builder.add(first_i, ir.Constant(int64, r))
+                place = builder.mul(builder.add(builder.mul(target, n_tiles), tile_i), lane_count)
                 out_p = _pointer(context, builder, out_t, out_v, place)
                 targets.append(builder.bitcast(out_p, vector.as_pointer()))
                 source = builder.bitcast(builder.select(is_first, offset_p, out_p), vector.as_pointer())
@@ -163,7 +167,8 @@ def _tile_scores(n_rows):
             for row, total in zip(rows, sums):
                 value = _spread(builder, builder.load(builder.gep(row, [j])), vector)
                 total.add_incoming(zero, outer)
-                news.append(builder.call(multiply_add, [value, column, total]))
+                factors = [builder.fsub(value, column)] * 2 if differences else [value, column]
+                news.append(builder.call(multiply_add, [*factors, total]))
                 total.add_incoming(news[-1], inner)
             following = builder.add(j, ir.Constant(int64, 1))
             j.add_incoming(following, inner)
@@ -194,8 +199,10 @@ def _bytes(number):
     return 4 if isinstance(number, ir.FloatType) else 8
 
 
-score_rows = _tile_scores(ROWS)
-score_few = _tile_scores(ROWS // 2)
+score_rows = _tile_scores(ROWS, by_member=True)
+score_few = _tile_scores(ROWS // 2, by_member=True)
+score_places = _tile_scores(ROWS, by_member=False)
+sq_distances_of_places = _tile_scores(ROWS, by_member=False, differences=True)
 
 
 @intrinsic
