@@ -10,12 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
+import coterie
+import tests
+
 SETTINGS = {
     "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "2 s",
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10",
     "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
     "OMP_NUM_THREADS": "1",
-    "PYTHONPATH": str(Path(__file__).parent.parent.parent),
+    # the package that the tests import, wherever it is, and the tests themselves
+    "PYTHONPATH": os.pathsep.join(str(Path(file).parent.parent) for file in (coterie.__file__, tests.__file__)),
 }
 
 
