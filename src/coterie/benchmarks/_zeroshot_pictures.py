@@ -22,7 +22,7 @@ COLOURS = {
     "Genie": "#e69f00",
     "Ward": "#56b4e9",
     "spectral": "#999933",
-    "previous": "#f0a890",
+    "first network": "#f0a890",
     "GMM + BIC": "#0072b2",
     "k-means + silhouette": "#009e73",
 }
