@@ -202,7 +202,7 @@ def vae_digits(record: Record) -> Table:
 
 # --- zero-shot ------------------------------------------------------------------------------------------------------
 
-BATTERIES = {"wut": "WUT", "fcps": "FCPS", "real": "real tables", "draws": "fresh draws of the prior"}
+BATTERIES = {"wut": "WUT", "fcps": "FCPS", "tables": "development tables", "seen": "tables of scikit-learn"}
 
 
 def zeroshot(question: str, cell: Callable[[Record], str]) -> Callable[[Record], Table]:

@@ -86,7 +86,8 @@ def nearest_among(rows: np.ndarray, context: np.ndarray, k: int, n_threads: int 
         _select_smallest(products, half_sq, len(context), candidates, np.empty(candidates.shape, np.float32))
         _sort_candidates(rows[part], context, candidates, indices[part], sq[part])
 
-    threads.run(task, -(-len(rows) // _ROWS_PER_BLOCK), n_threads)
+    with threads.blas_threads(1):  # its own threads would wait beside ours
+        threads.run(task, -(-len(rows) // _ROWS_PER_BLOCK), n_threads)
     return indices, sq
 
 

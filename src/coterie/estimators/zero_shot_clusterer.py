@@ -58,8 +58,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     kinds : dict or None, default=None
         Kinds of columns of a DataFrame that are not guessed, for example ``{"year": "category", "account": "id"}``. A
         kind is "number", "count", "ordinal", "category", "date", "id" or "text"; the last two are ignored.
-    network : str or path, default="zeroshot"
-        Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file.
+    network : str or path, default="zeroshot-2"
+        Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file. "zeroshot" is that of
+        version 0.1.0, which was trained on shapes alone.
     device : str, torch.device or None, default=None
         Where the network is evaluated; None is the CPU.
     n_jobs : int or None, default=None
@@ -143,7 +144,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         max_context=1024,
         scale=True,
         kinds=None,
-        network="zeroshot",
+        network="zeroshot-2",
         device=None,
         n_jobs=None,
         random_state=None,

@@ -218,7 +218,7 @@ def _column_notes(used: list[Column], encoding: Encoding) -> list[str]:
         elif column.spelling in (".", ",") and column.kind != CATEGORY:
             notes.append(f"{column.name!r} was read as {column.why}.")
     if encoding.log_names:
-        notes.append(f"{_columns(encoding.log_names)} compared on a log scale: most values are small, some very large.")
+        notes.append(f"{_columns(encoding.log_names)} compared on a log scale: the distribution of values is skewed.")
     return notes
 
 

@@ -84,7 +84,9 @@ def cut_and_settled(
     """
     affinity_NN, inside_N = affinity_NN.astype(np.float64), noise_N <= OUTLIER_PROBABILITY
     labels_N = cut(left, right, n_clusters)
-    if inside_N.sum() >= n_clusters:
+    if inside_N.sum() < n_clusters:
+        inside_N = np.ones(len(labels_N), dtype=bool)
+    else:
         cuts = n_clusters
         while (missing := n_clusters - len(np.unique(labels_N[inside_N]))) > 0:  # one more cut adds one at most
             cuts += missing
@@ -96,7 +98,7 @@ def cut_and_settled(
             member_NK = np.eye(len(kept_K))[labels_N[~outside_N]]
             mean_NK = affinity_NN[outside_N][:, ~outside_N] @ (member_NK / member_NK.sum(axis=0))
             labels_N[outside_N] = mean_NK.argmax(axis=1)
-    return settled(affinity_NN, labels_N)
+    return settled(affinity_NN, labels_N, inside_N)
 
 
 def proba(affinity_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
@@ -135,12 +137,15 @@ def mean_affinity(p_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
     return np.where(alone_NK, 1.0, total_NK / np.maximum(others_NK, 1)) + 1e-12
 
 
-def settled(p_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
-    """Labels after a few rounds in which every point joins the cluster of highest mean affinity."""
+def settled(p_NN: np.ndarray, labels_N: np.ndarray, inside_N: np.ndarray) -> np.ndarray:
+    """Labels after a few rounds in which every point joins the cluster of highest mean affinity.
+
+    The rounds end before a cluster loses the last of the points ``inside_N``, which are those that are not outliers.
+    """
     k = labels_N.max() + 1
     for _ in range(ROUNDS):
         joined_N = mean_affinity(p_NN, labels_N).argmax(axis=1)
-        if np.array_equal(joined_N, labels_N) or len(np.unique(joined_N)) < k:
+        if np.array_equal(joined_N, labels_N) or len(np.unique(joined_N[inside_N])) < k:
             break
         labels_N = joined_N
     return labels_N
