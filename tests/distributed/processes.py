@@ -14,7 +14,7 @@ import coterie
 import tests
 
 SETTINGS = {
-    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "2 s",
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5 s",  # loading compiled code holds a worker up
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10",
     "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
     "OMP_NUM_THREADS": "1",

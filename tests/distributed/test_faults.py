@@ -45,6 +45,7 @@ def at_iteration(number, action, delay=0.03):
 
 @pytest.fixture(scope="module")
 def undisturbed():
+    """Of this process alone. Code that it compiles is on the disk when workers, which have little time, need it."""
     with dask.config.set(scheduler="synchronous"):
         return run()
 
@@ -57,7 +58,7 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def connection(cluster):
+def connection(cluster, undisturbed):
     workers = [cluster.start_worker("first"), cluster.start_worker("second")]
     with distributed.Client(cluster.address, timeout=20, set_as_default=True) as client:
         client.wait_for_workers(2, timeout=30)

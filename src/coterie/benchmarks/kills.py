@@ -102,7 +102,9 @@ class _Cluster:
 
     def is_complete(self, client: Any) -> bool:
         """Whether the client is connected and the workers are those that were started last."""
-        with contextlib.suppress(OSError, RuntimeError, TimeoutError):
+        from distributed import TimeoutError as DaskTimeoutError  # in Python 3.10 not the one of Python
+
+        with contextlib.suppress(OSError, RuntimeError, DaskTimeoutError):
             running = [worker for worker in self.workers if worker.poll() is None]
             return client.status == "running" and len(client.nthreads()) == len(running) == WORKERS
         return False

@@ -158,7 +158,7 @@ def connected(scheduler: str | None, workers: int | None) -> Iterator[Any]:
         return
     try:
         client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError, TimeoutError) as error:
+    except (OSError, ValueError, distributed.TimeoutError) as error:  # in Python 3.10 not the one of Python
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise Refused(
             f"The scheduler {scheduler} did not answer within {CONNECT_SECONDS} s ({reason}): check that it runs, that "
@@ -170,9 +170,11 @@ def connected(scheduler: str | None, workers: int | None) -> Iterator[Any]:
 
 
 def _check_workers(client: Any, scheduler: str) -> None:
+    import distributed
+
     try:
         client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-    except TimeoutError:
+    except (TimeoutError, distributed.TimeoutError):  # in Python 3.10 these are two
         raise Refused(f"The scheduler {scheduler} has no workers: start some with `dask worker {scheduler}`") from None
     try:
         client.run(importlib.import_module, "coterie.distributed")

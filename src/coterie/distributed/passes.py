@@ -177,7 +177,7 @@ def _compute(value: Delayed, patience: float) -> Any:
 def _wait(future, seconds: float) -> None:
     import distributed
 
-    with suppress(TimeoutError):
+    with suppress(TimeoutError, distributed.TimeoutError):  # in Python 3.10 these are two
         distributed.wait([future], timeout=seconds)
 
 
