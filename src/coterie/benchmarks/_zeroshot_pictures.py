@@ -90,7 +90,8 @@ def calibration(result: dict[str, Any], path: Path) -> None:
     off = np.array([row["unknown"]["coterie"]["k"] - row["k"] for row in draws])
     places = np.arange(-6, 7)
     axes[3].bar(places, [(np.clip(off, -6, 6) == place).mean() for place in places], color=COLOURS["coterie"])
-    axes[3].set_xlabel("number found less the true one (6: or more)")
+    axes[3].set_xticks([-6, -3, 0, 3, 6], ["≤ −6", "−3", "0", "3", "≥ 6"])
+    axes[3].set_xlabel("clusters found − true clusters")
     axes[3].set_ylabel("share of draws")
     figure.suptitle(f"{len(draws)} fresh draws; bars are standard errors", fontsize=10)
     for axis in axes:

@@ -203,7 +203,7 @@ def run(quick: bool = False, output: Path = Path("results/zeroshot")) -> dict:
                 "seconds": rows.seconds,
             }
             with replacing(output / "zeroshot.json") as file:
-                file.write_text(json.dumps(result, indent=1))
+                file.write_text(json.dumps(result))
             with replacing(output / "zeroshot.md") as file:
                 file.write_text(markdown(result))
         pictures.draw_all(result, sets, output)
