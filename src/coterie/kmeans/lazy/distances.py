@@ -38,6 +38,18 @@ def add_row(X, i, weight, sums, c):
 
 
 @kernel(forceinline=True)
+def move_row(X, i, weight, old, new, sums, counts, members):
+    """Count row i in the cluster ``new`` instead of ``old``, which is negative for a row that had no cluster."""
+    add_row(X, i, weight, sums, new)
+    counts[new] += weight
+    members[new] += 1
+    if old >= 0:
+        add_row(X, i, -weight, sums, old)
+        counts[old] -= weight
+        members[old] -= 1
+
+
+@kernel(forceinline=True)
 def rounding(X):
     """Bound on the relative rounding error of a sum of products over the coordinates.
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.kmeans.lazy.distances import GROWTH, LOOSE, add_row, exact_sq_distance, rounding, sq_distance
+from coterie.kmeans.lazy.distances import GROWTH, LOOSE, exact_sq_distance, move_row, rounding, sq_distance
 from coterie.kmeans.lazy.lanes import CHUNK, ROWS, first_and_second, prefetch, score_few, score_rows
 from coterie.threads import kernel
 
@@ -365,13 +365,7 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
             labels[row] = new
             weight = weights[row] if weights.shape[0] else 1.0
             work[0] += 1
-            add_row(X, row, weight, sums, new)
-            counts[new] += weight
-            members[new] += 1
-            if old >= 0:
-                add_row(X, row, -weight, sums, old)
-                counts[old] -= weight
-                members[old] -= 1
+            move_row(X, row, weight, old, new, sums, counts, members)
 
 
 @kernel()

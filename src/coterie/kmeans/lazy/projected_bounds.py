@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.kmeans.lazy.distances import GROWTH, add_row, exact_sq_distance, rounding
+from coterie.kmeans.lazy.distances import GROWTH, exact_sq_distance, move_row, rounding
 from coterie.kmeans.lazy.kernel import STRIP, Changes, flag_strip
 from coterie.kmeans.lazy.lanes import ROWS, as_tiles, lanes, score_places
 from coterie.threads import kernel
@@ -213,10 +213,4 @@ def _take(points, row, own_sq, p, scores, minima, kept, centers, changes):
         weight = points.weights[row] if len(points.weights) else 1.0
         labels[row] = best
         changes.work[0] += 1
-        add_row(X, row, weight, changes.sums, best)
-        changes.counts[best] += weight
-        changes.members[best] += 1
-        if old >= 0:
-            add_row(X, row, -weight, changes.sums, old)
-            changes.counts[old] -= weight
-            changes.members[old] -= 1
+        move_row(X, row, weight, old, best, changes.sums, changes.counts, changes.members)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.kmeans.lazy.dense_scores import nearest, score, scratch_for, shift
-from coterie.kmeans.lazy.distances import GROWTH, LOOSE, add_row, exact_sq_distance, rounding
+from coterie.kmeans.lazy.distances import GROWTH, LOOSE, exact_sq_distance, move_row, rounding
 from coterie.kmeans.lazy.kernel import STRIP, Changes, flag_strip
 from coterie.kmeans.lazy.lanes import as_tiles, lanes
 from coterie.threads import kernel
@@ -221,10 +221,4 @@ def _take(table, kept, reach, count, scratch, found, changes):
             weight = weights[row] if len(weights) else 1.0
             labels[row] = new
             work[0] += 1
-            add_row(X, row, weight, sums, new)
-            counts[new] += weight
-            members[new] += 1
-            if old >= 0:
-                add_row(X, row, -weight, sums, old)
-                counts[old] -= weight
-                members[old] -= 1
+            move_row(X, row, weight, old, new, sums, counts, members)
