@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from coterie.zeroshot.arrangements import unequal_widths
 from coterie.zeroshot.prior import ARRANGEMENTS, NOISE, SOLVABLE, Prior, _neighbours_agree, scaled
 
 
@@ -61,3 +62,25 @@ def test_scaling_does_not_mind_single_far_values():
 
 def test_a_constant_column_stays_finite():
     assert np.isfinite(scaled(np.full((10, 2), 7.0))).all()
+
+
+@pytest.mark.parametrize("family", ["shapes", "tables", "mixed"])
+def test_uneven_draws_have_wide_clusters_beside_narrow_ones(family):
+    def contrast(uneven):
+        """The median ratio of the widest cluster's deviation to the narrowest's."""
+        ratios = []
+        for seed in range(40):
+            prior = Prior(clusters=(3, 4), noise=0.0, uneven=uneven)
+            problem = prior.draw(np.random.default_rng(seed), 200, family)
+            parts = [problem.points_ND[problem.labels_N == label] for label in range(problem.n_clusters)]
+            widths = [np.sqrt(part.var(axis=0).sum()) for part in parts]
+            ratios.append(max(widths) / max(min(widths), 1e-9))
+        return np.median(ratios)
+
+    assert contrast(1.0) > 1.3 * contrast(0.0)
+
+
+def test_larger_clusters_are_mostly_the_wider_ones():
+    counts = np.array([300, 20, 80])
+    widths = np.array([unequal_widths(np.random.default_rng(seed), counts) for seed in range(200)])
+    assert np.mean((widths.argsort(axis=1) == counts.argsort()).all(axis=1)) > 0.65

@@ -5,7 +5,7 @@ import torch
 from coterie.zeroshot.generation_one import ZeroShotConfig
 from coterie.zeroshot.model import TwoPassConfig
 from coterie.zeroshot.modules import TwoPassNetwork, ZeroShotNetwork
-from coterie.zeroshot.warm_start import grow
+from coterie.zeroshot.warm_start import begin_as, grow
 
 SMALL = {"width": 16, "n_heads": 2, "pair_channels": 4}
 
@@ -39,3 +39,13 @@ def test_a_new_network_begins_with_the_affinities_and_the_noise_of_the_old_one(o
 def test_another_width_is_refused(old):
     with pytest.raises(ValueError, match="the same width"):
         grow(TwoPassNetwork(TwoPassConfig(width=32, n_heads=2, pair_channels=4, first=(1, 1))), old)
+
+
+@torch.no_grad()
+def test_a_network_begins_as_one_of_its_own_generation():
+    config = TwoPassConfig(**SMALL, first=(1,), second=(1,))
+    torch.manual_seed(3)
+    trained, network = TwoPassNetwork(config), TwoPassNetwork(config)
+    begin_as(network, trained)
+    for mine, its in zip(network.parameters(), trained.parameters()):
+        assert torch.equal(mine, its)

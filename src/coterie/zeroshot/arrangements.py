@@ -19,6 +19,27 @@ def mixture(rng: np.random.Generator, counts: np.ndarray, dims: int) -> list[np.
         turns = [rotation(rng, dims) for _ in counts]
     if rng.random() < 0.25:  # one covariance for all
         spread, turns = np.repeat(spread[:1], k, axis=0), [turns[0]] * k
+    return _gaussians(rng, counts, spread, turns)
+
+
+def uneven(rng: np.random.Generator, counts: np.ndarray, dims: int) -> list[np.ndarray]:
+    """Gaussians (or Student's t) of very different width: the larger mostly the wider, narrow ones beside them."""
+    width_K = unequal_widths(rng, counts)
+    spread = width_K[:, None] * np.exp(rng.uniform(0, 0.5) * rng.normal(size=(len(counts), dims)))
+    return _gaussians(rng, counts, spread, [rotation(rng, dims) for _ in counts])
+
+
+def unequal_widths(rng: np.random.Generator, counts: np.ndarray) -> np.ndarray:
+    """(K,) widths up to a factor of about ten apart, in most draws in the order of the clusters' sizes."""
+    width_K = np.exp(rng.uniform(0.4, 1.1) * rng.normal(size=len(counts)))
+    return np.sort(width_K)[np.argsort(np.argsort(counts))] if rng.random() < 0.7 else width_K
+
+
+def _gaussians(
+    rng: np.random.Generator, counts: np.ndarray, spread: np.ndarray, turns: list[np.ndarray]
+) -> list[np.ndarray]:
+    """Clusters of the given deviations and rotations around centres that are placed a drawn distance apart."""
+    k, dims = spread.shape
     # centres may lie in few of the dimensions only
     active = min(dims, rng.integers(1, dims + 1) if rng.random() < 0.4 else dims)
     centers = np.zeros((k, dims))

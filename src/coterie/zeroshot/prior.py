@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.threads import kernel
-from coterie.zeroshot.arrangements import ARRANGEMENTS, mixture, scattered
+from coterie.zeroshot.arrangements import ARRANGEMENTS, mixture, scattered, uneven
 from coterie.zeroshot.hardening import hardened
 from coterie.zeroshot.shapes import log_uniform
 from coterie.zeroshot.tables import mixed_table, table
@@ -47,6 +47,7 @@ class Prior:
     dims: tuple[int, int] = (1, 16)  # of shapes
     flat: float = 0.5  # share of shapes in at most three dimensions
     noise: float = 0.2  # share of sets with background noise
+    uneven: float = 0.0  # share of shapes and tables with wide clusters beside narrow ones
 
     def draw(self, rng: np.random.Generator, n_points: int, family: str | None = None) -> Problem:
         """One problem; of a drawn family if none is named."""
@@ -78,10 +79,13 @@ class Prior:
     def _points(
         self, rng: np.random.Generator, labels: np.ndarray, counts: np.ndarray, family: str
     ) -> tuple[np.ndarray, str]:
+        is_uneven = family != "many" and self.uneven > 0 and rng.random() < self.uneven
         if family == "mixed":
-            return mixed_table(rng, labels), "mixed table"
+            return mixed_table(rng, labels, is_uneven), "mixed table"
         if family == "tables" or (family == "many" and rng.random() < 0.3):
-            return table(rng, labels), "table"
+            return table(rng, labels, is_uneven), "table"
+        if is_uneven:
+            return hardened(rng, np.concatenate(uneven(rng, counts, self._dims(rng, "uneven")))), "uneven"
         kind = str(rng.choice(list(ARRANGEMENTS), p=[weight for _, weight in ARRANGEMENTS.values()]))
         arrange = ARRANGEMENTS[kind][0]
         if family == "many":

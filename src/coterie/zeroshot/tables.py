@@ -9,23 +9,24 @@ from collections.abc import Callable
 
 import numpy as np
 
+from coterie.zeroshot.arrangements import unequal_widths
 from coterie.zeroshot.shapes import log_uniform, rotation
 
 Rng = np.random.Generator
 
 
-def table(rng: Rng, labels_N: np.ndarray) -> np.ndarray:
-    """(N, D) numbers for rows of the given clusters."""
-    x_ND = _columns(rng, labels_N, int(log_uniform(rng, 1.6, 40)))
+def table(rng: Rng, labels_N: np.ndarray, uneven: bool = False) -> np.ndarray:
+    """(N, D) numbers for rows of the given clusters; if ``uneven``, some clusters are much wider than others."""
+    x_ND = _columns(rng, labels_N, int(log_uniform(rng, 1.6, 40)), uneven)
     return _measured(rng, x_ND)
 
 
-def mixed_table(rng: Rng, labels_N: np.ndarray) -> np.ndarray:
+def mixed_table(rng: Rng, labels_N: np.ndarray, uneven: bool = False) -> np.ndarray:
     """(N, D) numbers and categories with missing values, encoded as the estimator encodes them."""
     from coterie.data.encoding import Encoding
 
     n_columns = int(log_uniform(rng, 2, 20))
-    x_ND = _columns(rng, labels_N, n_columns)
+    x_ND = _columns(rng, labels_N, n_columns, uneven)
     n_categories = int(rng.integers(0, n_columns + 1))
     numbers = _measured(rng, x_ND[:, n_categories:]) if n_categories < n_columns else x_ND[:, n_columns:]
     columns = list(numbers.T) + [_category(rng, values_N, labels_N) for values_N in x_ND[:, :n_categories].T]
@@ -35,11 +36,12 @@ def mixed_table(rng: Rng, labels_N: np.ndarray) -> np.ndarray:
     return Encoding.of(columns).points(columns)
 
 
-def _columns(rng: Rng, labels_N: np.ndarray, n_columns: int) -> np.ndarray:
+def _columns(rng: Rng, labels_N: np.ndarray, n_columns: int, uneven: bool) -> np.ndarray:
     """Columns as linear or bent readings of latent factors, with an error of their own; some are pure error."""
     n = len(labels_N)
     n_factors = int(min(log_uniform(rng, 1, 9), n_columns))
-    factors_NQ = _factors(rng, labels_N, n_factors)
+    width_K = unequal_widths(rng, np.bincount(labels_N)) if uneven else None
+    factors_NQ = _factors(rng, labels_N, n_factors, width_K)
     loading_QD = rng.normal(size=(n_factors, n_columns))
     if rng.random() < 0.5:  # simple structure: every column reads one factor, or few
         loading_QD *= rng.random((n_factors, n_columns)) < 1.5 / n_factors
@@ -51,7 +53,8 @@ def _columns(rng: Rng, labels_N: np.ndarray, n_columns: int) -> np.ndarray:
         read_ND = factors_NQ @ loading_QD
     read_ND /= read_ND.std(axis=0) + 1e-9
     error_D = np.exp(np.log(log_uniform(rng, 0.05, 1.2)) + 0.5 * rng.normal(size=n_columns))
-    x_ND = read_ND + error_D * rng.normal(size=(n, n_columns))
+    error_ND = error_D * rng.normal(size=(n, n_columns))
+    x_ND = read_ND + (error_ND if width_K is None else error_ND * width_K[labels_N, None])
     if rng.random() < 0.35 and n_columns > 1:
         nothing_D = rng.random(n_columns) < rng.uniform(0.1, 0.6)
         nothing_D[rng.integers(n_columns)] = False
@@ -62,8 +65,11 @@ def _columns(rng: Rng, labels_N: np.ndarray, n_columns: int) -> np.ndarray:
     return x_ND
 
 
-def _factors(rng: Rng, labels_N: np.ndarray, n_factors: int) -> np.ndarray:
-    """Latent factors of rows: means of clusters a drawn number of deviations apart, spreads of their own."""
+def _factors(rng: Rng, labels_N: np.ndarray, n_factors: int, width_K: np.ndarray | None) -> np.ndarray:
+    """Latent factors of rows: means of clusters a drawn number of deviations apart, spreads of their own.
+
+    ``width_K`` makes clusters wider or narrower.
+    """
     k = int(labels_N.max()) + 1
     apart = log_uniform(rng, 1.0, 6.0) * max(1.0, (k / 4) ** (1 / n_factors))
     mean_KQ = apart * rng.normal(size=(k, n_factors)) / np.sqrt(n_factors) ** rng.uniform(0, 1)
@@ -75,6 +81,8 @@ def _factors(rng: Rng, labels_N: np.ndarray, n_factors: int) -> np.ndarray:
     turns = [rotation(rng, n_factors) for _ in range(k)]
     if rng.random() < 0.5:  # the same covariance in all
         spread_KQ, turns = np.repeat(spread_KQ[:1], k, axis=0), [turns[0]] * k
+    if width_K is not None:
+        spread_KQ = spread_KQ * width_K[:, None]
     noise_NQ = rng.normal(size=(len(labels_N), n_factors))
     if rng.random() < 0.2:
         freedom = log_uniform(rng, 2.5, 8)

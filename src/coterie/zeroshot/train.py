@@ -22,7 +22,7 @@ from coterie.zeroshot.choice import fit_choice
 from coterie.zeroshot.model import BINS, TwoPassConfig
 from coterie.zeroshot.modules import TwoPassNetwork
 from coterie.zeroshot.prior import NOISE, Prior
-from coterie.zeroshot.warm_start import grow
+from coterie.zeroshot.warm_start import begin_as
 
 FIRST_PASS = 0.5  # weight of the first pass's losses beside the second's
 
@@ -47,7 +47,7 @@ class ZeroShotRun(TrainingRun):
     clusters_weight: float = 0.1
     single_weight: float = 0.2
     noise_weight: float = 0.3
-    start: str | None = None  # name of a network of the first generation as which the first pass begins
+    start: str | None = None  # name of a network as which this one begins; of the first generation: its first pass
     choice_problems: int = 600  # fresh draws to which the choice of the number of clusters is fitted
 
     kind = "zeroshot"
@@ -73,7 +73,7 @@ class ZeroShotTask:
         torch.manual_seed(run.training.seed)
         self.model = TwoPassNetwork(run.model)
         if run.start is not None:
-            grow(self.model, checkpoints.load(run.start, kind="zeroshot"))
+            begin_as(self.model, checkpoints.load(run.start, kind="zeroshot"))
 
     def matrices(self) -> Iterable[nn.Parameter]:
         return [p for each in (self.model.first, self.model.second) for p in each.stretches.parameters() if p.ndim == 2]

@@ -1,8 +1,8 @@
-"""The first pass of a new network begins as the network of the first generation.
+"""A new network begins as an older one: as one of its own generation, or its first pass as one of the first generation.
 
-That network reads a part of what the new one reads. With weight zero on everything else, and a second pass that repeats
-the first, the new network gives the same balanced affinities before its training begins, which would otherwise take
-hours to reach.
+A network of the first generation reads a part of what the new one reads. With weight zero on everything else, and a
+second pass that repeats the first, the new network gives the same balanced affinities before its training begins, which
+would otherwise take hours to reach.
 """
 
 import torch
@@ -11,6 +11,14 @@ from torch import Tensor, nn
 from coterie.zeroshot.description import NEIGHBOURS, PAIR_FEATURES, POINT_FEATURES
 from coterie.zeroshot.model import BINS
 from coterie.zeroshot.modules import Counts, TwoPassNetwork, ZeroShotNetwork
+
+
+def begin_as(network: TwoPassNetwork, old: ZeroShotNetwork | TwoPassNetwork) -> None:
+    """Copy the weights of ``old`` into ``network``."""
+    if isinstance(old, ZeroShotNetwork):
+        grow(network, old)
+    else:
+        network.load_state_dict(old.state_dict())
 
 
 @torch.no_grad()
