@@ -45,15 +45,40 @@ class DenseRows:
     def sq_distances(self, block: slice, centers: Tensor) -> Tensor:
         """The squared distances (b, k) ‖x - c‖².
 
-        On the CPU and without gradients, they are computed from differences in double precision. Otherwise they are
-        computed as ‖x‖² - 2⟨x, c⟩ + ‖c‖², relative to the mean of the centres to reduce cancellation.
+        On the CPU and without gradients, they are computed from differences in double precision.
         """
-        if self.device.type == "cpu" and not (self.x.requires_grad or centers.requires_grad):
+        if self.x.requires_grad or centers.requires_grad:
+            return self._products(block, centers)[0]
+        if self.device.type == "cpu":
             return torch.from_numpy(single_pass.sq_distances(self.x[block].numpy(), centers.numpy(), self.n_threads))
+        return self.sq_distances_by_products(block, centers)
+
+    def sq_distances_by_products(self, block: slice, centers: Tensor) -> Tensor:
+        """The squared distances from one matrix product, as other devices compute them fastest.
+
+        Rows for which rounding may decide between the two nearest centres are computed from differences in double
+        precision, so that labels are those of the CPU.
+        """
+        expanded, rounding = self._products(block, centers)
+        if len(centers) == 1:
+            return expanded
+        expanded = expanded.double()
+        first, second = expanded.topk(2, dim=-1, largest=False).values.unbind(-1)
+        close = torch.nonzero(second - first <= rounding).flatten()
+        for some in close.split(max(1, BLOCK_SCORES // (self.d * len(centers)))):
+            apart = self.x[block][some].double()[:, None] - centers.double()
+            expanded[some] = apart.square().sum(-1)
+        return expanded
+
+    def _products(self, block: slice, centers: Tensor) -> tuple[Tensor, Tensor]:
+        """‖x‖² - 2⟨x, c⟩ + ‖c‖² (b, k) relative to the mean of the centres, which reduces cancellation, and a bound
+        (b,) on the rounding error of a difference of two of them."""
         origin = centers.mean(0)
         x, c = self.x[block] - origin, centers - origin
-        half = torch.addmm(c.square().sum(-1) / 2, x, c.mT, alpha=-1)
-        return (x.square().sum(-1, keepdim=True) + 2 * half).clamp(min=0.0)
+        sq_x, sq_c = x.square().sum(-1, keepdim=True), c.square().sum(-1)
+        half = torch.addmm(sq_c / 2, x, c.mT, alpha=-1)
+        reach = (sq_x[:, 0].sqrt() + sq_c.max().sqrt()) ** 2
+        return (sq_x + 2 * half).clamp(min=0.0), 4 * (self.d + 16) * torch.finfo(x.dtype).eps * reach
 
     def distances(self, block: slice, centers: Tensor) -> Tensor:
         """The distances (b, k) ‖x - c‖ from the differences, which is slower but accurate to the last digits."""
