@@ -35,8 +35,16 @@ def test_file_and_folder_are_flushed_in_this_order(tmp_path, monkeypatch):
     assert flushed == [(str(temporary), []), (str(tmp_path), [str(tmp_path / "a")])]
 
 
+@pytest.fixture
+def hangup():
+    """SIGHUP as a terminal leaves it: under nohup the tests, and the processes they start, would ignore it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_leaves_no_temporary_file(number, tmp_path):
+def test_a_signal_leaves_no_temporary_file(number, tmp_path, hangup):
     code = (
         "import sys, time; from coterie.files import replacing\n"
         f"with replacing({str(tmp_path / 'a')!r}) as file:\n"
@@ -72,7 +80,7 @@ def test_a_signal_removes_the_temporary_files_of_blocks_inside_one_another_and_o
     assert list(tmp_path.iterdir()) == []
 
 
-def test_handlers_of_the_program_stay_and_come_back(tmp_path):
+def test_handlers_of_the_program_stay_and_come_back(tmp_path, hangup):
     def own(number, frame):
         pass
 
