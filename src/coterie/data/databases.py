@@ -154,11 +154,11 @@ def read_url(url: str, query: str | None) -> "pd.DataFrame":
     import sqlalchemy
 
     try:
-        engine = sqlalchemy.create_engine(url)
+        engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)  # closed connections end at once
         shown = engine.url.render_as_string(hide_password=True)
         with closing(engine.connect()) as connection:
             if query is None:
-                query = _only_table(shown, sqlalchemy.inspect(engine).get_table_names())
+                query = _only_table(shown, sqlalchemy.inspect(connection).get_table_names())
             return pd.read_sql_query(sqlalchemy.text(query), connection)
     except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
         shown = url.partition("://")[0] + "://…"  # a URL may contain a password

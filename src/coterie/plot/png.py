@@ -265,7 +265,7 @@ def _frame(axes: Any, view: View, centers: np.ndarray | None, window: tuple[floa
 def _legend(axes: Any, labels: np.ndarray, called: Mapping[int, str] | None = None) -> None:
     """A legend beside the picture with the colour, marker and size of every cluster."""
     found, counts = np.unique(labels, return_counts=True)
-    order = np.argsort(np.where(found < 0, np.iinfo(np.int64).max, found), kind="stable")
+    order = np.lexsort([found, found < 0])  # outliers last
     found, counts = found[order], counts[order]
     limit = 3 * _LEGEND_ROWS
     handles = []

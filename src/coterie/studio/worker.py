@@ -60,7 +60,8 @@ def _bind(memory: int, seconds: float, file_bytes: int) -> None:
         return
     cores = os.cpu_count() or 1
     bounds = {
-        resource.RLIMIT_AS: _mapped() + memory,
+        # Not the address space, where it can be helped: libraries for GPUs map gigabytes of code that is never read.
+        resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS: _taken() + memory,
         resource.RLIMIT_CPU: int(seconds * cores) + 1,
         resource.RLIMIT_FSIZE: file_bytes,
         resource.RLIMIT_CORE: 0,
@@ -70,11 +71,11 @@ def _bind(memory: int, seconds: float, file_bytes: int) -> None:
             resource.setrlimit(what, (most, most))
 
 
-def _mapped() -> int:
-    """Bytes of address space that the libraries use already."""
+def _taken() -> int:
+    """Bytes of private memory that the libraries use already."""
     try:
         with open("/proc/self/statm") as file:
-            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 2**32
 
