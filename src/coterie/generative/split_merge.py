@@ -15,10 +15,12 @@ algorithm for mixture models"):
 Shapes as in ``mixture``; M rows and C clusters of a part of the mixture.
 """
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from torch import Tensor
 
@@ -26,7 +28,7 @@ from coterie import em
 from coterie.generative.mixture import Expectation, Mixture, State
 from coterie.generative.vaes import Densities
 
-_ITERATIONS = 6  # of EM in a trial
+_ITERATIONS = 4  # of EM in a trial
 _FIRST_EPOCHS = 5  # times the epochs of the others: networks that know nothing yet judge badly
 _RATE_DECAY = 0.8  # of the learning rate from one of them to the next
 _TRIALS = 2  # at most, in one iteration of the mixture
@@ -54,23 +56,25 @@ class MovingMixture(Mixture):
             return super().e_step(state)
         if state.iteration % s.move_every:
             return replace(super().e_step(state), settled=False)
-        log_joint_NK = self.log_joint(state)
+        log_joint_NK, refused = self.log_joint(state), state.refused
         move = self._move(state, log_joint_NK)
         if move is not None:
             log_joint_NK = self.log_joint(state)
         found = self.expectation(state, log_joint_NK)
-        return replace(found, move=move, settled=found.settled and move is None)
+        nothing_tried = move is None and state.refused == refused
+        return replace(found, move=move, settled=found.settled and nothing_tried)
 
     def _move(self, state: State, log_joint_NK: Tensor) -> tuple[int, int] | None:
-        """Change the state by the first of the most promising moves that is accepted."""
+        """Change the state by the first of the most promising moves that is accepted.
+
+        A split is tried with the cheapest merge only: what is not worth that is not worth a dearer one.
+        """
         losses_K = _losses(log_joint_NK)
         gains_K = self._gains(state, log_joint_NK)
-        promise_KK = gains_K[None, :] - losses_K[:, None]  # merged, split
-        promise_KK.fill_diagonal_(-torch.inf)
         tried = 0
-        for index in promise_KK.flatten().argsort(descending=True).tolist():
-            merged, split = divmod(index, len(losses_K))
-            if promise_KK[merged, split] == -torch.inf or tried == _TRIALS:
+        for split in gains_K.argsort(descending=True).tolist():
+            merged = next(cluster for cluster in losses_K.argsort().tolist() if cluster != split)
+            if gains_K[split] == -torch.inf or tried == _TRIALS:
                 break
             if (merged, split) in state.refused:
                 continue
@@ -85,13 +89,11 @@ class MovingMixture(Mixture):
         """What a second Gaussian adds to the log-likelihood of held-out codes of each cluster, (K,), per row of all."""
         labels_N = log_joint_NK.argmax(1)
         gains_K = torch.full((self.settings.n_clusters,), -torch.inf, dtype=torch.float64)
-        for cluster in range(self.settings.n_clusters):
-            rows = torch.nonzero(labels_N == cluster).flatten()
-            if len(rows) >= _FEWEST_CODES:
-                codes_ML, two, order = self._two_gaussians(state, rows, cluster)
-                held_out = codes_ML[order[len(order) // 2 :]]
-                one = GaussianMixture(1, reg_covar=_LEAST_VAR).fit(codes_ML[order[: len(order) // 2]])
-                gains_K[cluster] = len(rows) / len(labels_N) * (two.score(held_out) - one.score(held_out))
+        for cluster, count in enumerate(labels_N.bincount(minlength=self.settings.n_clusters).tolist()):
+            if count >= _FEWEST_CODES:
+                fitted_ML, held_out_ML = self._codes_in_halves(state, labels_N, cluster)
+                one, two = (self._gaussians(n, state, fitted_ML).score(held_out_ML) for n in (1, 2))
+                gains_K[cluster] = count / len(labels_N) * (two - one)
         return gains_K
 
     def _try(self, state: State, log_joint_NK: Tensor, merged: int, split: int) -> bool:
@@ -106,7 +108,9 @@ class MovingMixture(Mixture):
         rows = torch.nonzero(torch.isin(labels_N, torch.tensor(part, device=labels_N.device))).flatten()
         before_MC = log_joint_NK[rows][:, part].softmax(1)
         left_MC = others_NK[rows][:, part].softmax(1)
-        after_MC = torch.cat([left_MC[:, 1:2] * self._halves(state, rows, split), left_MC[:, 2:]], 1)
+        two = self._gaussians(2, state, self._codes_in_halves(state, labels_N, split)[0])
+        halves_M2 = torch.as_tensor(two.predict_proba(self._codes(state, rows, split))).to(left_MC)
+        after_MC = torch.cat([left_MC[:, 1:2] * halves_M2, left_MC[:, 2:]], 1)
         use = f"move {merged} {split}"
         without = self._trained(state, rows, before_MC, use)
         moved = self._trained(state, rows, after_MC, use)
@@ -119,20 +123,23 @@ class MovingMixture(Mixture):
             state.log_shares_K = log_shares_K
         return True
 
-    def _halves(self, state: State, rows: Tensor, cluster: int) -> Tensor:
-        """Responsibilities of the two halves of a cluster, (M, 2)."""
-        codes_ML, two, _ = self._two_gaussians(state, rows, cluster)
-        return torch.as_tensor(two.predict_proba(codes_ML)).to(self.x_ND)
-
     @torch.no_grad()
-    def _two_gaussians(self, state: State, rows: Tensor, cluster: int):
-        """Codes (M, L), a mixture of two Gaussians, and the order of rows whose first half it was fitted to."""
-        codes_ML = state.networks.codes(self.x_ND[rows], slice(cluster, cluster + 1))[0].double().cpu().numpy()
-        seed = self.generator(state.iteration, f"halves {cluster}").initial_seed() % 2**32
-        random = np.random.RandomState(seed)
-        order = random.permutation(len(rows))[:_MOST_CODES]
-        two = GaussianMixture(2, n_init=3, reg_covar=_LEAST_VAR, random_state=random)
-        return codes_ML, two.fit(codes_ML[order[: len(order) // 2]]), order
+    def _codes(self, state: State, rows: Tensor, cluster: int) -> np.ndarray:
+        return state.networks.codes(self.x_ND[rows], slice(cluster, cluster + 1))[0].double().cpu().numpy()
+
+    def _codes_in_halves(self, state: State, labels_N: Tensor, cluster: int) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of rows of a cluster, to fit Gaussians and to compare them."""
+        rows = torch.nonzero(labels_N == cluster).flatten()
+        order = torch.randperm(len(rows), generator=self.generator(state.iteration, f"codes {cluster}"))
+        rows = rows[order[:_MOST_CODES].to(rows.device)]
+        middle = len(rows) // 2
+        return self._codes(state, rows[:middle], cluster), self._codes(state, rows[middle:], cluster)
+
+    def _gaussians(self, n_components: int, state: State, codes_ML: np.ndarray) -> GaussianMixture:
+        seed = self.generator(state.iteration, "Gaussians").initial_seed() % 2**32
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a trial decides about the halves
+            return GaussianMixture(n_components, n_init=3, reg_covar=_LEAST_VAR, random_state=seed).fit(codes_ML)
 
     def _trained(self, state: State, rows: Tensor, start_MC: Tensor, use: str) -> _Part:
         """New networks after some iterations of EM on some of the rows."""
