@@ -59,23 +59,42 @@ def test_an_ablation_differs_in_one_thing_and_is_drawn(tmp_path, tiny_images, mo
     assert (tmp_path / "ablations.png").exists()
 
 
+def without_seconds(run):
+    for curve in ("curve", "move_curve"):
+        run[curve] = [{**row, "cpu_seconds": 0} for row in run[curve]]
+    return {**run, "second_stage_cpu_seconds": 0}
+
+
 def test_runs_from_random_responsibilities_are_continued_and_drawn(tmp_path, tiny_images, monkeypatch):
     monkeypatch.setattr(from_random, "N_SEEDS", 1)
-    monkeypatch.setattr(from_random, "MAX_ITER", 2)
+    monkeypatch.setattr(from_random, "MAX_ITER", 3)
     whole = from_random.random_start(tmp_path / "whole")
-    assert [row["iteration"] for row in whole["runs"][0]["curve"]] == [1, 2]
+    assert [row["iteration"] for row in whole["runs"][0]["curve"]] == [1, 2, 3]
+    assert [row["iteration"] for row in whole["runs"][0]["move_curve"]] == [1, 2, 3]
     assert whole["mean"] == whole["runs"][0]["end"]["accuracy"]
     assert (tmp_path / "whole" / "random_start.png").exists()
 
     def dies(*arguments):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(from_random, "_second_stage", dies)
-        with pytest.raises(KeyboardInterrupt):
-            from_random.random_start(tmp_path / "parts")
+    for stage in ("_split_and_merge", "_second_stage"):
+        with monkeypatch.context() as patch:
+            patch.setattr(from_random, stage, dies)
+            with pytest.raises(KeyboardInterrupt):
+                from_random.random_start(tmp_path / "parts")
     parts = from_random.random_start(tmp_path / "parts")
-    for run in (whole["runs"][0], parts["runs"][0]):
-        run["curve"] = [{**row, "cpu_seconds": 0} for row in run["curve"]]
-        run["second_stage_cpu_seconds"] = 0
-    assert parts["runs"] == whole["runs"]
+    assert without_seconds(parts["runs"][0]) == without_seconds(whole["runs"][0])
+
+
+def test_a_run_from_before_there_were_moves_gets_them_and_a_new_end(tmp_path, tiny_images, monkeypatch):
+    monkeypatch.setattr(from_random, "N_SEEDS", 1)
+    monkeypatch.setattr(from_random, "MAX_ITER", 2)
+    found = from_random.random_start(tmp_path)
+    run = found["runs"][0]
+    moved, end = run.pop("split_and_merge"), {"accuracy": 0.5}
+    found["runs"] = [{**run, "move_curve": [], "end": end}]
+    (tmp_path / "random_start.json").write_text(json.dumps(found))
+    again = from_random.random_start(tmp_path)["runs"][0]
+    assert again["end_without_moves"] == end
+    assert again["split_and_merge"] == moved
+    assert again["end"] == run["end"]

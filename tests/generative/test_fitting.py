@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from coterie.generative import fitting
 from coterie.generative.fitting import RestartPlan, fit
 from coterie.generative.mixture import EMSettings
 from tests.generative.test_mixture import blobs, make, one_hot
@@ -73,3 +74,10 @@ def test_the_best_of_several_starts_is_the_one_with_the_best_bound():
     assert found.bounds[1] > found.bounds[0]  # the second begins with the truth
     assert torch.equal(found.start_labels, blobs(120)[1])
     assert found.n_iter == 6
+
+
+def test_settings_of_moves_that_are_not_made_do_not_belong_to_a_fit():
+    described = fitting._described(EMSettings(3))
+    assert described == fitting._described(EMSettings(3, move_every=7))
+    assert "move_until" not in described  # checkpoints from before there were moves remain valid
+    assert "move_until" in fitting._described(EMSettings(3, move_until=5))

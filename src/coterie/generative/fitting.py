@@ -14,7 +14,8 @@ from torch import Tensor
 from coterie import em
 from coterie.files import check_writable, make_folder
 from coterie.generative import data_parallel
-from coterie.generative.mixture import EMSettings, Expectation, Mixture, State
+from coterie.generative.mixture import EMSettings, Expectation, State
+from coterie.generative.split_merge import MovingMixture
 from coterie.generative.vaes import Densities
 from coterie.training_state import load_state, save_state
 
@@ -50,7 +51,7 @@ class Fit:
 class _Contestant:
     """One run, whose random numbers depend on its own seed alone."""
 
-    mixture: Mixture
+    mixture: MovingMixture
     state: State
     path: Path | None
     fingerprint: str
@@ -60,7 +61,7 @@ class _Contestant:
 
     def advance(self, max_iter: int, tol: float, on_iteration: OnIteration | None) -> None:
         def stop(old: State, new: State, expectation: Expectation) -> bool:
-            return new.iteration > 2 and expectation.moved < tol and not expectation.revived
+            return new.iteration > 2 and expectation.moved < tol and expectation.settled
 
         def after(iteration: em.Iteration) -> bool:
             self.state = iteration.state
@@ -84,9 +85,9 @@ class _Contestant:
             self.save()
 
     def judged(self) -> Expectation:
-        """The result of a last E-step, in which no cluster is started again."""
+        """The result of a last E-step, in which no cluster is started again or moved."""
         mixture, settings = self.mixture, self.mixture.settings
-        mixture.settings = replace(settings, revive_until=0, temperature=1.0)
+        mixture.settings = replace(settings, revive_until=0, move_until=0, temperature=1.0)
         expectation = mixture.e_step(self.state)
         mixture.settings = settings
         return expectation
@@ -167,9 +168,17 @@ def fit(
 
 
 def _contestant(x_ND: Tensor, start_NK: Tensor, networks, settings: EMSettings, plan: RestartPlan) -> _Contestant:
-    mixture = Mixture(x_ND, start_NK, settings)
+    mixture = MovingMixture(x_ND, start_NK, settings)
     models = networks(torch.Generator().manual_seed(settings.seed)).to(x_ND.device)
-    described = repr((asdict(settings), asdict(plan), tuple(x_ND.shape))).encode()
+    described = repr((_described(settings), asdict(plan), tuple(x_ND.shape))).encode()
     content = (x_ND.cpu().numpy(), start_NK.cpu().numpy())
     fingerprint = hashlib.sha256(b"".join([described, *(array.tobytes() for array in content)])).hexdigest()
     return _Contestant(mixture, mixture.begin(models), None, fingerprint)
+
+
+def _described(settings: EMSettings) -> dict[str, Any]:
+    """Without moves that are not made, so that checkpoints from before there were any remain valid."""
+    described = asdict(settings)
+    if not settings.move_until:
+        del described["move_until"], described["move_every"]
+    return described

@@ -48,6 +48,8 @@ class EMSettings:
     threshold: float = 1e-3  # a row is not shown to a network whose responsibility for it is smaller
     screen_gap: float = 20.0  # a cluster whose bound with one sample is lower by more gets no further samples
     revive_until: int = 0  # last iteration in which an empty cluster is started again
+    move_until: int = 0  # last iteration in which a split-and-merge move is tried
+    move_every: int = 2  # iterations from one try to the next
     bfloat16: bool = False
     seed: int = 0
 
@@ -74,6 +76,7 @@ class State:
     optimizer: torch.optim.Optimizer
     log_shares_K: Tensor
     iteration: int = 0
+    refused: tuple[tuple[int, int], ...] = ()  # moves since the last accepted one, as (merged, split)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -81,12 +84,14 @@ class State:
             "optimizer": self.optimizer.state_dict(),
             "log_shares": self.log_shares_K,
             "iteration": self.iteration,
+            "refused": [list(move) for move in self.refused],
         }
 
     def load(self, saved: dict[str, Any]) -> None:
         self.networks.load_state_dict(saved["networks"])
         self.optimizer.load_state_dict(saved["optimizer"])
         self.log_shares_K, self.iteration = saved["log_shares"].to(self.log_shares_K), saved["iteration"]
+        self.refused = tuple((merged, split) for merged, split in saved.get("refused", ()))  # older files have none
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,8 @@ class Expectation:
     entropy: float  # of the responsibilities, mean over rows, in nats
     moved: float  # share of the rows whose most likely cluster has changed
     revived: tuple[int, ...] = ()
+    move: tuple[int, int] | None = None  # the clusters that were merged and split before this E-step
+    settled: bool = True  # whether no cluster was started again and no move is left to try
 
     @property
     def shares_K(self) -> Tensor:
@@ -116,7 +123,7 @@ class Mixture:
     def __init__(self, x_ND: Tensor, start_NK: Tensor, settings: EMSettings):
         self.x_ND, self.settings = x_ND, settings
         self.start_NK = start_NK.to(x_ND)
-        self.fold_N = torch.randperm(len(x_ND), generator=self._generator(0, "folds")).to(x_ND.device) % settings.folds
+        self.fold_N = torch.randperm(len(x_ND), generator=self.generator(0, "folds")).to(x_ND.device) % settings.folds
         self.labels = self.start_NK.argmax(1)  # of the last E-step
 
     def begin(self, networks: Densities) -> State:
@@ -129,7 +136,10 @@ class Mixture:
         """The start at first; then softmax over the bounds of the networks that a row did not train."""
         if state.iteration == 0:
             return self._expectation(self.start_NK, float("nan"))
-        log_joint_NK = self.log_joint(state)
+        return self.expectation(state, self.log_joint(state))
+
+    def expectation(self, state: State, log_joint_NK: Tensor) -> Expectation:
+        """Responsibilities from log share + bound, (N, K)."""
         responsibilities_NK = (log_joint_NK / self._temperature(state.iteration)).softmax(1)
         if self.settings.start_evidence:
             responsibilities_NK = with_start(log_joint_NK, self.start_NK)
@@ -150,7 +160,7 @@ class Mixture:
             for number in data_parallel.own_share(len(blocks)):
                 rows = blocks[number]
                 # the same in every iteration: what moves a row is then the networks, not chance
-                generator = self._generator(number, "noise")
+                generator = self.generator(number, "noise")
                 size = (s.n_samples, 1, len(rows), state.networks.noise_size)
                 noise_S1BL = torch.randn(size, generator=generator).to(self.x_ND)
                 which = range(judge, judge + s.n_clusters)
@@ -170,7 +180,8 @@ class Mixture:
         moved = (labels != self.labels).double().mean().item()
         self.labels = labels
         entropy = torch.special.entr(responsibilities_NK).sum(1).double().mean().item()
-        return Expectation(responsibilities_NK, labels.cpu().numpy(), objective, entropy, moved, revived)
+        labels_N = labels.cpu().numpy()
+        return Expectation(responsibilities_NK, labels_N, objective, entropy, moved, revived, settled=not revived)
 
     def _revive(self, responsibilities_NK: Tensor, evidence_N: Tensor) -> tuple[int, ...]:
         """Give empty clusters the rows with the lowest evidence, half an equal share each."""
@@ -193,8 +204,8 @@ class Mixture:
             self._restart(state, cluster)
         for group in state.optimizer.param_groups:
             group["lr"] = self._learning_rate(state.iteration)
-        generator = self._generator(state.iteration, "steps")
-        dropout = self._generator(state.iteration, "dropout")  # its own: processes draw it for parts of unequal length
+        generator = self.generator(state.iteration, "steps")
+        dropout = self.generator(state.iteration, "dropout")  # its own: processes draw it for parts of unequal length
         batches = self._shared_batches if self.settings.shared_batches else self._own_batches
         for rows, weights_GB in batches(expectation.responsibilities_NK, state.iteration, generator):
             noise = torch.randn(1, *weights_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
@@ -208,7 +219,7 @@ class Mixture:
             data_parallel.add_gradients(state.networks.parameters())
             state.optimizer.step()
         shares_K = self._log_shares(expectation.responsibilities_NK)
-        return State(state.networks, state.optimizer, shares_K, state.iteration + 1)
+        return State(state.networks, state.optimizer, shares_K, state.iteration + 1, state.refused)
 
     def _shared_batches(
         self, responsibilities_NK: Tensor, iteration: int, generator
@@ -246,15 +257,25 @@ class Mixture:
         yield from zip(rows_GT.split(size, 1), weights_GT.split(size, 1))
 
     def _restart(self, state: State, cluster: int) -> None:
-        """New weights for a cluster's networks, and an optimiser that has forgotten the old ones."""
-        which = [fold * self.settings.n_clusters + cluster for fold in range(self.settings.folds)]
-        fresh = state.networks.fresh(len(which), self._generator(state.iteration, f"restart {cluster}"))
+        """New weights for a cluster's networks."""
+        fresh = state.networks.fresh(self.settings.folds, self.generator(state.iteration, f"restart {cluster}"))
+        self.replace_networks(state, [cluster], fresh)
+
+    def replace_networks(self, state: State, clusters: list[int], new: Densities) -> None:
+        """Other weights for the networks of some clusters, and an optimiser that has forgotten the old ones."""
+        which = self.networks_of(clusters)
         with torch.no_grad():
-            for weight, new in zip(state.networks.parameters(), fresh.parameters()):
-                weight[which] = new.to(weight)
+            for weight, other in zip(state.networks.parameters(), new.parameters()):
+                weight[which] = other.to(weight)
                 for moment in ("exp_avg", "exp_avg_sq"):
                     if moment in state.optimizer.state.get(weight, {}):
                         state.optimizer.state[weight][moment][which] = 0
+
+    def networks_of(self, clusters: list[int]) -> list[int]:
+        """Numbers of the networks of some clusters, fold by fold."""
+        return [
+            fold * self.settings.n_clusters + cluster for fold in range(self.settings.folds) for cluster in clusters
+        ]
 
     def _log_shares(self, responsibilities_NK: Tensor) -> Tensor:
         if not self.settings.learned_shares:
@@ -266,7 +287,7 @@ class Mixture:
 
     # --- randomness and precision ---------------------------------------------------------------------------
 
-    def _generator(self, iteration: int, use: str) -> torch.Generator:
+    def generator(self, iteration: int, use: str) -> torch.Generator:
         """A function of seed, iteration and use: a resumed run draws what it would have drawn."""
         entropy = (self.settings.seed, iteration, *use.encode())
         seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1

@@ -72,6 +72,9 @@ class Flows(nn.Module):
             log_det_GB = log_det_GB + log_scale.sum(-1)
         return z_GBD, log_det_GB
 
+    def codes(self, x: Tensor, networks: slice = slice(None)) -> Tensor:
+        return self.forward(x, networks)[0]
+
     def inverse(self, z_GBD: Tensor, networks: slice = slice(None)) -> Tensor:
         for c in reversed(range(len(self.orders_CD))):
             order = self.orders_CD[c]

@@ -25,9 +25,13 @@ class Densities(Protocol):
     ) -> Tensor:
         """(G, B) lower bounds of log p(x), differentiable. In training, dropout is drawn from the given generator."""
 
+    def codes(self, x: Tensor, networks: slice = slice(None)) -> Tensor:
+        """Rows in the networks' latent spaces, (G, B, L): standard normal if the networks fit."""
+
     def fresh(self, n_networks: int, generator: torch.Generator) -> "Densities":
         """Untrained ones of the same kind."""
 
+    def to(self, device: torch.device) -> "Densities": ...
     def parameters(self) -> Iterator[nn.Parameter]: ...
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state: dict[str, Any]) -> Any: ...
@@ -72,6 +76,10 @@ class VAEs(nn.Module):
         code_GBC = self._layer("encode", hidden_GBH, networks).to(self.log_var_GD.dtype)  # sums need all their digits
         mean_GBL, log_var_GBL = code_GBC.chunk(2, -1)
         return mean_GBL, log_var_GBL.clamp(-12, 6)
+
+    def codes(self, x: Tensor, networks: slice = slice(None)) -> Tensor:
+        """Means of q(z | x), (G, B, L)."""
+        return self.encode(x, networks)[0]
 
     def decode(self, z_GBL: Tensor, networks: slice = slice(None), *, dropout: torch.Generator | None = None) -> Tensor:
         """The likelihood's parameters, (G, B, D)."""

@@ -1,8 +1,9 @@
 """MNIST from random responsibilities, as the paper starts: accuracy and bound against iterations and CPU hours.
 
 The first stage runs EM from soft random responsibilities on images averaged over 2 x 2 pixels, which takes a quarter of
-the time. Its Gaussian likelihood has precision 8, which is precision 2 (the sum of squared errors) on whole images. The
-second stage continues on whole images with the estimator's defaults. Labels are used for the curve only.
+the time. Its Gaussian likelihood has precision 8, which is precision 2 (the sum of squared errors) on whole images.
+Split and merge continues from its responsibilities with new networks and tries a move in every other iteration. The
+second stage continues on whole images with the estimator's defaults. Labels are used for the curves only.
 """
 
 import json
@@ -28,6 +29,8 @@ from coterie.generative.vaes import VAEConfig, VAEs
 K = 10
 N_SEEDS = 5
 MAX_ITER = 300
+MOVE_ITER = 30  # of split and merge
+MOVE_UNTIL = 20  # then EM alone
 CONFIG = VAEConfig(n_features=196, hidden_size=64, latent_size=8, likelihood="gaussian", precision=8.0, dropout=0.2)
 
 
@@ -48,6 +51,10 @@ def random_start(output: Path, quick: bool = False) -> dict[str, Any]:
         folder = output / f"random_start-seed-{seed}"
         if "first_stage" not in run:
             _first_stage(X, truth, run, folder, record, path)
+        if "split_and_merge" not in run:
+            if "end" in run:  # of a run from before there were moves
+                run["end_without_moves"] = run.pop("end")
+            _split_and_merge(X, truth, run, folder, record, path, min(MOVE_ITER, record["max_iter"]))
         if "end" not in run:
             _second_stage(X, truth, run, folder, record["max_iter"])
             write(record, path)
@@ -60,13 +67,67 @@ def random_start(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def _first_stage(X, truth, run: dict[str, Any], folder: Path, record: dict[str, Any], path: Path) -> None:
     """EM on pooled images; the responsibilities at its end are kept beside the state."""
-    pooled = X.reshape(-1, 14, 2, 14, 2).mean((2, 4)).reshape(len(X), -1)
+    start = np.random.RandomState(run["seed"]).uniform(size=(len(X), K)).astype(np.float32)
+    found = fit(
+        _pooled(X),
+        lambda number: torch.as_tensor(start / start.sum(1, keepdims=True)),
+        lambda generator: VAEs(K, CONFIG, generator),
+        EMSettings.from_random(K, seed=run["seed"], revive_until=record["max_iter"] // 2),
+        RestartPlan(record["max_iter"]),
+        checkpoint=folder,
+        run=_watch(run, "curve", truth, record, path),
+    )
+    np.save(folder / "responsibilities.npy", found.expectation.responsibilities_NK.numpy().astype(np.float16))
+    run["first_stage"] = {**scores(found.expectation.labels, truth), "bound": round(found.expectation.objective, 4)}
+    write(record, path)
+
+
+def _split_and_merge(X, truth, run, folder: Path, record: dict[str, Any], path: Path, max_iter: int) -> None:
+    """Moves on pooled images, from the responsibilities that the first stage ended with."""
+    start = _responsibilities(folder / "responsibilities.npy")
+    run.setdefault("move_curve", [])
+    settings = EMSettings.from_random(
+        K,
+        seed=run["seed"],
+        first_epochs=20.0,
+        rate_decay=0.8,
+        decay_iter=5,
+        move_until=min(MOVE_UNTIL, max_iter - 1),
+    )
+    found = fit(
+        _pooled(X),
+        lambda number: torch.as_tensor(start),
+        lambda generator: VAEs(K, CONFIG, generator),
+        settings,
+        RestartPlan(max_iter),
+        checkpoint=folder / "moves",
+        run=_watch(run, "move_curve", truth, record, path),
+    )
+    np.save(folder / "moved.npy", found.expectation.responsibilities_NK.numpy().astype(np.float16))
+    run["split_and_merge"] = {
+        **scores(found.expectation.labels, truth),
+        "bound": round(found.expectation.objective, 4),
+        "n_moves": sum("move" in row for row in run["move_curve"]),
+    }
+    write(record, path)
+
+
+def _pooled(X) -> torch.Tensor:
+    return torch.as_tensor(X.reshape(-1, 14, 2, 14, 2).mean((2, 4)).reshape(len(X), -1))
+
+
+def _responsibilities(path: Path) -> np.ndarray:
+    return np.load(path).astype(np.float32)
+
+
+def _watch(run: dict[str, Any], curve: str, truth, record: dict[str, Any], path: Path):
+    """Contexts whose callback adds a point to a curve of the run after every iteration."""
     started = time.process_time()
-    before = run["curve"][-1]["cpu_seconds"] if run["curve"] else 0.0
+    before = run[curve][-1]["cpu_seconds"] if run[curve] else 0.0
 
     def on_iteration(iteration: Iteration) -> None:
         found = iteration.expectation
-        kept = [row for row in run["curve"] if row["iteration"] < iteration.number]
+        kept = [row for row in run[curve] if row["iteration"] < iteration.number]
         point = {
             "iteration": iteration.number,
             "accuracy": scores(found.labels, truth)["accuracy"],
@@ -75,34 +136,24 @@ def _first_stage(X, truth, run: dict[str, Any], folder: Path, record: dict[str, 
             "moved": round(found.moved, 4),
             "cpu_seconds": round(before + time.process_time() - started, 1),
         }
-        run["curve"] = [*kept, point]
+        if found.move is not None:
+            point["move"] = list(found.move)
+        run[curve] = [*kept, point]
         write(record, path)
 
     @contextmanager
     def watch(number: int):
         yield on_iteration
 
-    start = np.random.RandomState(run["seed"]).uniform(size=(len(X), K)).astype(np.float32)
-    found = fit(
-        torch.as_tensor(pooled),
-        lambda number: torch.as_tensor(start / start.sum(1, keepdims=True)),
-        lambda generator: VAEs(K, CONFIG, generator),
-        EMSettings.from_random(K, seed=run["seed"], revive_until=record["max_iter"] // 2),
-        RestartPlan(record["max_iter"]),
-        checkpoint=folder,
-        run=watch,
-    )
-    np.save(folder / "responsibilities.npy", found.expectation.responsibilities_NK.numpy().astype(np.float16))
-    run["first_stage"] = {**scores(found.expectation.labels, truth), "bound": round(found.expectation.objective, 4)}
-    write(record, path)
+    return watch
 
 
 def _second_stage(X, truth, run: dict[str, Any], folder: Path, max_iter: int) -> None:
-    """The estimator's defaults on whole images, from the responsibilities that the first stage ended with."""
-    start = np.load(folder / "responsibilities.npy").astype(np.float32)
+    """The estimator's defaults on whole images, from the responsibilities that split and merge ended with."""
+    start = _responsibilities(folder / "moved.npy")
     cpu = time.process_time()
     mixture = VAEMixture(
-        K, init=start, max_iter=min(6, max_iter), random_state=run["seed"], checkpoint=folder / "second"
+        K, init=start, max_iter=min(6, max_iter), random_state=run["seed"], checkpoint=folder / "after_moves"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is part of the experiment

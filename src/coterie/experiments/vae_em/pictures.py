@@ -85,16 +85,18 @@ def draw_ablations(record: dict[str, Any], path: Path) -> None:
 
 
 def draw_curves(record: dict[str, Any], path: Path) -> None:
-    """Accuracy and bound of every seed against iterations and CPU hours (accuracy only)."""
+    """Accuracy and bound of every seed against iterations and CPU hours (accuracy only); dots are accepted moves."""
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     for run, colour in zip(record["runs"], COLOURS):
-        curve = run["curve"]
+        curve, moves = _joined(run["curve"], run.get("move_curve", []))
         iterations = [row["iteration"] for row in curve]
         hours = [row["cpu_seconds"] / 3600 for row in curve]
         accuracy = [row["accuracy"] for row in curve]
         panels[0].plot(iterations, accuracy, color=colour, label=f"seed {run['seed']}")
         panels[1].plot(hours, accuracy, color=colour)
-        panels[2].plot(iterations[1:], [row["bound"] for row in curve[1:]], color=colour)
+        panels[0].plot([row["iteration"] for row in moves], [row["accuracy"] for row in moves], ".", color=colour)
+        judged = [row for row in curve if row["bound"] is not None]
+        panels[2].plot([row["iteration"] for row in judged], [row["bound"] for row in judged], color=colour)
         if "end" in run:
             panels[1].plot(hours[-1], run["end"]["accuracy"], "o", color=colour)
     names = (("iteration", "accuracy"), ("CPU hours (one thread)", "accuracy"), ("iteration", "bound"))
@@ -104,3 +106,10 @@ def draw_curves(record: dict[str, Any], path: Path) -> None:
     panels[0].legend(frameon=False, fontsize=8)
     figure.suptitle(f"MNIST from random responsibilities, {record['n_samples']:,} images", fontsize=11)
     save(figure, path)
+
+
+def _joined(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> tuple[list[dict], list[dict]]:
+    """The points of both stages with iterations and CPU seconds counted on, and those with a move."""
+    last = first[-1]
+    later = [{**row, **{key: last[key] + row[key] for key in ("iteration", "cpu_seconds")}} for row in second]
+    return [*first, *later], [row for row in later if "move" in row]
