@@ -21,6 +21,7 @@ import numpy as np
 from coterie.distributed import parquet
 from coterie.distributed.blocks import blocks_of
 from coterie.distributed.fitting import fit
+from coterie.distributed.holding import held
 from coterie.distributed.passes import Passes, local
 from coterie.files import replacing
 from coterie.kmeans.algorithm import Algorithm
@@ -151,17 +152,17 @@ def ours(files: list[Path], n: int, workers: int) -> dict:
         client.run(_warm_up)
         sent, worked = (sum(client.run(count).values()) for count in (_values_sent, _cpu_seconds))
         times = [time.perf_counter()]
-        blocks = blocks_of(X)
-        ran = fit(
-            blocks,
-            Algorithm(),
-            K,
-            start,
-            np.random.RandomState(0),
-            max_iter=ITERATIONS,
-            tol=0.0,
-            on_iteration=lambda done: times.append(time.perf_counter()),
-        )
+        with held(blocks_of(X)) as blocks:  # as the estimators do
+            ran = fit(
+                blocks,
+                Algorithm(),
+                K,
+                start,
+                np.random.RandomState(0),
+                max_iter=ITERATIONS,
+                tol=0.0,
+                on_iteration=lambda done: times.append(time.perf_counter()),
+            )
         seconds = time.perf_counter() - times[0]
         moved = sum(client.run(_values_sent).values()) - sent
         per_iteration = statistics.median(np.diff(times)[1:])

@@ -19,6 +19,7 @@ from coterie.kmeans.statistics import Statistics
 from coterie.threads import kernel
 
 _ROWS_PER_PART = 16_384
+_ROWS_PER_THREAD = 8_192  # where nothing is summed, so that the division changes no bit; fewer are not worth a thread
 _NEAR = 64.0  # squared distance of the origin from the centres, relative to their spread, that costs little accuracy
 _PARTS = 8  # parts of the rows, each with its own sums; the order of the reduction depends on them alone
 
@@ -129,8 +130,7 @@ def assign(X, centers, n_threads: int | None = None) -> np.ndarray:
     """The nearest centre (n,) of every row as int32, the lowest index in a tie."""
     labels = np.empty(len(X), np.int32)
     arranged = _arranged(X, centers, shift=False)
-    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
-
+    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
     shifted = bool(arranged.origin.any())
 
     def task(p):
@@ -148,7 +148,7 @@ def costs(X, centers, labels, n_threads: int | None = None) -> np.ndarray:
     check_centers(X, centers)
     check_lengths(len(X), labels=labels)
     check_labels(labels, len(centers))
-    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
     threads.run(lambda p: own_sq_distances(X, *parts[p], centers, labels, out), len(parts), threads.count(n_threads))
     return out
 
@@ -161,7 +161,7 @@ def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     padded = np.zeros((-(-len(centers) // width) * width, X.shape[1]), X.dtype)
     padded[: len(centers)] = centers
     tiles = as_tiles(padded.reshape(-1, width, X.shape[1]))
-    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
     zeros = np.zeros((len(tiles), width), X.dtype)
 
     def task(p):
@@ -176,7 +176,7 @@ def sq_distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     check_centers(X, centers)
     out = np.empty((len(X), len(centers)))
     columns = np.ascontiguousarray(np.asarray(centers, dtype=np.float64).T)
-    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
     threads.run(lambda p: _sq_distances(X, *parts[p], columns, out), len(parts), threads.count(n_threads))
     return out
 
