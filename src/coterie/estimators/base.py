@@ -421,7 +421,7 @@ class CenterClusterer(
         cost = np.ldexp(cost, 2 * exponent)
         if hasattr(self, "threshold_"):
             cost = np.where(cost <= self.threshold_[chosen], cost, 0.0)
-        # not by BLAS, whose threads take longer to wake than the product of so few numbers
+        # not by BLAS, whose threads wait for each other while other programs use the processor
         return -float(cost.sum() if weight is None else np.einsum("n,n->", weight, cost))
 
     def __sklearn_tags__(self):
