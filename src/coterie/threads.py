@@ -30,11 +30,15 @@ _limit: ContextVar[int | None] = ContextVar("coterie_threads", default=None)
 _pool: ThreadPoolExecutor | None = None
 
 
-def kernel(**options: Any) -> Any:
-    """Compile a function to serial code without the GIL, and cache the machine code on disk."""
+def kernel(*, inner: bool = False, **options: Any) -> Any:
+    """Compile a function to serial code without the GIL, and cache the machine code on disk.
+
+    An ``inner`` kernel is called by other kernels only: it compiles faster without the code that Python would call.
+    """
     from numba import njit
 
     _announce_compilation()
+    options |= {"no_cpython_wrapper": inner, "no_cfunc_wrapper": True}
     return njit(nogil=True, cache=True, **options)
 
 

@@ -65,3 +65,14 @@ def test_what_does_not_fit_is_rejected_before_a_kernel_sees_it():
     for label in (-1, 2):
         with pytest.raises(ValueError, match="between 0 and 1"):
             single_pass.costs(X, good, np.full(4, label, np.int32))
+
+
+def test_labels_costs_and_distances_do_not_depend_on_the_number_of_threads():
+    X = np.random.default_rng(3).normal(size=(20_000, 4)).astype(np.float32)  # two parts
+    centers = X[:7].copy()
+    labels = single_pass.assign(X, centers, 1)
+    np.testing.assert_array_equal(single_pass.assign(X, centers, 2), labels)
+    for function in (single_pass.distances, single_pass.sq_distances):
+        np.testing.assert_array_equal(function(X, centers, 2), function(X, centers, 1))
+    costs = [single_pass.costs(X, centers, labels, n_threads) for n_threads in (1, 2)]
+    np.testing.assert_array_equal(*costs)

@@ -30,6 +30,8 @@ class Blocks:
     layout: Layout
     rows: Sequence[Any]
     weights: Sequence[Any] | None
+    n_rows: int | None = None  # of all blocks, if it is known
+    origin: "Blocks | None" = None  # how to compute the rows again, where they are results that a cluster holds
 
 
 def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
@@ -49,7 +51,8 @@ def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
 
     rows = delayed_blocks(X)
     layout = Layout(len(rows), n_features, dtype, names, spherical)
-    return Blocks(layout, rows, _weight_blocks(sample_weight, len(rows), sizes))
+    n_rows = None if sizes is None or np.isnan(sizes).any() else sum(sizes)
+    return Blocks(layout, rows, _weight_blocks(sample_weight, len(rows), sizes), n_rows)
 
 
 def single_columns(X):

@@ -38,6 +38,10 @@ class Passes:
     def __init__(self, blocks: Blocks, patience: float = PATIENCE):
         self.layout, self.patience = blocks.layout, patience
         self.n_passes = 0
+        self._use(blocks)
+
+    def _use(self, blocks: Blocks) -> None:
+        self._origin = blocks.origin
         self._rows, graph = fold(blocks.rows)
         self._weights = None
         if blocks.weights is not None:
@@ -54,6 +58,8 @@ class Passes:
                 return _compute(self._graph(function, state, check), self.patience)
             except _lost_errors() as error:
                 lost = error
+                if self._origin is not None:  # what the cluster held may be lost with it
+                    self._use(self._origin)
         raise ClusterError(
             f"A pass over the data failed {ATTEMPTS} times ({lost}). Workers that die repeatedly usually run out of "
             "memory: use smaller blocks, or give the workers more memory."

@@ -419,10 +419,10 @@ class CenterClusterer(
         X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
         chosen, cost = engines.choose(X, centers, self._algorithm(), self._device(), self._n_threads())
         cost = np.ldexp(cost, 2 * exponent)
-        counted = np.ones(len(cost)) if weight is None else weight
         if hasattr(self, "threshold_"):
-            counted = counted * (cost <= self.threshold_[chosen])
-        return -float(counted @ cost)
+            cost = np.where(cost <= self.threshold_[chosen], cost, 0.0)
+        # not by BLAS, whose threads wait for each other while other programs use the processor
+        return -float(cost.sum() if weight is None else np.einsum("n,n->", weight, cost))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

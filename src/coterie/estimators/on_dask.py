@@ -19,6 +19,7 @@ def fit(estimator, X, sample_weight=None, known=None):
     _require_dask()
     from coterie.distributed import checkpointing, fitting
     from coterie.distributed.blocks import blocks_of
+    from coterie.distributed.holding import held
     from coterie.distributed.passes import Passes
 
     algorithm = estimator._algorithm()
@@ -28,10 +29,10 @@ def fit(estimator, X, sample_weight=None, known=None):
     n_init = estimator._n_runs()
     if n_init > 1 and checkpointing.current() is not None:
         raise ValueError("A checkpoint holds one run: set n_init=1, or fit outside coterie.distributed.checkpoint.")
-    known = fitting.look(Passes(blocks), estimator.n_clusters) if known is None else known
     rng = check_random_state(estimator.random_state)
     best: Result | None = None
-    with watching(estimator, X, n_init, estimator.max_iter) as watch:
+    with held(blocks) as blocks, watching(estimator, X, n_init, estimator.max_iter) as watch:
+        known = fitting.look(Passes(blocks), estimator.n_clusters) if known is None else known
         for number in range(n_init):
             with watch.run(number) as on_iteration:
                 result = fitting.fit(

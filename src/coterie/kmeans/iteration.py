@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.extmath import _incremental_mean_and_var
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from coterie import em
@@ -14,7 +13,8 @@ from coterie.kmeans.refill import refill
 
 OnIteration = Callable[[em.Iteration], Any]
 
-_ROWS = 65_536  # rows in double precision at a time
+_ROWS = 65_536  # rows of a table whose variance numpy computes with a copy in double precision
+_VALUES = 2**16  # values in double precision at a time, which stay in the cache
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,23 @@ def moments(X, sample_weight=None, before: Moments | None = None) -> Moments:
 
     ``tol`` of an estimator is relative to the mean variance, as in scikit-learn.
     """
-    found = before or Moments(np.zeros(X.shape[1]), np.zeros(X.shape[1]), np.zeros(X.shape[1]))
-    for first in range(0, len(X), _ROWS):  # in blocks: a copy of X would need as much memory as X
-        weight = None if sample_weight is None else sample_weight[first : first + _ROWS]
-        piece = X[first : first + _ROWS].astype(np.float64)
-        found = Moments(*_incremental_mean_and_var(piece, *found, sample_weight=weight))
-    return found
+    n, d = X.shape
+    mean, variance, weight = before or Moments(np.zeros(d), np.zeros(d), np.zeros(d))
+    total, sq = float(weight[0]), variance * weight
+    n_rows = max(1, _VALUES // d)
+    for first in range(0, n, n_rows):
+        piece = X[first : first + n_rows].astype(np.float64)
+        each = np.ones(len(piece)) if sample_weight is None else sample_weight[first : first + n_rows]
+        own = float(each.sum())
+        if own == 0:
+            continue
+        middle = each @ piece / own
+        piece -= middle
+        delta = middle - mean
+        sq = sq + np.einsum("n,nd,nd->d", each, piece, piece) + delta**2 * (total * own / (total + own))
+        total += own
+        mean = mean + delta * (own / total)
+    return Moments(mean, sq / total if total else sq, np.full(d, total))
 
 
 def mean_variance(X, sample_weight=None) -> float:

@@ -12,13 +12,14 @@ import numpy as np
 
 from coterie import threads
 from coterie.kmeans.kernel_input import check_centers, check_cost, check_labels, check_lengths
-from coterie.kmeans.lazy.dense_scores import longest, nearest, score, scratch_for, shift
+from coterie.kmeans.lazy.dense_scores import Scratch, longest, nearest, score, shift
 from coterie.kmeans.lazy.distances import LOOSE, add_row, own_sq_distances, rounding, sq_distance
 from coterie.kmeans.lazy.lanes import CHUNK, ROWS, as_tiles, lanes, sq_distances_of_places
 from coterie.kmeans.statistics import Statistics
 from coterie.threads import kernel
 
 _ROWS_PER_PART = 16_384
+_ROWS_PER_THREAD = 8_192  # where nothing is summed, so that the division changes no bit; fewer are not worth a thread
 _NEAR = 64.0  # squared distance of the origin from the centres, relative to their spread, that costs little accuracy
 _PARTS = 8  # parts of the rows, each with its own sums; the order of the reduction depends on them alone
 
@@ -59,15 +60,13 @@ class Tiles(NamedTuple):
 
 
 @kernel()
-def _label(X, start, stop, centers, labels):
+def _label(X, start, stop, centers, scratch, labels):
     """Write the labels of rows ``start:stop``, and return the number of rows that are not finite.
 
     All rows of a block share one bound on the rounding of their scores.
     """
     origin, tiles, offsets = centers.origin, centers.tiles, centers.offsets
-    shifted = origin.any()
-    scratch = scratch_for(X, tiles, shifted)
-    size = len(scratch.order)
+    size, shifted = len(scratch.order), len(scratch.values) > 0
     relative = rounding(X)
     n_damaged = 0
     for begin in range(start, stop, size):
@@ -76,12 +75,12 @@ def _label(X, start, stop, centers, labels):
             for p in range(count):
                 shift(X, begin + p, origin, scratch.values, p)
             score(scratch.values, scratch.order, count, tiles, offsets, scratch)
-            reach = centers.reach + longest(scratch.values[:count])
+            reach = centers.reach + longest(scratch.values, np.int64(0), count)
         else:
             for p in range(size):
                 scratch.places[p] = min(begin + p, stop - 1)
             score(X, scratch.places, count, tiles, offsets, scratch)
-            reach = centers.reach + longest(X[begin : begin + count])
+            reach = centers.reach + longest(X, begin, begin + count)
         slack = relative * reach**2
         for p in range(count):
             label = scratch.label[p]
@@ -93,9 +92,8 @@ def _label(X, start, stop, centers, labels):
 
 
 @kernel()
-def _assign(X, weights, start, stop, centers, labels, sums, counts):
+def _assign(X, weights, start, stop, centers, scratch, labels, sums, counts):
     """Assign rows ``start:stop``, add to sums and counts, and return the inertia. Empty ``labels`` are not written."""
-    scratch = scratch_for(X, centers.tiles, True)
     size = len(scratch.order)
     relative = rounding(X)
     inertia = 0.0
@@ -132,10 +130,11 @@ def assign(X, centers, n_threads: int | None = None) -> np.ndarray:
     """The nearest centre (n,) of every row as int32, the lowest index in a tie."""
     labels = np.empty(len(X), np.int32)
     arranged = _arranged(X, centers, shift=False)
-    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
+    shifted = bool(arranged.origin.any())
 
     def task(p):
-        return _label(X, *parts[p], arranged, labels)
+        return _label(X, *parts[p], arranged, Scratch.of(X.dtype, arranged.tiles, shifted), labels)
 
     if any(threads.run(task, len(parts), threads.count(n_threads))):
         check_cost(np.inf)
@@ -149,7 +148,7 @@ def costs(X, centers, labels, n_threads: int | None = None) -> np.ndarray:
     check_centers(X, centers)
     check_lengths(len(X), labels=labels)
     check_labels(labels, len(centers))
-    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
     threads.run(lambda p: own_sq_distances(X, *parts[p], centers, labels, out), len(parts), threads.count(n_threads))
     return out
 
@@ -162,8 +161,13 @@ def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     padded = np.zeros((-(-len(centers) // width) * width, X.shape[1]), X.dtype)
     padded[: len(centers)] = centers
     tiles = as_tiles(padded.reshape(-1, width, X.shape[1]))
-    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
-    threads.run(lambda p: _distances(X, *parts[p], tiles, out), len(parts), threads.count(n_threads))
+    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
+    zeros = np.zeros((len(tiles), width), X.dtype)
+
+    def task(p):
+        _distances(X, *parts[p], tiles, zeros, Scratch.of(X.dtype, tiles, False), out)
+
+    threads.run(task, len(parts), threads.count(n_threads))
     return out
 
 
@@ -172,7 +176,7 @@ def sq_distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     check_centers(X, centers)
     out = np.empty((len(X), len(centers)))
     columns = np.ascontiguousarray(np.asarray(centers, dtype=np.float64).T)
-    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
     threads.run(lambda p: _sq_distances(X, *parts[p], columns, out), len(parts), threads.count(n_threads))
     return out
 
@@ -197,13 +201,11 @@ def _roots(values, out):
 
 
 @kernel()
-def _distances(X, start, stop, tiles, out):
+def _distances(X, start, stop, tiles, zeros, scratch, out):
     """The same as ``_sq_distances`` with the square root, in the precision of the rows, several rows at once."""
-    scratch = scratch_for(X, tiles, False)
     places, minima = scratch.places, scratch.minima
     n_tiles, n_features, width = tiles.shape
     rows = scratch.scores.reshape((len(places), n_tiles * width))
-    zeros = np.zeros((n_tiles, width), X.dtype)
     for begin in range(start, stop, len(places)):
         count = min(len(places), stop - begin)
         for p in range(len(places)):
@@ -230,7 +232,8 @@ def _run(X, centers, sample_weight, n_threads, labels) -> Statistics:
 
     def task(p):
         total = Statistics.zero(*arranged.centers.shape)
-        inertia = _assign(X, weights, *parts[p], arranged, labels, total.sums, total.counts)
+        scratch = Scratch.of(X.dtype, arranged.tiles, True)
+        inertia = _assign(X, weights, *parts[p], arranged, scratch, labels, total.sums, total.counts)
         return Statistics(total.sums, total.counts, inertia)
 
     first, *others = threads.run(task, len(parts), threads.count(n_threads))

@@ -15,7 +15,7 @@ from coterie.kmeans.lazy.distances import add_rows, inertia_of, own_sq_distances
 from coterie.kmeans.lazy.engine import REFRESH
 from coterie.kmeans.lazy.kernel import Changes
 from coterie.kmeans.lazy.lanes import vector_bits
-from coterie.kmeans.lazy.single_bound import Bounds, Table, arrange, assign
+from coterie.kmeans.lazy.single_bound import Bounds, Room, Table, arrange, assign
 from coterie.kmeans.refill import refill
 from coterie.kmeans.statistics import Statistics
 from coterie.threads import kernel
@@ -49,17 +49,18 @@ def _run(table: Table, start: np.ndarray, max_iter: int, tol: float) -> Result:
     check_centers(X, centers)
     k, d = centers.shape
     kept = Bounds.of(np.full(len(X), -1, np.int32), centers, X.dtype)
+    room = Room.of(table, kept)
     total = Changes(np.zeros((k, d)), np.zeros(k), np.zeros(k, np.int64), np.zeros(3, np.int64))
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
-        n_done, converged, centers = _iterate(table, kept, total, centers, n_iter, max_iter, tol)
+        n_done, converged, centers = _iterate(table, kept, room, total, centers, n_iter, max_iter, tol)
         n_iter += n_done
         if n_iter < max_iter and not converged:  # there is an empty cluster
             old, centers = centers, _refilled(table, kept, total, centers)
             converged = bool(settled(sq_moves(old, centers), total.work[0], tol))
             n_iter += 1
     rounded = centers.astype(X.dtype)
-    _assign_all(table, kept, total, rounded.astype(np.float64))  # labels of the final centres
+    _assign_all(table, kept, room, total, rounded.astype(np.float64))  # labels of the final centres
     inertia = inertia_of(X, table.weights, 0, len(X), rounded, kept.labels)
     check_cost(inertia)
     engine = f"lazy, one call, vectors of {vector_bits()} bits"
@@ -76,10 +77,10 @@ def _refilled(table: Table, kept: Bounds, total: Changes, centers: np.ndarray) -
 
 
 @kernel()
-def _assign_all(table, kept, total, centers):
+def _assign_all(table, kept, room, total, centers):
     """Assign all rows to these centres, and update the sums. ``total.work[0]`` is the number of rows that moved."""
     total.work[0] = 0
-    assign(table, 0, len(table.X), kept, arrange(table, kept, centers), total)
+    assign(table, 0, len(table.X), kept, arrange(table, kept, centers), room, total)
     for c in range(len(centers)):
         if total.members[c] == 0:
             total.sums[c] = 0.0
@@ -87,13 +88,13 @@ def _assign_all(table, kept, total, centers):
 
 
 @kernel()
-def _iterate(table, kept, total, centers, n_before, max_iter, tol):
+def _iterate(table, kept, room, total, centers, n_before, max_iter, tol):
     """Iterate until the run has settled, or until a cluster is empty: that iteration is left without its update.
 
     Return the number of finished iterations, whether the run has settled, and the centres.
     """
     for number in range(n_before, max_iter):
-        _assign_all(table, kept, total, centers)
+        _assign_all(table, kept, room, total, centers)
         if total.work[0] and table.X.itemsize == 8 and (number + 1) % REFRESH == 0:
             total.sums[:] = 0.0
             total.counts[:] = 0.0

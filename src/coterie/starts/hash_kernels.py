@@ -9,10 +9,9 @@ _mix = kernel()(mix)
 
 
 @kernel()
-def hash_dense(X, start, stop, hashes):
+def hash_dense(X, start, stop, values, bits, hashes):
+    """``values`` (d,) is room for a row in double precision, and ``bits`` the same memory as uint64."""
     n_features = X.shape[1]
-    values = np.empty(n_features, np.float64)
-    bits = values.view(np.uint64)
     for i in range(start, stop):
         exponent, total = np.uint64(0), np.uint64(0)
         for j in range(n_features):

@@ -56,7 +56,8 @@ def hash_rows(X, n_threads: int) -> np.ndarray:
         if sparse.issparse(X):
             hash_sparse(X.data, X.indices, X.indptr, *cuts[b], hashes)
         else:
-            hash_dense(X, *cuts[b], hashes)
+            values = np.empty(X.shape[1])
+            hash_dense(X, *cuts[b], values, values.view(np.uint64), hashes)
 
     threads.run(task, len(cuts), n_threads)
     return hashes

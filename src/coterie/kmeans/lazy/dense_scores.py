@@ -29,26 +29,28 @@ class Scratch(NamedTuple):
     scores: np.ndarray  # (size * tiles, lanes)
     minima: np.ndarray  # (size,) the smallest score of the tile at hand
 
+    @classmethod
+    def of(cls, dtype: np.dtype, tiles: np.ndarray, shifted: bool) -> "Scratch":
+        """Room for rows of this dtype, and for their copies if they are ``shifted``.
 
-@kernel()
-def scratch_for(X, tiles, shifted):
-    """Room for a block of rows, and for their copies if they are ``shifted``."""
-    n_tiles, n_features, width = tiles.shape
-    size = max(16, min(_BLOCK, 131_072 // X.itemsize // max(n_features, n_tiles * width))) // ROWS * ROWS
-    return Scratch(
-        np.zeros((size if shifted else 0, n_features), X.dtype),
-        np.zeros(size, np.float64),
-        np.arange(size),
-        np.zeros(size, np.int64),
-        np.empty(size, X.dtype),
-        np.empty(size, X.dtype),
-        np.zeros(size, np.int32),
-        np.empty((size * n_tiles, width), X.dtype),
-        np.empty(size, X.dtype),
-    )
+        Each thread needs its own. Python makes it, because arrays that compiled code makes take long to compile.
+        """
+        n_tiles, n_features, width = tiles.shape
+        size = max(16, min(_BLOCK, 131_072 // dtype.itemsize // max(n_features, n_tiles * width))) // ROWS * ROWS
+        return cls(
+            np.zeros((size if shifted else 0, n_features), dtype),
+            np.zeros(size),
+            np.arange(size),
+            np.zeros(size, np.int64),
+            np.empty(size, dtype),
+            np.empty(size, dtype),
+            np.zeros(size, np.int32),
+            np.empty((size * n_tiles, width), dtype),
+            np.empty(size, dtype),
+        )
 
 
-@kernel(fastmath=LOOSE, forceinline=True)
+@kernel(fastmath=LOOSE, forceinline=True, inner=True)
 def shift(X, i, origin, values, p):
     """Write row ``i``, less the origin, to row ``p`` of ``values``, and return its squared norm."""
     total = X[i, 0] * 0
@@ -59,7 +61,7 @@ def shift(X, i, origin, values, p):
     return total
 
 
-@kernel()
+@kernel(inner=True)
 def score(values, places, count, tiles, offsets, scratch):
     """The two smallest scores of rows ``places`` of ``values``, and the centre of the smallest.
 
@@ -68,8 +70,9 @@ def score(values, places, count, tiles, offsets, scratch):
     best_of, second_of, label_of = scratch.best, scratch.second, scratch.label
     scores, minima = scratch.scores, scratch.minima
     n_tiles, n_features, width = tiles.shape
-    best_of[:count] = np.inf
-    second_of[:count] = np.inf
+    for p in range(count):
+        best_of[p] = np.inf
+        second_of[p] = np.inf
     for t in range(n_tiles):
         for chunk in range(0, n_features, CHUNK):
             for first in range(0, count, ROWS):
@@ -86,7 +89,7 @@ def score(values, places, count, tiles, offsets, scratch):
         label_of[p] = tile * width + lane
 
 
-@kernel()
+@kernel(inner=True)
 def nearest(X, i, centers):
     """The nearest centre by exact distances, the lowest index in a tie; -1 if no distance is finite."""
     best, best_sq = -1, np.inf
@@ -97,19 +100,20 @@ def nearest(X, i, centers):
     return best
 
 
-@kernel(fastmath=LOOSE)
-def _sq_sum(values):
-    flat = values.reshape(-1)
+@kernel(fastmath=LOOSE, inner=True)
+def _sq_sum(flat, start, stop):
     total = flat[0] * 0
-    for i in range(len(flat)):  # by index: a loop over values is not vectorised
+    for i in range(np.uint64(start), np.uint64(stop)):  # an index that may be negative keeps it from being vectorised
         total += flat[i] * flat[i]
     return total
 
 
-@kernel()
-def longest(values):
-    """A bound on the norm of every row: that of all values of a few rows, which is faster than row by row."""
+@kernel(inner=True)
+def longest(values, start, stop):
+    """A bound on the norm of rows ``start:stop``: that of all values of a few rows, which is faster than row by row."""
     sq_longest = 0.0
-    for first in range(0, len(values), ROWS):
-        sq_longest = max(sq_longest, np.float64(_sq_sum(values[first : first + ROWS])))
+    flat, n_features = values.reshape(-1), values.shape[1]
+    for first in range(start, stop, ROWS):
+        last = min(first + ROWS, stop)
+        sq_longest = max(sq_longest, np.float64(_sq_sum(flat, first * n_features, last * n_features)))
     return math.sqrt(sq_longest) * (1 + rounding(values) * ROWS)

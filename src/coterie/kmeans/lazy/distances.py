@@ -11,7 +11,7 @@ LOOSE = {"reassoc", "contract", "nsz", "nnan"}  # sums in any order; infinities 
 GROWTH = 5e-7  # a few roundings of a single-precision bound, relative
 
 
-@kernel(fastmath=LOOSE, forceinline=True)
+@kernel(fastmath=LOOSE, forceinline=True, inner=True)
 def sq_distance(X, i, C, c):
     """Squared distance of row ``i`` of ``X`` to row ``c`` of ``C`` from the differences, in their precision."""
     total = X[i, 0] * 0
@@ -21,7 +21,7 @@ def sq_distance(X, i, C, c):
     return total
 
 
-@kernel(fastmath=LOOSE)
+@kernel(fastmath=LOOSE, inner=True)
 def exact_sq_distance(X, i, C, c):
     """The same as ``sq_distance`` in double precision."""
     total = 0.0
@@ -31,13 +31,13 @@ def exact_sq_distance(X, i, C, c):
     return total
 
 
-@kernel(fastmath=LOOSE, forceinline=True)
+@kernel(fastmath=LOOSE, forceinline=True, inner=True)
 def add_row(X, i, weight, sums, c):
     for j in range(X.shape[1]):
         sums[c, j] += weight * X[i, j]
 
 
-@kernel(forceinline=True)
+@kernel(forceinline=True, inner=True)
 def move_row(X, i, weight, old, new, sums, counts, members):
     """Count row i in the cluster ``new`` instead of ``old``, which is negative for a row that had no cluster."""
     add_row(X, i, weight, sums, new)
@@ -49,7 +49,7 @@ def move_row(X, i, weight, old, new, sums, counts, members):
         members[old] -= 1
 
 
-@kernel(forceinline=True)
+@kernel(forceinline=True, inner=True)
 def rounding(X):
     """Bound on the relative rounding error of a sum of products over the coordinates.
 
@@ -76,7 +76,7 @@ def half_distances(centers, error, start, stop, group_of, out):
 @kernel()
 def own_sq_distances(X, start, stop, centers, labels, out):
     for i in range(start, stop):
-        out[i] = exact_sq_distance(X, i, centers, labels[i])
+        out[i] = exact_sq_distance(X, i, centers, np.int64(labels[i]))
 
 
 @kernel()
@@ -94,8 +94,9 @@ def grouped_by_label(labels, values, begin):
 def add_rows(X, weights, start, stop, labels, sums, counts):
     for i in range(start, stop):
         weight = weights[i] if weights.shape[0] else 1.0
-        add_row(X, i, weight, sums, labels[i])
-        counts[labels[i]] += weight
+        label = np.int64(labels[i])  # as in other kernels: every type of an argument is compiled anew
+        add_row(X, i, weight, sums, label)
+        counts[label] += weight
 
 
 @kernel()
@@ -104,5 +105,5 @@ def inertia_of(X, weights, start, stop, centers, labels):
     total = 0.0
     for i in range(start, stop):
         weight = weights[i] if weights.shape[0] else 1.0
-        total += weight * np.float64(sq_distance(X, i, centers, labels[i]))
+        total += weight * np.float64(sq_distance(X, i, centers, np.int64(labels[i])))
     return total

@@ -77,7 +77,7 @@ class Block(NamedTuple):
     flags: np.ndarray  # (STRIP,) bytes
 
 
-@kernel(fastmath=LOOSE, forceinline=True)
+@kernel(fastmath=LOOSE, forceinline=True, inner=True)
 def _shift_row(X, i, mean, values, p):
     """Write row ``i``, shifted by the mean, to row ``p`` of the block, and return its squared norm."""
     total = X[i, 0] * 0
@@ -88,7 +88,7 @@ def _shift_row(X, i, mean, values, p):
     return total
 
 
-@kernel(fastmath=LOOSE, forceinline=True)
+@kernel(fastmath=LOOSE, forceinline=True, inner=True)
 def _least_bound(lower, i, group_moved, between, label):
     """A lower bound on the distance of row ``i`` to any other centre.
 
@@ -101,7 +101,7 @@ def _least_bound(lower, i, group_moved, between, label):
     return least
 
 
-@kernel(fastmath=LOOSE, forceinline=True)
+@kernel(fastmath=LOOSE, forceinline=True, inner=True)
 def flag_strip(labels, upper, lower, start, stop, group_moved, between, moved_up, flags):
     """Flag the rows of a strip whose single bound no longer holds."""
     for i in range(start, stop):
@@ -110,7 +110,7 @@ def flag_strip(labels, upper, lower, start, stop, group_moved, between, moved_up
         flags[i - start] = bound < upper[i] + moved_up[label]
 
 
-@kernel()
+@kernel(inner=True)
 def _screen(X, start, stop, rows, centers, block):
     """Fill the block with rows whose label may change. Return their number and the first row not yet screened."""
     labels = rows.labels
@@ -164,7 +164,7 @@ def _screen(X, start, stop, rows, centers, block):
     return n_active, i
 
 
-@kernel()
+@kernel(inner=True)
 def _gather(X, n_active, rows, centers, block):
     """Copy the shifted active rows into the block, and list the groups that each must be scored against."""
     labels = rows.labels
@@ -216,7 +216,7 @@ def _gather(X, n_active, rows, centers, block):
         tile_of[p] = -1
 
 
-@kernel(fastmath=LOOSE, forceinline=True)
+@kernel(fastmath=LOOSE, forceinline=True, inner=True)
 def _note(p, q, t, minima, below, best, second, tile):
     """Note ``minima[q]``, the smallest score of tile ``t``, for row ``p``; replace it by the distance it implies."""
     score, before = minima[q], best[p]
@@ -226,13 +226,13 @@ def _note(p, q, t, minima, below, best, second, tile):
     minima[q] = math.sqrt(max(score + score + below[p], score * 0))
 
 
-@kernel(fastmath=LOOSE)
+@kernel(fastmath=LOOSE, inner=True)
 def _note_all(count, t, minima, below, best, second, tile):
     for p in range(count):
         _note(p, p, t, minima, below, best, second, tile)
 
 
-@kernel()
+@kernel(inner=True)
 def _score(n_active, rows, centers, block, changes):
     """Score the block against the tiles of every group on its list, and update the bounds of the groups."""
     lower = rows.lower
@@ -282,7 +282,7 @@ def _score(n_active, rows, centers, block, changes):
                 lower[row, g] = bound if t == begin else min(bound, lower[row, g])
 
 
-@kernel()
+@kernel(inner=True)
 def _settle(X, i, centers, slack, guess, distances):
     """The nearest centre of row ``i`` by exact distances, its distance, and the next distance in its group.
 
@@ -306,7 +306,7 @@ def _settle(X, i, centers, slack, guess, distances):
     return best
 
 
-@kernel()
+@kernel(inner=True)
 def _take(X, weights, n_active, rows, centers, block, distances, changes):
     """Assign every row of the block to its best centre. Exact distances decide where rounding could."""
     labels = rows.labels
@@ -335,7 +335,7 @@ def _take(X, weights, n_active, rows, centers, block, distances, changes):
     relative = rounding(X)
     for p in range(n_active):
         row = row_of[p]
-        old = labels[row]
+        old = np.int64(labels[row])
         slack = slack_of[p]
         lane, second = 0, second_of[p]
         if tile_of[p] >= 0:

@@ -57,6 +57,27 @@ class Arranged(NamedTuple):
     between: np.ndarray  # (k, 1) zeros: distances between so many centres take longer than they save
 
 
+class Room(NamedTuple):
+    """What the kernel writes to while it assigns rows. Each thread needs its own."""
+
+    places: np.ndarray  # (size,) where the rows stand that must be scored
+    own_sq: np.ndarray  # (size,) squared distances to their own centres
+    scores: np.ndarray  # (size * tiles, lanes)
+    minima: np.ndarray  # (tiles, size) the smallest score of every tile
+    flags: np.ndarray  # (STRIP,) bytes
+
+    @classmethod
+    def of(cls, dtype: np.dtype, n_tiles: int, width: int) -> "Room":
+        size = 2 * STRIP
+        return cls(
+            np.zeros(size, np.int64),
+            np.empty(size),
+            np.empty((size * n_tiles, width), dtype),
+            np.empty((n_tiles, size), dtype),
+            np.zeros(STRIP, np.uint8),
+        )
+
+
 class ProjectedBounds:
     """The rows of an assigner with one lower bound each, and their points in the leading dimensions."""
 
@@ -92,7 +113,9 @@ class ProjectedBounds:
         )
 
     def assign(self, start: int, stop: int, changes: Changes) -> None:
-        _assign(self.points, start, stop, self.kept, self.arranged, changes)
+        n_tiles, _, width = self.arranged.tiles.shape
+        room = Room.of(self.points.X.dtype, n_tiles, width)
+        _assign(self.points, start, stop, self.kept, self.arranged, room, changes)
 
 
 def directions_of(X: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -125,16 +148,12 @@ def _project(X: np.ndarray, mean: np.ndarray, directions: np.ndarray) -> tuple[n
 
 
 @kernel()
-def _assign(points, start, stop, kept, centers, changes):
+def _assign(points, start, stop, kept, centers, room, changes):
     """Assign rows ``start:stop``, and add what changed."""
     X, labels, lower = points.X, kept.labels, kept.lower
     n_tiles, _, width = centers.tiles.shape
-    size = 2 * STRIP
-    places = np.zeros(size, np.int64)
-    own_sq = np.empty(size)
-    scores = np.empty((size * n_tiles, width), X.dtype)
-    minima = np.empty((n_tiles, size), X.dtype)
-    flags = np.zeros(STRIP, np.uint8)
+    places, own_sq, scores, minima, flags = room
+    size = len(places)
     begin = start
     while begin < stop:
         n_found = 0
@@ -150,7 +169,7 @@ def _assign(points, start, stop, kept, centers, changes):
         count = 0
         for q in range(n_found):  # on the distance as it is now
             row = places[q]
-            label = labels[row]
+            label = np.int64(labels[row])
             sq = exact_sq_distance(X, row, centers.exact, label) if label >= 0 else np.inf
             own_sq[count] = sq
             places[count] = row
@@ -158,7 +177,8 @@ def _assign(points, start, stop, kept, centers, changes):
                 kept.upper[row] = math.sqrt(sq) * (1 + GROWTH) - centers.moved_down[label]
             count += not lower[row, 0] - centers.moved_up[-1] >= math.sqrt(sq) * (1 + GROWTH)
         if count:
-            places[count:] = places[count - 1]
+            for p in range(count, min(count + ROWS, size)):  # a batch that is not full repeats its last row
+                places[p] = places[count - 1]
             for t in range(n_tiles):
                 for first in range(0, count, ROWS):
                     score_places(
@@ -169,7 +189,7 @@ def _assign(points, start, stop, kept, centers, changes):
                 _take(points, places[p], own_sq[p], p, scores, minima, kept, centers, changes)
 
 
-@kernel()
+@kernel(inner=True)
 def _take(points, row, own_sq, p, scores, minima, kept, centers, changes):
     """Assign one row: compute its distances to the centres that its scores do not exclude."""
     X, labels = points.X, kept.labels
@@ -177,7 +197,7 @@ def _take(points, row, own_sq, p, scores, minima, kept, centers, changes):
     relative = rounding(points.leading)
     slack = relative * (math.sqrt(points.sq_norm[row]) + centers.reach) ** 2
     below = points.sq_norm[row] * (1 - relative) - 2 * slack  # plus twice a score, a bound on the squared distance
-    old = labels[row]
+    old = np.int64(labels[row])
     best, best_sq = old, own_sq
     if old < 0:  # the centre of the smallest score gives a first bound
         tile = 0

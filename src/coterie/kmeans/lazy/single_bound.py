@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.kmeans.lazy.dense_scores import nearest, score, scratch_for, shift
+from coterie.kmeans.lazy.dense_scores import Scratch, nearest, score, shift
 from coterie.kmeans.lazy.distances import GROWTH, LOOSE, exact_sq_distance, move_row, rounding
 from coterie.kmeans.lazy.kernel import STRIP, Changes, flag_strip
-from coterie.kmeans.lazy.lanes import as_tiles, lanes
+from coterie.kmeans.lazy.lanes import ROWS, as_tiles, lanes
 from coterie.threads import kernel
 
 _MOST_COLUMNS = 64  # with more, it pays to compute the distance to the own centre before all scores
@@ -103,7 +103,24 @@ class SingleBound:
         self.reach = arrange(self.table, self.kept, centers)
 
     def assign(self, start: int, stop: int, changes: Changes) -> None:
-        assign(self.table, start, stop, self.kept, self.reach, changes)
+        assign(self.table, start, stop, self.kept, self.reach, Room.of(self.table, self.kept), changes)
+
+
+class Room(NamedTuple):
+    """What the kernel writes to while it assigns rows. Each thread needs its own."""
+
+    scratch: Scratch
+    upper: np.ndarray  # (size,) the bounds of the rows that were scored
+    lower: np.ndarray
+    flags: np.ndarray  # (STRIP,) bytes: which rows of a strip must be scored
+    words: np.ndarray  # the same, eight at a time
+
+    @classmethod
+    def of(cls, table: Table, kept: Bounds) -> "Room":
+        scratch = Scratch.of(table.X.dtype, kept.tiles, len(table.values) == 0)
+        upper, lower = np.empty((2, len(scratch.places)), np.float32)
+        flags = np.zeros(STRIP, np.uint8)
+        return cls(scratch, upper, lower, flags, flags.view(np.uint64))
 
 
 @kernel(fastmath=LOOSE)
@@ -126,6 +143,7 @@ def arrange(table, kept, centers):
         sq_move, sq_norm = 0.0, 0.0
         for j in range(d):
             sq_move += (centers[c, j] - kept.centers[c, j]) ** 2
+            kept.centers[c, j] = centers[c, j]
             shifted = centers[c, j] - table.origin[j]
             kept.tiles[c // width, j, c % width] = -shifted
             sq_norm += shifted * shifted
@@ -137,7 +155,6 @@ def arrange(table, kept, centers):
     for c in range(k + 1):
         kept.moved_up[c] = kept.moved[c] * (1 + GROWTH)
         kept.moved_down[c] = kept.moved[c] * (1 - GROWTH)
-    kept.centers[:] = centers
     if 1 < k <= len(table.X) // _ROWS_PER_CENTER:
         for c in range(k):
             nearest_sq = np.inf
@@ -149,17 +166,14 @@ def arrange(table, kept, centers):
 
 
 @kernel()
-def assign(table, start, stop, kept, reach, changes):
+def assign(table, start, stop, kept, reach, room, changes):
     """Assign rows ``start:stop`` to the centres, and add what changed."""
     labels, upper, lower = kept.labels, kept.upper, kept.lower
-    scratch = scratch_for(table.X, kept.tiles, len(table.values) == 0)
-    found = np.empty((2, len(scratch.places)), np.float32)
-    flags = np.zeros(STRIP, np.uint8)
-    words = flags.view(np.uint64)
+    scratch, flags, words = room.scratch, room.flags, room.words
     places = scratch.places
     begin = start
     while begin < stop:
-        count = 0
+        count = np.int64(0)  # not a literal, for which everything below would be compiled as well
         while begin < stop and count + STRIP <= len(places):
             end = min(stop, begin + STRIP)
             flag_strip(labels, upper, lower, begin, end, kept.moved_up[-1], kept.between, kept.moved_up, flags)
@@ -171,15 +185,16 @@ def assign(table, start, stop, kept, reach, changes):
             begin = end
         if count:
             _score(table, kept, count, scratch)
-            _take(table, kept, reach, count, scratch, found, changes)
+            _take(table, kept, reach, count, room, changes)
             changes.work[1] += count * kept.offsets.size
 
 
-@kernel()
+@kernel(inner=True)
 def _score(table, kept, count, scratch):
     places = scratch.places
     if len(table.values):
-        places[count:] = places[count - 1]
+        for p in range(count, min(count + ROWS, len(places))):  # a batch that is not full repeats its last row
+            places[p] = places[count - 1]
         score(table.values, places, count, kept.tiles, kept.offsets, scratch)
         return
     for p in range(count):
@@ -187,7 +202,7 @@ def _score(table, kept, count, scratch):
     score(scratch.values, scratch.order, count, kept.tiles, kept.offsets, scratch)
 
 
-@kernel(fastmath=LOOSE)
+@kernel(fastmath=LOOSE, inner=True)
 def _bound(count, sq_norm, places, relative, reach, best, second, slack_of, upper, lower):
     """The bounds that the scores imply. Squared distances are between 2 score + below and 2 score + below + 6 slack."""
     for p in range(count):
@@ -199,13 +214,13 @@ def _bound(count, sq_norm, places, relative, reach, best, second, slack_of, uppe
         lower[p] = math.sqrt(max(2 * second[p] + below, 0)) * (1 - GROWTH)
 
 
-@kernel()
-def _take(table, kept, reach, count, scratch, found, changes):
+@kernel(inner=True)
+def _take(table, kept, reach, count, room, changes):
     """Assign the rows that were scored. Exact distances decide where rounding could."""
-    X, weights, labels = table.X, table.weights, kept.labels
+    X, weights, labels, scratch = table.X, table.weights, kept.labels, room.scratch
     places, best, second, slack = scratch.places, scratch.best, scratch.second, scratch.minima
     sums, counts, members, work = changes.sums, changes.counts, changes.members, changes.work
-    upper, lower = found[0], found[1]
+    upper, lower = room.upper, room.lower
     relative = X.dtype.type(rounding(X))
     _bound(count, table.sq_norm, places, relative, reach, best, second, slack, upper, lower)
     for p in range(count):
@@ -214,7 +229,7 @@ def _take(table, kept, reach, count, scratch, found, changes):
             work[2] += 1
             new = max(nearest(X, row, kept.centers), 0)  # a row of NaN shows in the inertia
             lower[p] = 0.0
-        old = labels[row]
+        old = np.int64(labels[row])
         kept.upper[row] = upper[p] - kept.moved_down[new]
         kept.lower[row, 0] = lower[p] + kept.moved_down[-1]
         if new != old:
