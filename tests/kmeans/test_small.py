@@ -71,7 +71,8 @@ def test_compiled_hashes_are_those_of_the_definition(dtype):
     X = rows(7, dtype=dtype)
     X[:5, 1] = [0.0, -0.0, np.inf, 1e-30, -1.0]
     hashes = np.empty(len(X), np.uint64)
-    hash_kernels.hash_dense(X, 0, len(X), hashes)
+    room = np.empty(X.shape[1])
+    hash_kernels.hash_dense(X, 0, len(X), room, room.view(np.uint64), hashes)
     np.testing.assert_array_equal(hashes, row_hashes.hash_small(X))
 
 

@@ -21,7 +21,7 @@ ROUNDS = 3  # of joining the cluster of highest mean affinity
 # The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows.
 # Fewer clusters are preferred if they lose less than this share of what one of K clusters is worth, which is about 1/K.
 # Chosen on development sets.
-NEGLIGIBLE = 0.1
+NEGLIGIBLE = 0.15
 OUTLIER_PROBABILITY = 0.35  # on fresh draws most noise exceeds it, and most rows that exceed it are noise
 
 
