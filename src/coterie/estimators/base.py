@@ -418,7 +418,7 @@ class CenterClusterer(
         exponent = exponent_of(X, self.cluster_centers_, largest=largest)
         X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
         chosen, cost = engines.choose(X, centers, self._algorithm(), self._device(), self._n_threads())
-        cost = np.ldexp(cost, 2 * exponent)
+        cost = scaled(cost, 2 * exponent)
         if hasattr(self, "threshold_"):
             cost = np.where(cost <= self.threshold_[chosen], cost, 0.0)
         # not by BLAS, whose threads wait for each other while other programs use the processor
