@@ -144,6 +144,17 @@ def test_text_categories_dates_and_gaps_are_taken_as_they_come():
     assert np.array_equal(model.predict(unseen), model.labels_[:4])
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_wide_cluster_stays_whole_and_small_ones_beside_it_stay_apart(seed):
+    rng = np.random.default_rng(seed)
+    sizes, deviations = [400, 60, 40], [1.3, 0.5, 0.5]
+    truth = np.repeat(range(3), sizes)
+    X = np.array([[0, 0], [6, 0], [3, 5]])[truth] + np.repeat(deviations, sizes)[:, None] * rng.normal(size=(500, 2))
+    model = ZeroShotClusterer(random_state=0).fit(X)
+    assert model.n_clusters_ == 3
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+
+
 def test_far_rows_are_outliers():
     rng = np.random.default_rng(2)
     X = np.concatenate([rng.normal(size=(150, 2)) * 0.3 + [[4, 0]], rng.normal(size=(150, 2)) * 0.3 - [[4, 0]]])

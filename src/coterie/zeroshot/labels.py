@@ -18,10 +18,10 @@ from coterie.zeroshot.hierarchies import Hierarchy, cut, leaf_order, ward
 from coterie.zeroshot.inference import Reading
 
 ROUNDS = 3  # of joining the cluster of highest mean affinity
-# The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows.
-# Fewer clusters are preferred if they lose less than this share of what one of K clusters is worth, which is about 1/K.
-# Chosen on development sets.
-NEGLIGIBLE = 0.15
+# The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows and
+# fewer join small ones. Of the numbers that lose less than this share of what one of K clusters is worth, which is about
+# 1/K, the most probable is taken. Chosen on development sets.
+NEGLIGIBLE = 0.2
 OUTLIER_PROBABILITY = 0.35  # on fresh draws most noise exceeds it, and most rows that exceed it are noise
 
 
@@ -49,7 +49,7 @@ class Hierarchical:
 
     @property
     def best(self) -> int:
-        """The number of clusters whose adjusted Rand index is expected to be best, or nearly best and smaller.
+        """The number of clusters whose adjusted Rand index is expected to be best, or nearly best and more probable.
 
         A single cluster has index 1 if it is one and 0 otherwise, and a cut into several has index 0 if it is one.
         (With exponent 0, the probability of a single cluster must exceed one half.) Clusters that consist of outliers
@@ -59,7 +59,8 @@ class Hierarchical:
         one = self.clusters_proba[0]
         if len(more) == 0 or one > (1 - one) * max(more.max(), 0.0) ** self._exponent:
             return 1
-        chosen = 2 + int(np.argmax(more >= more.max() - NEGLIGIBLE / (2 + more.argmax())))
+        nearly_best = more >= more.max() - NEGLIGIBLE / (2 + more.argmax())
+        chosen = 2 + int(np.where(nearly_best, self.clusters_proba[1:], -1.0).argmax())
         inside_N = self.noise_N <= OUTLIER_PROBABILITY
         labels_N = cut(self.tree.left, self.tree.right, chosen)
         return len(np.unique(labels_N[inside_N])) if inside_N.any() else chosen
