@@ -18,9 +18,9 @@ from coterie.zeroshot.hierarchies import Hierarchy, cut, leaf_order, ward
 from coterie.zeroshot.inference import Reading
 
 ROUNDS = 3  # of joining the cluster of highest mean affinity
-# The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows and
-# fewer join small ones. Of the numbers that lose less than this share of what one of K clusters is worth, which is about
-# 1/K, the most probable is taken. Chosen on development sets.
+# The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows
+# and fewer join small ones. Of the numbers that lose less than this share of what one of K clusters is worth, which is
+# about 1/K, the most probable is taken. Chosen on development sets.
 NEGLIGIBLE = 0.2
 OUTLIER_PROBABILITY = 0.35  # on fresh draws most noise exceeds it, and most rows that exceed it are noise
 
