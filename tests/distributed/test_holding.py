@@ -35,7 +35,7 @@ def client():
             processes=False,
             dashboard_address=None,
             scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-            memory_limit="1GB",
+            memory_limit="16GB",  # the worker is this process: above four fifths of the limit it would pause for ever
         ) as own,
         distributed.Client(own) as client,
     ):
