@@ -66,7 +66,7 @@ def test_blocks_are_released_after_the_fit(client):
 
 
 def test_blocks_that_exceed_a_quarter_of_the_memory_are_read_in_every_pass(client, monkeypatch):
-    monkeypatch.setattr(holding, "SHARE", 1e-6)
+    monkeypatch.setattr(holding, "SHARE", 0.0)
     X, rows = _table()
     KMeans(5, init=rows[:5].copy(), max_iter=2, tol=0).fit(X)
     assert len(READ) == 4 * 4  # the survey, two iterations and the pass with the final centres
