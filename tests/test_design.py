@@ -46,6 +46,7 @@ LEVEL = {
     "checkpoints": 2,
     "attention": 1,
     "threads": 0,
+    "bfloat16": 0,
     "files": 0,
     "wording": 0,
     "principal": 0,

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from coterie import bfloat16
 from coterie.files import only_writer, replacing
 from coterie.training_state import load_state, save_state
 
@@ -148,7 +149,8 @@ def train(
         fabric.launch()
     state_path = check_folder(Path(directory), resume=resume) / STATE_FILE
     origin = state_path if resume else start_from
-    with only_writer(state_path.parent) if fabric.global_rank == 0 else nullcontext():
+    # Muon multiplies in bfloat16 whatever the precision
+    with bfloat16.products(), only_writer(state_path.parent) if fabric.global_rank == 0 else nullcontext():
         return _train(task, config, fabric, state_path, origin, on_progress)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from coterie import bfloat16
 from coterie.generative import data_parallel
 from coterie.generative.start_evidence import with_start
 from coterie.generative.vaes import Densities
@@ -164,7 +165,7 @@ class Mixture:
                 size = (s.n_samples, 1, len(rows), state.networks.noise_size)
                 noise_S1BL = torch.randn(size, generator=generator).to(self.x_ND)
                 which = range(judge, judge + s.n_clusters)
-                with self._precision():
+                with self._products(), self._precision():
                     bounds_KB = screened_bounds(
                         state.networks, self.x_ND[rows], noise_S1BL, state.log_shares_K, which, s.screen_gap
                     )
@@ -207,17 +208,18 @@ class Mixture:
         generator = self.generator(state.iteration, "steps")
         dropout = self.generator(state.iteration, "dropout")  # its own: processes draw it for parts of unequal length
         batches = self._shared_batches if self.settings.shared_batches else self._own_batches
-        for rows, weights_GB in batches(expectation.responsibilities_NK, state.iteration, generator):
-            noise = torch.randn(1, *weights_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
-            part = data_parallel.own_slice(weights_GB.shape[1])
-            with self._precision():
-                bound_GB = state.networks.bound(self.x_ND[rows[..., part]], noise[:, :, part], dropout=dropout)
-            total_G1 = weights_GB.sum(1, keepdim=True).clamp_min(1e-12)
-            loss = -(bound_GB * weights_GB[:, part] / total_G1).sum()
-            state.optimizer.zero_grad()
-            loss.backward()
-            data_parallel.add_gradients(state.networks.parameters())
-            state.optimizer.step()
+        with self._products():
+            for rows, weights_GB in batches(expectation.responsibilities_NK, state.iteration, generator):
+                noise = torch.randn(1, *weights_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
+                part = data_parallel.own_slice(weights_GB.shape[1])
+                with self._precision():
+                    bound_GB = state.networks.bound(self.x_ND[rows[..., part]], noise[:, :, part], dropout=dropout)
+                total_G1 = weights_GB.sum(1, keepdim=True).clamp_min(1e-12)
+                loss = -(bound_GB * weights_GB[:, part] / total_G1).sum()
+                state.optimizer.zero_grad()
+                loss.backward()
+                data_parallel.add_gradients(state.networks.parameters())
+                state.optimizer.step()
         shares_K = self._log_shares(expectation.responsibilities_NK)
         return State(state.networks, state.optimizer, shares_K, state.iteration + 1, state.refused)
 
@@ -292,6 +294,10 @@ class Mixture:
         entropy = (self.settings.seed, iteration, *use.encode())
         seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
         return torch.Generator().manual_seed(seed)
+
+    def _products(self):
+        """A block with products in ``_precision`` and their gradients."""
+        return bfloat16.products() if self.settings.bfloat16 else nullcontext()
 
     def _precision(self):
         if not self.settings.bfloat16:
