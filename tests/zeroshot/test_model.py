@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from coterie import checkpoints
 from coterie.zeroshot.answers import Answer
 from coterie.zeroshot.arrays import Arrays
-from coterie.zeroshot.description import PAIR_FEATURES, POINT_FEATURES, Description, describe, describe_fully
+from coterie.zeroshot.description import (
+    FULL_PAIR_FEATURES,
+    PAIR_FEATURES,
+    POINT_FEATURES,
+    Description,
+    describe,
+    describe_fully,
+)
 from coterie.zeroshot.generation_one import ZeroShotConfig, naturally_weighted
 from coterie.zeroshot.model import BINS, TwoPassConfig
 from coterie.zeroshot.modules import TwoPassNetwork, ZeroShotNetwork, build
@@ -59,7 +66,10 @@ def test_the_order_of_the_points_does_not_matter(network, seed, n, dims):
     moved = Description(
         seen.points_NT[order],
         seen.coordinates_NC[order],
-        np.ascontiguousarray(seen.pairs_FNN[:, order][:, :, order]),
+        seen.pairs._replace(
+            numbers_FNN=np.ascontiguousarray(seen.pairs.numbers_FNN[:, order][:, :, order]),
+            merge_TNN=np.ascontiguousarray(seen.pairs.merge_TNN[:, order][:, :, order]),
+        ),
         seen.principal_ND[order],
     )
     with torch.no_grad():
@@ -142,7 +152,10 @@ def test_numpy_answers_as_torch_does(network, n):
 def test_the_description_has_no_unit(scale, how):
     points = np.random.default_rng(3).normal(size=(50, 4))
     one, other = how(points), how(points * scale + 3 * scale)
-    np.testing.assert_allclose(other.pairs_FNN, one.pairs_FNN, atol=1e-3)
+    features = PAIR_FEATURES if how is describe else FULL_PAIR_FEATURES
+    np.testing.assert_allclose(
+        other.pairs.reduced(features).expanded(), one.pairs.reduced(features).expanded(), atol=1e-3
+    )
     np.testing.assert_allclose(other.points_NT, one.points_NT, atol=1e-3)
 
 
@@ -153,7 +166,8 @@ def test_the_description_has_no_unit(scale, how):
 )
 def test_degenerate_sets_are_described_and_read(network, points):
     seen = network.describe(points)
-    assert all(np.isfinite(part).all() for part in seen)
+    assert all(np.isfinite(part).all() for part in (seen.points_NT, seen.coordinates_NC, seen.principal_ND))
+    assert np.isfinite(seen.pairs.reduced(PAIR_FEATURES).expanded()).all()
     with torch.no_grad():
         answers = network([seen], np.random.default_rng(0))
     assert all(part.isfinite().all() for answer in answers for part in answer)
@@ -162,7 +176,7 @@ def test_degenerate_sets_are_described_and_read(network, points):
 def test_the_first_generation_reads_distances_and_five_hierarchies():
     seen = describe(np.random.default_rng(0).normal(size=(12, 2)))
     assert seen.points_NT.shape == (12, POINT_FEATURES)
-    assert seen.pairs_FNN.shape == (PAIR_FEATURES, 12, 12)
+    assert seen.pairs.expanded().shape == (PAIR_FEATURES, 12, 12)
 
 
 @pytest.mark.parametrize("generation", ["one", "two"])

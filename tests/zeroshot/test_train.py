@@ -70,7 +70,7 @@ def test_stages_set_how_many_points_a_step_has():
     seen = []
 
     def network(described, rng):
-        seen.append((len(described), described[0].pairs_FNN.shape))
+        seen.append((len(described), described[0].pairs.numbers_FNN.shape))
         return task.model(described, rng)
 
     for step in (0, 11):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from coterie.zeroshot.description import Description
+from coterie.zeroshot.pairs import Pairs
 
 RANDOM_FEATURES = 8
 MAX_CLUSTERS = 100
@@ -42,16 +43,16 @@ class Network(Protocol):
         """(B, 100) probabilities of 1, 2, ... clusters, from an answer in numpy arrays."""
 
 
-def stacked(xp: Any, seen: list[Description], rng: np.random.Generator) -> tuple[Any, Any, Any, Any]:
-    """Sets of equal size as arrays, with fresh random features and signs of the coordinates."""
-
-    def together(parts: list[np.ndarray]) -> Any:
-        return xp.array(parts[0][None] if len(parts) == 1 else np.stack(parts))
-
-    points_BNT = together([each.points_NT for each in seen])
-    coordinates_BNC = together([each.coordinates_NC for each in seen])
-    pairs_BFNN = together([each.pairs_FNN for each in seen])
+def stacked(xp: Any, seen: list[Description], rng: np.random.Generator) -> tuple[Any, Any, Any, Pairs]:
+    """Sets of equal size as arrays, with fresh random features and signs of the coordinates; pairs in numpy."""
+    points_BNT = xp.array(_together([each.points_NT for each in seen]))
+    coordinates_BNC = xp.array(_together([each.coordinates_NC for each in seen]))
+    pairs = Pairs(*(_together(list(parts)) for parts in zip(*(each.pairs for each in seen))))
     B, N, C = coordinates_BNC.shape
     flips_B1C = xp.array(rng.choice(np.array([-1, 1], dtype=np.float32), size=(B, 1, C)))
     random_BNR = xp.array(rng.normal(size=(B, N, RANDOM_FEATURES)).astype(np.float32))
-    return points_BNT, coordinates_BNC * flips_B1C, random_BNR, pairs_BFNN
+    return points_BNT, coordinates_BNC * flips_B1C, random_BNR, pairs
+
+
+def _together(parts: list[np.ndarray]) -> np.ndarray:
+    return parts[0][None] if len(parts) == 1 else np.stack(parts)

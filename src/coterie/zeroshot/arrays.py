@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from coterie import threads
+from coterie.zeroshot.pairs import Pairs, columns, gather, gather_channels, tables
 
 PAIRS_AT_ONCE = 8192  # pairs whose channels are computed together, so that they stay in the cache
 ROWS_AT_ONCE = 64  # rows of scores, for the same reason
@@ -56,6 +57,35 @@ def _run(task: Callable[[int], None], n_tasks: int) -> None:
         threads.run(task, n_tasks, n_threads)
 
 
+class HiddenChannels:
+    """``relu(weight @ features + looker + other)`` of pairs, for a few rows of a set at a time."""
+
+    def __init__(self, pairs: Pairs, weight_PF: np.ndarray, looker_BNP: np.ndarray, other_BNP: np.ndarray):
+        self.n_sets, _, self.n_points, _ = pairs.numbers_FNN.shape
+        self._pairs, self._looker_BNP, self._other_BNP = pairs, looker_BNP, other_BNP
+        self._weight_FP = np.ascontiguousarray(weight_PF[:, columns(weight_PF.shape[1])[0]].T)
+        self._table_BTMP = tables(pairs.merges_TGM, weight_PF)
+
+    def numbers(self, b: int, rows: slice) -> np.ndarray:
+        """(F, M) the features of these pairs that are numbers of their own."""
+        numbers_FNN = self._pairs.numbers_FNN[b]
+        places = slice(rows.start * self.n_points, rows.stop * self.n_points)
+        return numbers_FNN.reshape(len(numbers_FNN), -1)[:, places]
+
+    def of(self, b: int, rows: slice) -> np.ndarray:
+        """(M, P) channels."""
+        hidden_MP = self.numbers(b, rows).T @ self._weight_FP
+        gather_channels(
+            self._pairs.merge_TNN[b],
+            rows.start,
+            self._table_BTMP[b],
+            self._looker_BNP[b, rows],
+            self._other_BNP[b],
+            hidden_MP.reshape(-1, self.n_points, hidden_MP.shape[1]),
+        )
+        return hidden_MP
+
+
 class Arrays:
     """Operations on numpy arrays in single precision."""
 
@@ -75,8 +105,6 @@ class Arrays:
     def detached(x: np.ndarray) -> np.ndarray:
         """The same memory, without gradients."""
         return x
-
-    unchecked = detached  # for writing to places that no gradient needs
 
     @staticmethod
     def numpy(x: np.ndarray) -> np.ndarray:
@@ -126,26 +154,30 @@ class Arrays:
         return np.reciprocal(p, out=p)
 
     @staticmethod
-    def channels(pairs_BFNN, weight_PF, looker_BPN, other_BPN, mix_QP, direct_QF, parts: int) -> list[np.ndarray]:
-        """``mix @ relu(weight @ pairs + looker + other) + direct @ pairs``, in parts (B, Q / parts, N, N)."""
-        B, F, N, _ = pairs_BFNN.shape
-        P, Q = len(weight_PF), len(mix_QP)
-        mixed_BQNN = np.empty((B, Q, N, N), dtype=np.float32)
+    def pairs(given: Pairs) -> Pairs:
+        """Features of pairs, where these operations compute."""
+        return given
+
+    @staticmethod
+    def channels(pairs: Pairs, weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF, parts: int) -> list[np.ndarray]:
+        """``mix @ relu(weight @ features + looker + other) + direct @ features``, in parts (B, Q / parts, N, N)."""
+        hidden = HiddenChannels(pairs, weight_PF, looker_BNP, other_BNP)
+        B, N, Q = hidden.n_sets, hidden.n_points, len(mix_QP)
+        mixed_BQNN = np.empty((B, Q, N, N), dtype=mix_QP.dtype)
+        if direct_QF is not None:
+            direct_QN = direct_QF[:, columns(direct_QF.shape[1])[0]]
+            direct_BTMQ = tables(pairs.merges_TGM, direct_QF)
         blocks = list(row_blocks(B, N))
 
         def task(number: int) -> None:
             b, rows = blocks[number]
-            places = slice(rows.start * N, rows.stop * N)
-            flat_FM = pairs_BFNN[b].reshape(F, N * N)[:, places]
-            hidden_PM = weight_PF @ flat_FM
-            hidden_PRN = hidden_PM.reshape(P, -1, N)
-            hidden_PRN += looker_BPN[b, :, rows, None]
-            hidden_PRN += other_BPN[b][:, None]
-            np.maximum(hidden_PM, 0, out=hidden_PM)
-            out_QM = mix_QP @ hidden_PM
+            out_QM = mix_QP @ hidden.of(b, rows).T
             if direct_QF is not None:
-                out_QM += direct_QF @ flat_FM
-            mixed_BQNN[b].reshape(Q, N * N)[:, places] = out_QM
+                out_QM += direct_QN @ hidden.numbers(b, rows)
+                for q, out_M in enumerate(out_QM):
+                    table_TM = np.ascontiguousarray(direct_BTMQ[b, ..., q])
+                    gather(pairs.merge_TNN[b], rows.start, table_TM, out_M.reshape(-1, N))
+            mixed_BQNN[b].reshape(Q, N * N)[:, rows.start * N : rows.stop * N] = out_QM
 
         _run(task, len(blocks))
         return np.split(mixed_BQNN, parts, axis=1)

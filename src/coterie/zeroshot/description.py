@@ -19,12 +19,12 @@ from coterie import threads
 from coterie.principal import principal_axes
 from coterie.zeroshot import coassociation
 from coterie.zeroshot.hierarchies import Hierarchy, above_cores, hierarchies, joining_merge, ward
+from coterie.zeroshot.pairs import MERGE_FEATURES, Pairs, room
 
 RANKS = (1, 2, 4, 8, 16)
 FRACTIONS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 NEIGHBOURS = len(RANKS) + len(FRACTIONS)
 COORDINATES = 8
-MERGE_FEATURES = 6
 PAIR_FEATURES = 1 + 5 * MERGE_FEATURES
 POINT_FEATURES = NEIGHBOURS + 4
 GEOMETRY_FEATURES = 1 + 2 * MERGE_FEATURES  # of a pair: its distance, Ward's hierarchy, a density-based one
@@ -42,7 +42,7 @@ class Description(NamedTuple):
 
     points_NT: np.ndarray
     coordinates_NC: np.ndarray
-    pairs_FNN: np.ndarray
+    pairs: Pairs
     principal_ND: np.ndarray
 
 
@@ -72,25 +72,26 @@ class Geometry:
     def standardised(self, log_distance: np.ndarray) -> np.ndarray:
         return np.maximum((log_distance - self.mean) / self.std, -6.0)
 
-    def write(self, trees: list[Hierarchy], pairs_FNN: np.ndarray) -> None:
-        """Fill features of pairs: the distance, then six for every hierarchy."""
-        pairs_FNN[0] = self.standardised(self.log_NN)
+    def write(self, trees: list[Hierarchy], pairs: Pairs, number: int = 0, first: int = 0) -> None:
+        """Fill features of pairs: the distance, and the merges of hierarchies from the ``first`` on."""
+        pairs.numbers_FNN[number] = self.standardised(self.log_NN)
 
-        def describe_merges(number: int) -> None:
-            left, right, height = trees[number]
-            write_merges(left, right, height, self.mean, self.std, pairs_FNN, 1 + number * MERGE_FEATURES)
+        def describe_merges(place: int) -> None:
+            write_merges(trees[place], self.mean, self.std, pairs, first + place)
 
         threads.run(describe_merges, len(trees), threads.count())
 
-    def write_shortly(self, pairs_FNN: np.ndarray) -> None:
+    def write_shortly(self, pairs: Pairs, number: int, first: int) -> None:
         """The distance and two hierarchies only."""
-        self.write([ward(self.distance_NN), above_cores(self.distance_NN, self.cores[1])], pairs_FNN)
+        self.write([ward(self.distance_NN), above_cores(self.distance_NN, self.cores[1])], pairs, number, first)
 
 
-def write_merges(left, right, height, mean, std, pairs_FNN: np.ndarray, first: int) -> None:
-    merge_NN, side = joining_merge(left, right)
-    features_FM = _merge_features(left, right, np.log(np.maximum(height, LEAST)), side, mean, std)
-    spread(merge_NN, features_FM, pairs_FNN, first)
+def write_merges(tree: Hierarchy, mean: float, std: float, pairs: Pairs, place: int) -> None:
+    """Fill in a hierarchy. A point and itself: as if joined before all others."""
+    left, right, height = tree
+    pairs.merge_TNN[place], side = joining_merge(left, right)
+    log_height = np.log(np.maximum(height, LEAST))
+    pairs.merges_TGM[place] = _merge_features(left, right, log_height, side, mean, std)
 
 
 def describe(x_ND: np.ndarray) -> Description:
@@ -98,38 +99,34 @@ def describe(x_ND: np.ndarray) -> Description:
     n, dims = x_ND.shape
     x_ND = x_ND - x_ND.mean(axis=0)
     geometry = Geometry(cdist(x_ND, x_ND))
-    pairs_FNN = np.empty((PAIR_FEATURES, n, n), dtype=np.float32)
-    geometry.write(hierarchies(geometry.distance_NN, geometry.cores), pairs_FNN)
+    pairs = room(PAIR_FEATURES, n)
+    geometry.write(hierarchies(geometry.distance_NN, geometry.cores), pairs)
     principal_ND = _principal(x_ND)[0]
     return Description(
-        _points([geometry.near_NR], _whole(n, dims, geometry)), _coordinates(principal_ND), pairs_FNN, principal_ND
+        _points([geometry.near_NR], _whole(n, dims, geometry)), _coordinates(principal_ND), pairs, principal_ND
     )
 
 
 def describe_fully(x_ND: np.ndarray) -> Description:
-    """The same and more: ``pairs_FNN`` has room for what ``describe_again`` finds, at its end."""
+    """The same and more: ``pairs`` has room for what ``describe_again`` finds, at its end."""
     n, dims = x_ND.shape
     x_ND = x_ND - x_ND.mean(axis=0)
     plain = Geometry(cdist(x_ND, x_ND))
     principal_ND, variance_D = _principal(x_ND)
     white_ND = principal_ND / _shrunk(variance_D, n)
     white = Geometry(cdist(white_ND, white_ND))
-    pairs_FNN = np.zeros((FULL_PAIR_FEATURES + SECOND_PAIR_FEATURES, n, n), dtype=np.float32)
+    pairs = room(FULL_PAIR_FEATURES + SECOND_PAIR_FEATURES, n)
     trees = hierarchies(plain.distance_NN, plain.cores)
-    plain.write(trees, pairs_FNN)
-    white.write_shortly(pairs_FNN[PAIR_FEATURES:])
-    found = coassociation.write(
-        principal_ND, white_ND, trees[2], pairs_FNN[PAIR_FEATURES + GEOMETRY_FEATURES : FULL_PAIR_FEATURES]
-    )
+    plain.write(trees, pairs)
+    white.write_shortly(pairs, 1, len(trees))
+    found = coassociation.write(principal_ND, white_ND, trees[2], pairs.numbers_FNN[2 : 2 + coassociation.FEATURES])
     whole = [*_whole(n, dims, plain), np.log(white.std) + 0.7, white.mean, found - 1.0]
     points_NT = _points([plain.near_NR, white.near_NR], whole)
-    return Description(points_NT, _coordinates(principal_ND), pairs_FNN, principal_ND)
+    return Description(points_NT, _coordinates(principal_ND), pairs, principal_ND)
 
 
-def describe_again(
-    principal_ND: np.ndarray, logit_NN: np.ndarray, balanced_NN: np.ndarray, out_FNN: np.ndarray
-) -> np.ndarray:
-    """Fill ``out_FNN`` with what affinities say of pairs, given as logits; returns (N, T) what they say of points.
+def describe_again(principal_ND: np.ndarray, logit_NN: np.ndarray, balanced_NN: np.ndarray, pairs: Pairs) -> np.ndarray:
+    """Fill the end of ``pairs`` with what affinities say, given as logits; returns (N, T) what they say of points.
 
     Two geometries are made: one in which the clusters that the affinities suggest are round, and the same with every
     axis weighted by the share of its variance that lies between clusters.
@@ -137,21 +134,22 @@ def describe_again(
     n = len(principal_ND)
     p_NN = 1 / (1 + np.exp(-logit_NN.astype(np.float64)))
     np.fill_diagonal(p_NN, 1.0)
-    np.clip(balanced_NN / LOGIT_UNIT, -3.0, 3.0, out=out_FNN[0])
-    np.clip(logit_NN / LOGIT_UNIT, -3.0, 3.0, out=out_FNN[1])
+    balanced, natural, round_distance, distance = range(len(pairs.numbers_FNN) - 4, len(pairs.numbers_FNN))
+    np.clip(balanced_NN / LOGIT_UNIT, -3.0, 3.0, out=pairs.numbers_FNN[balanced])
+    np.clip(logit_NN / LOGIT_UNIT, -3.0, 3.0, out=pairs.numbers_FNN[natural])
     companions_N = p_NN.sum(axis=1)
     affinity = Geometry(row_distances(p_NN / np.sqrt(companions_N)[:, None]))  # who has the same companions
-    left, right, height = ward(affinity.distance_NN)
-    write_merges(left, right, height, affinity.mean, affinity.std, out_FNN, 2)
+    first = len(pairs.merge_TNN) - 3
+    write_merges(ward(affinity.distance_NN), affinity.mean, affinity.std, pairs, first)
 
     round_ND = round_clusters(principal_ND, p_NN)
     geometry = Geometry(cdist(round_ND, round_ND))
-    out_FNN[2 + MERGE_FEATURES] = geometry.standardised(geometry.log_NN)
+    pairs.numbers_FNN[round_distance] = geometry.standardised(geometry.log_NN)
     axes_ND, variance_D = _principal(round_ND - round_ND.mean(axis=0))
     between_D = np.maximum(1 - 1 / np.maximum(variance_D, 1e-9), 0.02)
     told_ND = axes_ND * np.sqrt(between_D)
     geometry = Geometry(cdist(told_ND, told_ND))
-    geometry.write_shortly(out_FNN[3 + MERGE_FEATURES :])
+    geometry.write_shortly(pairs, distance, first + 1)
 
     doubt_N = (p_NN * (1 - p_NN)).mean(axis=1)
     count = np.log((1 / companions_N).sum())
@@ -239,11 +237,3 @@ def _merge_features(left, right, log_height, side, mean, std) -> np.ndarray:
         gap = np.where(child < n, 0.0, log_height - log_height[np.maximum(child - n, 0)])
         features_FM[place] = np.minimum(gap, 3.0)
     return features_FM
-
-
-@threads.interpreted_first("coterie.zeroshot.tree_kernels")
-def spread(merge_NN: np.ndarray, features_FM: np.ndarray, pairs_FNN: np.ndarray, first: int) -> None:
-    """Write every pair's merge features. A point and itself: as if joined before all others."""
-    for f, feature_M in enumerate(features_FM):
-        np.take(feature_M, merge_NN, out=pairs_FNN[first + f], mode="clip")
-        np.fill_diagonal(pairs_FNN[first + f], feature_M[0])

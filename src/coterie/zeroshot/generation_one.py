@@ -65,14 +65,15 @@ def clusters_proba(answer: Answer) -> np.ndarray:
 
 
 def _pass(xp: Any, w: Any, seen: list[Description], rng: np.random.Generator) -> Answer:
-    points_BNT, coordinates_BNC, random_BNR, pairs_BFNN = stacked(xp, seen, rng)
+    points_BNT, coordinates_BNC, random_BNR, pairs = stacked(xp, seen, rng)
+    pairs = xp.pairs(pairs)
     z_BNE = xp.linear(w.points, points_BNT) + xp.linear(w.coordinates, coordinates_BNC)
     z_BNE = z_BNE + xp.linear(w.random, random_BNR)
     for each in w.stretches:
-        z_BNE = stretch(xp, each, z_BNE, pairs_BFNN)
+        z_BNE = stretch(xp, each, z_BNE, pairs)
     z_BNE = xp.normed(w.norm, z_BNE)
     alike_BNE = xp.linear(w.alike, z_BNE) / z_BNE.shape[-1] ** 0.25
-    (seen_B1NN,) = pair_channels(xp, w.last_channels, pairs_BFNN, z_BNE, w.same.weight, w.same_at_once.weight)
+    (seen_B1NN,) = pair_channels(xp, w.last_channels, pairs, z_BNE, w.same.weight, w.same_at_once.weight)
     directed_BNN = alike_BNE @ alike_BNE.swapaxes(1, 2) + seen_B1NN[:, 0]
     same_BNN = (directed_BNN + directed_BNN.swapaxes(1, 2)) / 2 + w.same.bias
     # what the pairs themselves say of the number of clusters is given as features

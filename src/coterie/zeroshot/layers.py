@@ -11,15 +11,15 @@ import math
 from typing import Any
 
 
-def pair_channels(xp: Any, w: Any, pairs_BFNN, tokens_BNE, weight_QP, direct_QF=None, parts: int = 1):
+def pair_channels(xp: Any, w: Any, pairs, tokens_BNE, weight_QP, direct_QF=None, parts: int = 1):
     """Channels of every pair from its features, gated by its two tokens, then a linear map.
 
     The result has the shape (B, Q, N, N), in ``parts`` of equal Q. ``direct_QF`` maps features to the result without
     channels between.
     """
-    looker_BPN = (xp.linear(w.looker, tokens_BNE) + w.pair.bias).swapaxes(1, 2)
-    other_BPN = xp.linear(w.other, tokens_BNE).swapaxes(1, 2)
-    return xp.channels(pairs_BFNN, w.pair.weight, looker_BPN, other_BPN, weight_QP, direct_QF, parts)
+    looker_BNP = xp.linear(w.looker, tokens_BNE) + w.pair.bias
+    other_BNP = xp.linear(w.other, tokens_BNE)
+    return xp.channels(pairs, w.pair.weight, looker_BNP, other_BNP, weight_QP, direct_QF, parts)
 
 
 def layer(xp: Any, w: Any, z_BNE, bias_BHNN):
@@ -41,10 +41,10 @@ def sharpness(n_points: int) -> float:
     return math.log(n_points) / math.log(256)
 
 
-def stretch(xp: Any, w: Any, z_BNE, pairs_BFNN):
+def stretch(xp: Any, w: Any, z_BNE, pairs):
     """A few layers whose attention is steered by one reading of the pairs, made from the tokens as they are then."""
     weight_SP = w.steering.weight * sharpness(z_BNE.shape[1])
-    biases = pair_channels(xp, w.channels, pairs_BFNN, xp.normed(w.norm, z_BNE), weight_SP, parts=len(w.layers))
+    biases = pair_channels(xp, w.channels, pairs, xp.normed(w.norm, z_BNE), weight_SP, parts=len(w.layers))
     for each, bias_BHNN in zip(w.layers, biases):
         z_BNE = layer(xp, each, z_BNE, bias_BHNN)
     return z_BNE

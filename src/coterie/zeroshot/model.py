@@ -22,14 +22,9 @@ from scipy.special import expit, softmax
 
 from coterie.zeroshot import layers
 from coterie.zeroshot.answers import MAX_CLUSTERS, Answer, stacked
-from coterie.zeroshot.description import (
-    FULL_PAIR_FEATURES,
-    SECOND_PAIR_FEATURES,
-    Description,
-    describe_again,
-    describe_fully,
-)
+from coterie.zeroshot.description import Description, describe_again, describe_fully
 from coterie.zeroshot.layers import pair_channels, stretch, told
+from coterie.zeroshot.pairs import Pairs
 
 # first number of clusters of every bin of the distribution over 2, 3, ... 100 clusters
 BINS = (*range(2, 17), 17, 21, 26, 33, 41, 52, 66, 82)
@@ -59,12 +54,12 @@ def sizes(w: Any) -> dict[str, Any]:
 
 def forward(xp: Any, w: Any, seen: list[Description], rng: np.random.Generator) -> list[Answer]:
     """An answer after each of the two passes."""
-    points_BNT, coordinates_BNC, random_BNR, pairs_BFNN = stacked(xp, seen, rng)
+    points_BNT, coordinates_BNC, random_BNR, pairs = stacked(xp, seen, rng)
     z_BNE = xp.linear(w.points, points_BNT) + xp.linear(w.coordinates, coordinates_BNC)
     z_BNE = z_BNE + xp.linear(w.random, random_BNR)
-    z_BNE, *first = _pass(xp, w.first, z_BNE, pairs_BFNN)
-    z_BNE = z_BNE + xp.linear(w.again, _describe_again(xp, seen, pairs_BFNN, first[1], first[2]))
-    z_BNE, *second = _pass(xp, w.second, z_BNE, pairs_BFNN)
+    z_BNE, *first = _pass(xp, w.first, z_BNE, pairs)
+    z_BNE = z_BNE + xp.linear(w.again, _describe_again(xp, seen, pairs, first[1], first[2]))
+    z_BNE, *second = _pass(xp, w.second, z_BNE, pairs)
     return [
         Answer(
             same_BNN,
@@ -84,14 +79,14 @@ def clusters_proba(answer: Answer) -> np.ndarray:
     return np.concatenate([one_B1, (1 - one_B1) * np.repeat(share_BK, width_K, axis=-1)], -1, dtype=np.float32)
 
 
-def _pass(xp: Any, w: Any, z_BNE, pairs_BFNN) -> tuple[Any, Any, Any, Any]:
+def _pass(xp: Any, w: Any, z_BNE, pairs: Pairs) -> tuple[Any, Any, Any, Any]:
     """Tokens, the same normalised, and the logits of pairs: balanced, natural."""
-    pairs_BFNN = pairs_BFNN[:, : w.same_at_once.weight.shape[1]]
+    pairs = xp.pairs(pairs.reduced(w.same_at_once.weight.shape[1]))
     for each in w.stretches:
-        z_BNE = stretch(xp, each, z_BNE, pairs_BFNN)
+        z_BNE = stretch(xp, each, z_BNE, pairs)
     normed_BNE = xp.normed(w.norm, z_BNE)
     alike_BNE = xp.linear(w.alike, normed_BNE) / normed_BNE.shape[-1] ** 0.25
-    (seen_B1NN,) = pair_channels(xp, w.channels, pairs_BFNN, normed_BNE, w.same.weight, w.same_at_once.weight)
+    (seen_B1NN,) = pair_channels(xp, w.channels, pairs, normed_BNE, w.same.weight, w.same_at_once.weight)
     directed_BNN = alike_BNE @ alike_BNE.swapaxes(1, 2) + seen_B1NN[:, 0]
     same_BNN = (directed_BNN + directed_BNN.swapaxes(1, 2)) / 2 + w.same.bias
     shift_BN1 = xp.linear(w.shift, normed_BNE)
@@ -106,14 +101,12 @@ def _counts(xp: Any, w: Any, z_BNE, same_BNN, natural_BNN) -> tuple[Any, Any]:
     return xp.linear(w.clusters, hidden_BE), xp.linear(w.single, hidden_BE)[:, 0]
 
 
-def _describe_again(xp: Any, seen: list[Description], pairs_BFNN, same_BNN, natural_BNN) -> Any:
-    """Write the features of the second pass to the end of ``pairs_BFNN``; returns those of points."""
-    points = []
-    room_BFNN = xp.unchecked(pairs_BFNN)  # autograd kept the other features only
-    for b, (each, balanced_NN, logit_NN) in enumerate(zip(seen, xp.numpy(same_BNN), xp.numpy(natural_BNN))):
-        again_FNN = np.empty((SECOND_PAIR_FEATURES, *logit_NN.shape), dtype=np.float32)
-        points.append(describe_again(each.principal_ND, logit_NN, balanced_NN, again_FNN))
-        room_BFNN[b, FULL_PAIR_FEATURES:] = xp.array(again_FNN)
+def _describe_again(xp: Any, seen: list[Description], pairs: Pairs, same_BNN, natural_BNN) -> Any:
+    """Write the features of the second pass to the end of ``pairs``; returns those of points."""
+    points = [
+        describe_again(each.principal_ND, logit_NN, balanced_NN, Pairs(*(part[b] for part in pairs)))
+        for b, (each, balanced_NN, logit_NN) in enumerate(zip(seen, xp.numpy(same_BNN), xp.numpy(natural_BNN)))
+    ]
     return xp.array(np.stack(points))
 
 

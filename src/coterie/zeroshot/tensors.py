@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from coterie.zeroshot.arrays import row_blocks
+from coterie.zeroshot.arrays import Arrays, HiddenChannels, row_blocks
+from coterie.zeroshot.pairs import Pairs, columns, tables
 
 
 class Tensors:
@@ -30,10 +31,6 @@ class Tensors:
         return torch.from_numpy(values).to(self.device)
 
     @staticmethod
-    def unchecked(x: Tensor) -> Tensor:
-        return x.data
-
-    @staticmethod
     def numpy(x: Tensor) -> np.ndarray:
         return x.detach().cpu().numpy()
 
@@ -49,9 +46,16 @@ class Tensors:
     def gelu(x: Tensor, approximate: str) -> Tensor:
         return F.gelu(x, approximate=approximate)
 
-    @staticmethod
-    def channels(pairs_BFNN, weight_PF, looker_BPN, other_BPN, mix_QP, direct_QF, parts: int) -> tuple[Tensor, ...]:
-        return Channels.apply(pairs_BFNN, weight_PF, looker_BPN, other_BPN, mix_QP, direct_QF, parts)
+    def pairs(self, given: Pairs) -> Pairs:
+        """On the CPU as arrays, which compiled functions read."""
+        if self.device.type == "cpu":
+            return given
+        numbers, merge, merges = given
+        return Pairs(self.array(numbers), self.array(merge.astype(np.int32)), self.array(merges))
+
+    def channels(self, pairs: Pairs, weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF, parts: int):
+        how = Channels.apply if self.device.type == "cpu" else plain_channels
+        return how(pairs, weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF, parts)
 
     @staticmethod
     def attended(q_BHNE: Tensor, k_BHNE: Tensor, v_BHNE: Tensor, bias_BHNN: Tensor) -> Tensor:
@@ -61,51 +65,96 @@ class Tensors:
 
 
 class Channels(torch.autograd.Function):
-    """``mix @ relu(weight @ pairs + looker + other) + direct @ pairs``, for a few rows of pairs at a time.
+    """Channels by :class:`~coterie.zeroshot.arrays.Arrays`, and their gradients; the pairs themselves have none.
 
-    Channels are computed again in the backward pass: that is cheaper than keeping (B, P, N, N) numbers in memory. The
-    pairs themselves have no gradient.
+    Channels are computed again in the backward pass: that is cheaper than keeping (B, N, N, P) numbers in memory.
     """
 
     @staticmethod
-    def forward(ctx: Any, pairs_BFNN, weight_PF, looker_BPN, other_BPN, mix_QP, direct_QF, parts: int):
-        ctx.save_for_backward(pairs_BFNN, weight_PF, looker_BPN, other_BPN, mix_QP, direct_QF)
-        B, _, N, _ = pairs_BFNN.shape
-        mixed = [pairs_BFNN.new_empty(B, len(mix_QP) // parts, N, N) for _ in range(parts)]
-        for b, rows in row_blocks(B, N):
-            flat_FM = pairs_BFNN[b, :, rows].flatten(1)
-            hidden_PM = _hidden(flat_FM, weight_PF, looker_BPN[b, :, rows], other_BPN[b])
-            out_QM = mix_QP @ hidden_PM
-            if direct_QF is not None:
-                out_QM.addmm_(direct_QF, flat_FM)
-            for part_BHNN, out_HM in zip(mixed, out_QM.chunk(parts)):
-                part_BHNN[b, :, rows] = out_HM.view(len(out_HM), -1, N)
-        return tuple(mixed)
+    def forward(ctx: Any, pairs: Pairs, weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF, parts: int):
+        ctx.pairs = pairs
+        ctx.save_for_backward(weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF)
+        given = (_numpy(each) for each in (weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF))
+        return tuple(torch.from_numpy(part) for part in Arrays.channels(pairs, *given, parts=parts))
 
     @staticmethod
     def backward(ctx: Any, *grads):
-        pairs_BFNN, weight_PF, looker_BPN, other_BPN, mix_QP, direct_QF = ctx.saved_tensors
-        B, _, N, _ = pairs_BFNN.shape
-        grad_FP, grad_PQ = torch.zeros_like(weight_PF.T), torch.zeros_like(mix_QP.T)
-        grad_FQ = None if direct_QF is None else torch.zeros_like(direct_QF.T)
-        grad_looker_BPN, grad_other_BPN = torch.empty_like(looker_BPN), torch.zeros_like(other_BPN)
-        for b, rows in row_blocks(B, N):
-            flat_FM = pairs_BFNN[b, :, rows].flatten(1)
-            hidden_PM = _hidden(flat_FM, weight_PF, looker_BPN[b, :, rows], other_BPN[b])
-            grad_QM = torch.cat([grad_BHNN[b, :, rows].flatten(1) for grad_BHNN in grads])
-            grad_PQ.addmm_(hidden_PM, grad_QM.T)
-            grad_PM = torch.ops.aten.threshold_backward(mix_QP.T @ grad_QM, hidden_PM, 0.0)
-            grad_FP.addmm_(flat_FM, grad_PM.T)
-            if grad_FQ is not None:
-                grad_FQ.addmm_(flat_FM, grad_QM.T)
-            grad_PRN = grad_PM.view(len(grad_PM), -1, N)
-            grad_looker_BPN[b, :, rows] = grad_PRN.sum(-1)
-            grad_other_BPN[b] += grad_PRN.sum(1)
-        direct = None if grad_FQ is None else grad_FQ.T
-        return None, grad_FP.T, grad_looker_BPN, grad_other_BPN, grad_PQ.T, direct, None
+        from coterie.zeroshot.pair_kernels import scatter, scatter_channels
+
+        pairs: Pairs = ctx.pairs
+        weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF = (_numpy(each) for each in ctx.saved_tensors)
+        hidden = HiddenChannels(pairs, weight_PF, looker_BNP, other_BNP)
+        B, T, N, _ = pairs.merge_TNN.shape
+        P, Q, M = len(weight_PF), len(mix_QP), pairs.merges_TGM.shape[-1]
+        of_mix_QP = np.zeros_like(mix_QP)
+        of_weight, of_direct = (_FeatureGradient(pairs, rows, mix_QP.dtype) for rows in (P, Q))
+        of_looker_BNP, of_other_BNP = np.zeros_like(looker_BNP), np.zeros_like(other_BNP)
+        of_table_TMP, of_table_QTM = np.empty((T, M, P), mix_QP.dtype), np.empty((Q, T, M), mix_QP.dtype)
+        grads_BHNN = [_numpy(grad) for grad in grads]
+        for b in range(B):
+            of_table_TMP[:] = of_table_QTM[:] = 0
+            merge_TNN = pairs.merge_TNN[b]
+            for _, rows in row_blocks(1, N):
+                hidden_MP, numbers_FM = hidden.of(b, rows), hidden.numbers(b, rows)
+                grad_QM = np.concatenate([grad[b, :, rows].reshape(grad.shape[1], -1) for grad in grads_BHNN])
+                of_mix_QP += grad_QM @ hidden_MP
+                grad_MP = grad_QM.T @ mix_QP
+                three = (-1, N, P)
+                scatter_channels(
+                    merge_TNN,
+                    rows.start,
+                    hidden_MP.reshape(three),
+                    grad_MP.reshape(three),
+                    of_looker_BNP[b, rows],
+                    of_other_BNP[b],
+                    of_table_TMP,
+                )
+                of_weight.numbers += grad_MP.T @ numbers_FM.T
+                if direct_QF is not None:
+                    of_direct.numbers += grad_QM @ numbers_FM.T
+                    for grad_M, of_table_TM in zip(grad_QM, of_table_QTM):
+                        scatter(merge_TNN, rows.start, grad_M.reshape(-1, N), of_table_TM)
+            of_weight.merges += np.einsum("tgm,tmp->ptg", pairs.merges_TGM[b], of_table_TMP)
+            of_direct.merges += np.einsum("tgm,qtm->qtg", pairs.merges_TGM[b], of_table_QTM)
+        found = [of_weight.whole(), of_looker_BNP, of_other_BNP, of_mix_QP]
+        direct = None if direct_QF is None else torch.from_numpy(of_direct.whole())
+        return None, *(torch.from_numpy(each) for each in found), direct, None
 
 
-def _hidden(flat_FM: Tensor, weight_PF: Tensor, looker_PR: Tensor, other_PN: Tensor) -> Tensor:
-    hidden_PM = weight_PF @ flat_FM
-    hidden_PM.view(len(hidden_PM), -1, other_PN.shape[1]).add_(looker_PR[..., None]).add_(other_PN[:, None])
-    return hidden_PM.relu_()
+class _FeatureGradient:
+    """The gradient of weights of features: of numbers and of merges apart, then in the order of the weights."""
+
+    def __init__(self, pairs: Pairs, n_rows: int, dtype: Any):
+        n_numbers, (n_trees, n_features) = pairs.numbers_FNN.shape[1], pairs.merges_TGM.shape[1:3]
+        self.numbers = np.zeros((n_rows, n_numbers), dtype)
+        self.merges = np.zeros((n_rows, n_trees, n_features), dtype)
+
+    def whole(self) -> np.ndarray:
+        n_features = self.numbers.shape[1] + self.merges[0].size
+        numbers, merges = columns(n_features)
+        whole = np.empty((len(self.numbers), n_features), self.numbers.dtype)
+        whole[:, numbers], whole[:, merges] = self.numbers, self.merges
+        return whole
+
+
+def plain_channels(pairs: Pairs, weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF, parts: int) -> tuple[Tensor, ...]:
+    """The same by operations of torch alone, for any device."""
+
+    def mapped(weight_PF: Tensor) -> Tensor:
+        numbers_BPNN = torch.einsum("pf,bfij->bpij", weight_PF[:, columns(weight_PF.shape[1])[0]], pairs.numbers_FNN)
+        table_BTPM = tables(pairs.merges_TGM, weight_PF).mT
+        sets = [
+            torch.stack([table_PM[:, merge_NN] for table_PM, merge_NN in zip(table_TPM, merge_TNN)]).sum(0)
+            for table_TPM, merge_TNN in zip(table_BTPM, pairs.merge_TNN)
+        ]
+        return numbers_BPNN + torch.stack(sets)
+
+    hidden_BPNN = (mapped(weight_PF) + looker_BNP.mT[..., None] + other_BNP.mT[:, :, None]).relu()
+    mixed_BQNN = torch.einsum("qp,bpij->bqij", mix_QP, hidden_BPNN)
+    if direct_QF is not None:
+        mixed_BQNN = mixed_BQNN + mapped(direct_QF)
+    return mixed_BQNN.chunk(parts, 1)
+
+
+def _numpy(x: Tensor | None) -> Any:
+    return None if x is None else x.detach().numpy()

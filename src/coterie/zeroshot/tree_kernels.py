@@ -1,4 +1,4 @@
-"""Compiled versions of functions in :mod:`coterie.zeroshot.hierarchies` and :mod:`~coterie.zeroshot.description`."""
+"""Compiled versions of functions in :mod:`coterie.zeroshot.hierarchies`."""
 
 import numpy as np
 
@@ -121,14 +121,3 @@ def joining_merge(left, right):
                 merge_NN[i, j] = t
                 merge_NN[j, i] = t
     return merge_NN, side
-
-
-@kernel()
-def spread(merge_NN, features_FM, pairs_FNN, first):
-    """Write every pair's merge features. A point and itself: as if joined before all others."""
-    n = len(merge_NN)
-    for f in range(features_FM.shape[0]):
-        for i in range(n):
-            for j in range(n):
-                pairs_FNN[first + f, i, j] = features_FM[f, merge_NN[i, j]]
-            pairs_FNN[first + f, i, i] = features_FM[f, 0]
