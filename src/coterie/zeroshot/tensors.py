@@ -74,8 +74,8 @@ class Channels(torch.autograd.Function):
     def forward(ctx: Any, pairs: Pairs, weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF, parts: int):
         ctx.pairs = pairs
         ctx.save_for_backward(weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF)
-        given = (_numpy(each) for each in (weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF))
-        return tuple(torch.from_numpy(part) for part in Arrays.channels(pairs, *given, parts=parts))
+        weight, looker, other, mix, direct = map(_numpy, (weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF))
+        return tuple(map(torch.from_numpy, Arrays.channels(pairs, weight, looker, other, mix, direct, parts)))
 
     @staticmethod
     def backward(ctx: Any, *grads):
