@@ -84,3 +84,14 @@ def test_larger_clusters_are_mostly_the_wider_ones():
     counts = np.array([300, 20, 80])
     widths = np.array([unequal_widths(np.random.default_rng(seed), counts) for seed in range(200)])
     assert np.mean((widths.argsort(axis=1) == counts.argsort()).all(axis=1)) > 0.65
+
+
+def test_more_interleaved_curves_leave_fewer_mixtures():
+    shares = dict(zip(ARRANGEMENTS, Prior(interleaved=0.2)._arrangement_shares()))
+    assert sum(shares.values()) == pytest.approx(1)
+    assert shares["interleaved"] == 0.2
+    assert shares["mixture"] == pytest.approx(ARRANGEMENTS["mixture"][1] - 0.1)
+    wound = Prior(interleaved=0.5, single=0.0, noise=0.0, uneven=0.0, most_turns=4.0)
+    drawn = [wound.draw(np.random.default_rng(seed), 80, "shapes").kind for seed in range(30)]
+    assert 8 < drawn.count("interleaved") < 25
+    assert "mixture" not in drawn

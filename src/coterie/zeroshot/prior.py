@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.threads import kernel
-from coterie.zeroshot.arrangements import ARRANGEMENTS, mixture, scattered, uneven
+from coterie.zeroshot.arrangements import ARRANGEMENTS, interleaved, mixture, scattered, uneven
 from coterie.zeroshot.hardening import hardened
-from coterie.zeroshot.shapes import log_uniform
+from coterie.zeroshot.shapes import MOST_TURNS, log_uniform
 from coterie.zeroshot.tables import mixed_table, table
 
 NOISE = -1
@@ -48,6 +48,8 @@ class Prior:
     flat: float = 0.5  # share of shapes in at most three dimensions
     noise: float = 0.2  # share of sets with background noise
     uneven: float = 0.0  # share of shapes and tables with wide clusters beside narrow ones
+    interleaved: float = 0.1  # share of arrangements that interleave copies of a curve; the more, the fewer mixtures
+    most_turns: float = MOST_TURNS  # of spirals
 
     def draw(self, rng: np.random.Generator, n_points: int, family: str | None = None) -> Problem:
         """One problem; of a drawn family if none is named."""
@@ -86,11 +88,18 @@ class Prior:
             return table(rng, labels, is_uneven), "table"
         if is_uneven:
             return hardened(rng, np.concatenate(uneven(rng, counts, self._dims(rng, "uneven")))), "uneven"
-        kind = str(rng.choice(list(ARRANGEMENTS), p=[weight for _, weight in ARRANGEMENTS.values()]))
+        kind = str(rng.choice(list(ARRANGEMENTS), p=self._arrangement_shares()))
         arrange = ARRANGEMENTS[kind][0]
         if family == "many":
             kind, arrange = ("mixture", mixture) if rng.random() < 0.75 else ("scattered", scattered)
-        return hardened(rng, np.concatenate(arrange(rng, counts, self._dims(rng, kind)))), kind
+        dims = self._dims(rng, kind)
+        wound = {"most_turns": self.most_turns} if arrange in (scattered, interleaved) else {}
+        return hardened(rng, np.concatenate(arrange(rng, counts, dims, **wound))), kind
+
+    def _arrangement_shares(self) -> list[float]:
+        shares = {kind: share for kind, (_, share) in ARRANGEMENTS.items()}
+        more = self.interleaved - shares["interleaved"]
+        return list((shares | {"interleaved": self.interleaved, "mixture": shares["mixture"] - more}).values())
 
     def _clusters(self, rng: np.random.Generator, n_points: int, family: str) -> int:
         if family == "many":
