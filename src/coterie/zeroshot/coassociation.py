@@ -31,16 +31,16 @@ def write(x_ND: np.ndarray, white_ND: np.ndarray, ward: Hierarchy, out_FNN: np.n
         np.matmul(member * np.float32(2 / len(band)), member.T, out=out_FNN[place])
         place += 1
     white_ND = np.ascontiguousarray(white_ND[:, :MIXTURE_COORDINATES])
-    bic = [mixture(white_ND, np.ones((n, 1)), 0)[1]]
-    sizes, shares = [1], [np.ones((n, 1), dtype=np.float32)]
+    numbers = sum(MIXTURE_BANDS, ())
+    one_hot = [np.ones((n, 1)), *(np.eye(start[k].max() + 1)[start[k]] for k in numbers)]
+    shares_NK, bic = mixtures(white_ND, one_hot, MIXTURE_STEPS)
+    shares = [share_NK.astype(np.float32) for share_NK in shares_NK]
+    sizes = [share_NK.shape[1] for share_NK in shares]
+    first = 1  # after the mixture of one component
     for band in MIXTURE_BANDS:
-        for k in band:
-            share_NK, value = mixture(white_ND, np.eye(start[k].max() + 1)[start[k]], MIXTURE_STEPS)
-            bic.append(value)
-            sizes.append(share_NK.shape[1])
-            shares.append(share_NK.astype(np.float32))
-        member = np.concatenate(shares[-len(band) :], axis=1)
+        member = np.concatenate(shares[first : first + len(band)], axis=1)
         np.matmul(member * np.float32(2 / len(band)), member.T, out=out_FNN[place])
+        first += len(band)
         place += 1
     weight = np.exp(-0.5 * (np.array(bic) - min(bic)))
     weight /= weight.sum()
@@ -67,38 +67,44 @@ def kmeans(x_ND: np.ndarray, labels_N: np.ndarray, steps: int) -> np.ndarray:
     return labels_N
 
 
-def mixture(x_ND: np.ndarray, share_NK: np.ndarray, steps: int) -> tuple[np.ndarray, float]:
-    """Responsibilities after ``steps`` of EM with full covariances, each shrunk to their mean, and the BIC."""
+def mixtures(x_ND: np.ndarray, shares: list[np.ndarray], steps: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Responsibilities (N, K) of several mixtures after ``steps`` of EM, and their BIC.
+
+    Covariances are full and each is shrunk to the mean of its mixture. The components of all mixtures (C) are computed
+    together; products of coordinates (E) make every step a few products of matrices.
+    """
     n, dims = x_ND.shape
-    k = share_NK.shape[1]
-    most_N, total_N = np.zeros(n), np.ones(n)
+    sizes = [share_NK.shape[1] for share_NK in shares]
+    first = np.cumsum([0, *sizes[:-1]])  # component of every mixture
+    own_C = np.repeat(np.arange(len(sizes)), sizes)
+    square_NE = (x_ND[:, :, None] * x_ND[:, None]).reshape(n, dims * dims)
+    share_CN = np.ascontiguousarray(np.concatenate(shares, axis=1).T)
     for _ in range(steps + 1):
-        mean_KD, root_KDD, log_weight_K = _maximised(x_ND, share_NK)
-        inverse_KDD = np.linalg.inv(root_KDD)
-        # inverse @ (x - mean), for all points and clusters
-        unit_KDN = inverse_KDD @ x_ND.T
-        unit_KDN -= inverse_KDD @ mean_KD[:, :, None]
-        log_det_K = np.log(np.diagonal(root_KDD, axis1=1, axis2=2)).sum(axis=1)
-        log_p_KN = (log_weight_K - log_det_K)[:, None] - 0.5 * np.square(unit_KDN, out=unit_KDN).sum(axis=1)
-        most_N = log_p_KN.max(axis=0)
-        log_p_KN -= most_N
-        share_KN = np.exp(log_p_KN, out=log_p_KN)
-        total_N = share_KN.sum(axis=0)
-        share_KN /= total_N
-        share_NK = share_KN.T
-    likelihood = (most_N + np.log(total_N)).sum() - 0.5 * n * dims * np.log(2 * np.pi)
-    return share_NK, (k * (dims + 1) * (dims + 2) / 2 - 1) * np.log(n) - 2 * likelihood
+        mean_CD, covariance_CDD, log_weight_C = _maximised(x_ND, square_NE, share_CN, first, own_C)
+        inverse_CDD = np.linalg.inv(covariance_CDD)
+        at_mean_CD = (inverse_CDD @ mean_CD[:, :, None])[:, :, 0]
+        constant_C = log_weight_C - 0.5 * (np.linalg.slogdet(covariance_CDD)[1] + (at_mean_CD * mean_CD).sum(axis=1))
+        log_p_CN = at_mean_CD @ x_ND.T - 0.5 * (inverse_CDD.reshape(-1, dims * dims) @ square_NE.T)
+        log_p_CN += constant_C[:, None]
+        most_GN = np.maximum.reduceat(log_p_CN, first, axis=0)
+        log_p_CN -= most_GN[own_C]
+        share_CN = np.exp(log_p_CN, out=log_p_CN)
+        total_GN = np.add.reduceat(share_CN, first, axis=0)
+        share_CN /= total_GN[own_C]
+    likelihood_G = (most_GN + np.log(total_GN)).sum(axis=1) - 0.5 * n * dims * np.log(2 * np.pi)
+    parameters_G = np.array(sizes) * (dims + 1) * (dims + 2) / 2 - 1
+    return np.split(share_CN.T, first[1:], axis=1), parameters_G * np.log(n) - 2 * likelihood_G
 
 
-def _maximised(x_ND: np.ndarray, share_NK: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means, Cholesky roots of the covariances and logarithms of the weights, from responsibilities."""
+def _maximised(x_ND, square_NE, share_CN, first, own_C) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Means, covariances and logarithms of the weights of all components, from responsibilities."""
     n, dims = x_ND.shape
-    total_K = share_NK.sum(axis=0)
-    mean_KD = (share_NK.T @ x_ND) / (total_K + 1e-9)[:, None]
-    from_mean_KDN = x_ND.T - mean_KD[:, :, None]
-    scatter_KDD = (from_mean_KDN * share_NK.T[:, None]) @ from_mean_KDN.swapaxes(1, 2)
+    total_C = share_CN.sum(axis=1)
+    sum_CD = share_CN @ x_ND
+    mean_CD = sum_CD / (total_C + 1e-9)[:, None]
+    scatter_CDD = (share_CN @ square_NE).reshape(-1, dims, dims) - sum_CD[:, :, None] * mean_CD[:, None]
     strength = dims + 2.0  # of the prior, in rows
-    covariance_KDD = scatter_KDD + strength * scatter_KDD.sum(axis=0) / n
-    covariance_KDD /= (total_K + strength)[:, None, None]
-    covariance_KDD += 1e-3 * np.eye(dims)
-    return mean_KD, np.linalg.cholesky(covariance_KDD), np.log((total_K + 1e-3) / n)
+    pooled_GDD = np.add.reduceat(scatter_CDD, first, axis=0) / n
+    covariance_CDD = (scatter_CDD + strength * pooled_GDD[own_C]) / (total_C + strength)[:, None, None]
+    covariance_CDD += 1e-3 * np.eye(dims)
+    return mean_CD, covariance_CDD, np.log((total_C + 1e-3) / n)
