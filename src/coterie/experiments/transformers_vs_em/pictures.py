@@ -72,7 +72,7 @@ def draw_readings(record: dict[str, Any], path: Path) -> None:
     """ARI by batch size, one panel per distance; lines are the two ways to draw centres, with what is attainable."""
     rows = list(record["rows"].values())
     values = [point["value"] for point in rows[0]["points"]]
-    figure = Figure(figsize=(5 * len(values), 3.8), layout="constrained")
+    figure = Figure(figsize=(1.5 + 5 * len(values), 4.3), layout="constrained")
     for number, (axis, value) in enumerate(zip(np.atleast_1d(figure.subplots(1, len(values), sharey=True)), values)):
         for at_least, colour in ((False, "#0072b2"), (True, "#d55e00")):
             chosen = [row for row in rows if row["at_least"] == at_least]
@@ -89,7 +89,7 @@ def draw_readings(record: dict[str, Any], path: Path) -> None:
         axis.set_xlabel("batch", fontsize=9)
         axis.set_title(f"ARI, minimum distance {value:g}", fontsize=10)
         axis.grid(alpha=0.3)
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2 * len(values), fontsize=8)
     _save(figure, path)
 
 
