@@ -150,7 +150,11 @@ def train(
     state_path = check_folder(Path(directory), resume=resume) / STATE_FILE
     origin = state_path if resume else start_from
     # Muon multiplies in bfloat16 whatever the precision
-    with bfloat16.products(), only_writer(state_path.parent) if fabric.global_rank == 0 else nullcontext():
+    in_bfloat16 = config.matrix_learning_rate > 0 or "bf16" in str(config.precision)
+    with (
+        bfloat16.products() if in_bfloat16 else nullcontext(),
+        only_writer(state_path.parent) if fabric.global_rank == 0 else nullcontext(),
+    ):
         return _train(task, config, fabric, state_path, origin, on_progress)
 
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from numba.core.errors import TypingError
 
 from coterie.zeroshot import arrays, pair_kernels
 from coterie.zeroshot import pairs as pairs_module
@@ -93,6 +94,22 @@ def test_channels_come_in_parts_of_equal_size():
     channels = PairChannels(width=8, channels=4, features=FEATURES)
     pairs, tokens, weight = random_pairs(2, 6, dtype=np.float32), torch.randn(2, 6, 8), torch.randn(6, 4)
     assert [part.shape for part in pair_channels(CPU, channels, pairs, tokens, weight, parts=3)] == [(2, 2, 6, 6)] * 3
+
+
+def test_kernels_refuse_what_they_would_read_wrongly():
+    pairs, weight, looker, other, *_ = in_numpy(*arguments(n_sets=1, n_points=8, n_channels=16))
+    table = pairs_module.tables(pairs.merges_TGM, weight)[0]
+    hidden = np.zeros((8, 8, 16), dtype=np.float32)
+    for merge, rows in ((np.asfortranarray(pairs.merge_TNN[0]), table), (pairs.merge_TNN[0], table.astype(float))):
+        with pytest.raises(TypingError, match="have to be"):
+            pair_kernels.gather_channels(merge, 0, rows, looker[0], other[0], hidden)
+
+
+def test_distances_alone_need_no_hierarchy():
+    given = arguments(n_points=6, n_channels=16)
+    pairs = given[0].reduced(1)
+    weights = [given[1][:, :1], *given[2:5], given[5][:, :1]]
+    torch.testing.assert_close(torch.cat(CPU.channels(pairs, *weights, 2), dim=1), plain(pairs, *weights))
 
 
 def test_features_are_not_cut_within_those_of_a_merge():

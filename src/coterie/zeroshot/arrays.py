@@ -165,7 +165,7 @@ class Arrays:
         B, N, Q = hidden.n_sets, hidden.n_points, len(mix_QP)
         mixed_BQNN = np.empty((B, Q, N, N), dtype=mix_QP.dtype)
         if direct_QF is not None:
-            direct_QN = direct_QF[:, columns(direct_QF.shape[1])[0]]
+            by_number = direct_QF[:, columns(direct_QF.shape[1])[0]]
             direct_BTMQ = tables(pairs.merges_TGM, direct_QF)
         blocks = list(row_blocks(B, N))
 
@@ -173,7 +173,7 @@ class Arrays:
             b, rows = blocks[number]
             out_QM = mix_QP @ hidden.of(b, rows).T
             if direct_QF is not None:
-                out_QM += direct_QN @ hidden.numbers(b, rows)
+                out_QM += by_number @ hidden.numbers(b, rows)
                 for q, out_M in enumerate(out_QM):
                     table_TM = np.ascontiguousarray(direct_BTMQ[b, ..., q])
                     gather(pairs.merge_TNN[b], rows.start, table_TM, out_M.reshape(-1, N))

@@ -70,8 +70,8 @@ def kmeans(x_ND: np.ndarray, labels_N: np.ndarray, steps: int) -> np.ndarray:
 def mixtures(x_ND: np.ndarray, shares: list[np.ndarray], steps: int) -> tuple[list[np.ndarray], np.ndarray]:
     """Responsibilities (N, K) of several mixtures after ``steps`` of EM, and their BIC.
 
-    Covariances are full and each is shrunk to the mean of its mixture. The components of all mixtures (C) are computed
-    together; products of coordinates (E) make every step a few products of matrices.
+    Covariances are full and each is shrunk to the mean of its mixture. The components (C) of all mixtures (G) are
+    computed together; products of coordinates (E) make every step a few products of matrices.
     """
     n, dims = x_ND.shape
     sizes = [share_NK.shape[1] for share_NK in shares]

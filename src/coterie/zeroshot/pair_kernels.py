@@ -8,6 +8,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic as _intrinsic
 
 from coterie.threads import kernel
@@ -27,7 +28,7 @@ def gather_channels(merge_TNN, first, table_TMP, looker_RP, other_NP, hidden_RNP
             for p in range(P):
                 hidden_RNP[r, j, p] = hidden_RNP[r, j, p] + looker_RP[r, p] + other_NP[j, p]
         for j in range(N):
-            for p in range(0, whole, LANES):
+            for p in range(0, whole if T else 0, LANES):
                 _gather_lanes(merge_TNN, first + r, j, table_TMP, p, hidden_RNP, (r * N + j) * P + p)
             for p in range(whole, P):
                 for t in range(T):
@@ -57,7 +58,7 @@ def scatter_channels(merge_TNN, first, hidden_RNP, grad_RNP, looker_RP, other_NP
             for p in range(P):
                 other_NP[j, p] += grad_RNP[r, j, p]
         for j in range(N):
-            for p in range(0, whole, LANES):
+            for p in range(0, whole if T else 0, LANES):
                 _scatter_lanes(merge_TNN, first + r, j, table_TMP, p, grad_RNP, (r * N + j) * P + p)
             for p in range(whole, P):
                 for t in range(T):
@@ -90,7 +91,13 @@ def _along_merges(to_tables: bool):
     @intrinsic
     def along(typing, merge, i, j, table, p, pairs, at):
         """Between ``LANES`` numbers of ``pairs`` from place ``at`` on, and those of the rows of the pair (i, j) of all
-        tables from channel ``p`` on: add the latter to the former or, with ``to_tables``, the former to the latter."""
+        tables from channel ``p`` on: add the latter to the former or, with ``to_tables``, the former to the latter.
+        There is at least one table.
+        """
+        if {merge.layout, table.layout, pairs.layout} != {"C"}:
+            raise TypingError("merges, tables and pairs have to be contiguous")
+        if merge.dtype is not types.uint16 or table.dtype is not pairs.dtype:
+            raise TypingError("merges have to be uint16, and tables and pairs of one type")
 
         def generate(context, builder, signature, arguments):
             int64 = ir.IntType(64)

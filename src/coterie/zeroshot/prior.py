@@ -51,6 +51,11 @@ class Prior:
     interleaved: float = 0.1  # share of arrangements that interleave copies of a curve; the more, the fewer mixtures
     most_turns: float = MOST_TURNS  # of spirals
 
+    def __post_init__(self) -> None:
+        most = ARRANGEMENTS["interleaved"][1] + ARRANGEMENTS["mixture"][1]
+        if not 0 <= self.interleaved <= most:
+            raise ValueError(f"interleaved must be between 0 and {most}, got {self.interleaved}.")
+
     def draw(self, rng: np.random.Generator, n_points: int, family: str | None = None) -> Problem:
         """One problem; of a drawn family if none is named."""
         if family is None:

@@ -67,10 +67,12 @@ class Tensors:
 class Channels(torch.autograd.Function):
     """Channels by :class:`~coterie.zeroshot.arrays.Arrays`, and their gradients; the pairs themselves have none.
 
-    Channels are computed again in the backward pass: that is cheaper than keeping (B, N, N, P) numbers in memory.
+    Channels are computed again in the backward pass: that is cheaper than keeping (B, N, N, P) numbers in memory. Until
+    then the pairs must not change. They are computed in single precision where others are in bfloat16.
     """
 
     @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
     def forward(ctx: Any, pairs: Pairs, weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF, parts: int):
         ctx.pairs = pairs
         ctx.save_for_backward(weight_PF, looker_BNP, other_BNP, mix_QP, direct_QF)
@@ -78,6 +80,7 @@ class Channels(torch.autograd.Function):
         return tuple(map(torch.from_numpy, Arrays.channels(pairs, weight, looker, other, mix, direct, parts)))
 
     @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
     def backward(ctx: Any, *grads):
         from coterie.zeroshot.pair_kernels import scatter, scatter_channels
 
@@ -99,12 +102,12 @@ class Channels(torch.autograd.Function):
                 grad_QM = np.concatenate([grad[b, :, rows].reshape(grad.shape[1], -1) for grad in grads_BHNN])
                 of_mix_QP += grad_QM @ hidden_MP
                 grad_MP = grad_QM.T @ mix_QP
-                three = (-1, N, P)
+                shape_RNP = (-1, N, P)
                 scatter_channels(
                     merge_TNN,
                     rows.start,
-                    hidden_MP.reshape(three),
-                    grad_MP.reshape(three),
+                    hidden_MP.reshape(shape_RNP),
+                    grad_MP.reshape(shape_RNP),
                     of_looker_BNP[b, rows],
                     of_other_BNP[b],
                     of_table_TMP,
@@ -115,7 +118,8 @@ class Channels(torch.autograd.Function):
                     for grad_M, of_table_TM in zip(grad_QM, of_table_QTM):
                         scatter(merge_TNN, rows.start, grad_M.reshape(-1, N), of_table_TM)
             of_weight.merges += np.einsum("tgm,tmp->ptg", pairs.merges_TGM[b], of_table_TMP)
-            of_direct.merges += np.einsum("tgm,qtm->qtg", pairs.merges_TGM[b], of_table_QTM)
+            if direct_QF is not None:
+                of_direct.merges += np.einsum("tgm,qtm->qtg", pairs.merges_TGM[b], of_table_QTM)
         found = [of_weight.whole(), of_looker_BNP, of_other_BNP, of_mix_QP]
         direct = None if direct_QF is None else torch.from_numpy(of_direct.whole())
         return None, *(torch.from_numpy(each) for each in found), direct, None
@@ -143,11 +147,12 @@ def plain_channels(pairs: Pairs, weight_PF, looker_BNP, other_BNP, mix_QP, direc
     def mapped(weight_PF: Tensor) -> Tensor:
         numbers_BPNN = torch.einsum("pf,bfij->bpij", weight_PF[:, columns(weight_PF.shape[1])[0]], pairs.numbers_FNN)
         table_BTPM = tables(pairs.merges_TGM, weight_PF).mT
-        sets = [
-            torch.stack([table_PM[:, merge_NN] for table_PM, merge_NN in zip(table_TPM, merge_TNN)]).sum(0)
-            for table_TPM, merge_TNN in zip(table_BTPM, pairs.merge_TNN)
-        ]
-        return numbers_BPNN + torch.stack(sets)
+        sets = []
+        for whole_PNN, table_TPM, merge_TNN in zip(numbers_BPNN, table_BTPM, pairs.merge_TNN):
+            for table_PM, merge_NN in zip(table_TPM, merge_TNN):
+                whole_PNN = whole_PNN + table_PM[:, merge_NN]
+            sets.append(whole_PNN)
+        return torch.stack(sets)
 
     hidden_BPNN = (mapped(weight_PF) + looker_BNP.mT[..., None] + other_BNP.mT[:, :, None]).relu()
     mixed_BQNN = torch.einsum("qp,bpij->bqij", mix_QP, hidden_BPNN)
