@@ -4,7 +4,7 @@ import pytest
 
 from coterie.data.columns import TableError
 from coterie.data.encoding import Encoding
-from coterie.data.reading import like_codes, parse_kinds, read_columns
+from coterie.data.reading import like_codes, parse_kinds, read_again, read_columns
 from coterie.data.tables import Table
 
 N = 120
@@ -137,3 +137,39 @@ def test_another_table_is_read_as_the_first_was():
     assert price.tolist() == [1234, 5]
     assert day.tolist() == [16467, 16469]
     assert flag.tolist() == ["True", "False"]
+
+
+def with_texts(*texts):
+    """Fractions as texts, the first of which are replaced by others."""
+    return [*texts, *(f"{value:.3f}" for value in np.random.default_rng(1).normal(size=N - len(texts)))]
+
+
+def test_single_texts_among_numbers_count_as_missing():
+    read = column(with_texts("oops"))
+    assert (read.kind, read.used) == ("number", True)
+    assert np.isnan(read.values).tolist() == [True] + [False] * (N - 1)
+    assert read.why == "numbers, one value is no number and counts as missing: 'oops'"
+    again = column(with_texts("oops", "?!"))
+    assert again.why.endswith("2 values are no number and count as missing: 'oops', '?!'")
+
+
+def test_many_texts_among_numbers_are_no_errors_unless_the_column_is_said_to_hold_numbers():
+    values = with_texts(*[f"none {i}" for i in range(10)])
+    assert column(values).kind == "text"
+    asked = column(values, kinds={"a": "number"})
+    assert np.isnan(asked.values).sum() == 10
+    assert asked.why == "as asked for; 10 values are no number and count as missing: 'none 0', 'none 1', 'none 2', …"
+    with pytest.raises(TableError, match="cannot be read as numbers"):
+        column(with_texts(*[f"none {i}" for i in range(70)]), kinds={"a": "number"})
+
+
+def test_few_numbers_beside_letters_are_codes():
+    assert column(["1", "2", "3"] * 40 + ["X"], name="code").kind == "category"
+
+
+def test_another_table_with_a_text_among_its_numbers_is_read_alike():
+    frame = pd.DataFrame({"a": with_texts("oops"), "b": np.random.default_rng(2).normal(size=N)})
+    encoding = Encoding.of([each.values for each in read_columns(frame)])
+    assert len(encoding.columns) == 2
+    values = read_again(frame, "a", "number", ("a",), ".", None)
+    assert np.isnan(values).tolist() == [True] + [False] * (N - 1)

@@ -241,3 +241,27 @@ def test_degenerate_tables_have_labels(X):
 def test_very_small_and_very_large_numbers_are_scaled_too(blobs, fitted, size):
     found = ZeroShotClusterer(random_state=0).fit(blobs[0] * size)
     np.testing.assert_array_equal(found.labels_, fitted.labels_)
+
+
+@pytest.mark.parametrize("copies", [20, 200])
+@pytest.mark.parametrize("k", [2, 3, 5, 12])
+def test_few_different_rows_that_occur_often_are_clusters(k, copies):
+    points = np.random.default_rng(k).normal(size=(k, 2))
+    model = ZeroShotClusterer(random_state=0).fit(np.repeat(points, copies, axis=0))
+    assert model.n_clusters_ == k
+    assert adjusted_rand_score(np.repeat(np.arange(k), copies), model.labels_) == 1
+
+
+def test_a_copied_table_has_the_clusters_of_the_table(blobs, fitted):
+    X, _ = blobs
+    model = ZeroShotClusterer(random_state=0).fit(np.r_[X, X])
+    assert len(model.context_indices_) == len(X)
+    assert model.n_clusters_ == fitted.n_clusters_
+
+
+def test_a_rare_row_counts_when_asking_whether_there_are_enough_different_ones():
+    X = np.zeros((3000, 2))
+    X[77] = 1
+    assert ZeroShotClusterer(2, random_state=0).fit(X).n_clusters_ == 2
+    with pytest.raises(ValueError, match=r"only 2 distinct rows \(n_samples=3000\)"):
+        ZeroShotClusterer(3, random_state=0).fit(X)

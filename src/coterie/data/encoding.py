@@ -23,6 +23,7 @@ from coterie.data.kinds import CATEGORY, FEW, LEVELS, NUMBER
 from coterie.principal import principal_axes
 
 FACTOR_WEIGHT = 0.7  # of categories beside numbers, chosen on drawn mixed tables (results/LOG.md)
+COPIES_OF_ROWS = 4  # a copied table has more different rows than so many times the copies of each
 DONORS = 256  # rows from which missing values are taken
 FILLED_AT_ONCE = 50_000  # rows
 FACTOR_ROWS = 50_000  # from which factors are computed
@@ -353,14 +354,16 @@ def _json_rows(array: np.ndarray) -> list[list[float | None]]:
 def different_rows(rows_ND: np.ndarray) -> np.ndarray:
     """Places of the different rows if all of them occur equally often, as in a table that was copied; else all places.
 
-    A copy of every row is no new information, but would pass for more evidence.
+    A copy of every row is no new information, but would pass for more evidence. Few different rows, each of which
+    occurs many times, are not copies: they are clusters.
     """
     everywhere = np.arange(len(rows_ND))
     some = {int((rows_ND == rows_ND[place]).all(axis=1).sum()) for place in (0, len(rows_ND) // 2, -1)}
     if len(some) > 1 or some == {1}:
         return everywhere
     _, first, counts = np.unique(rows_ND, axis=0, return_index=True, return_counts=True)
-    return np.sort(first) if len(counts) > 1 and counts.min() == counts.max() else everywhere
+    is_copied = counts.min() == counts.max() and len(counts) > COPIES_OF_ROWS * counts[0]
+    return np.sort(first) if is_copied else everywhere
 
 
 def _factors(values_ND: np.ndarray, encoding: Encoding) -> np.ndarray:

@@ -86,6 +86,11 @@ def numbers(texts: Sequence[str], decimal: str | None = None) -> Numbers | None:
     return None if None in values else Numbers(np.array(values, dtype=np.float64), mark, unit)
 
 
+def is_number(text: str) -> bool:
+    """Whether a text alone can be a number, or stands for a missing one."""
+    return text.strip().casefold() in MISSING_NUMBERS or _NUMBER.fullmatch(text.strip()) is not None
+
+
 def decimal_mark(digits: Sequence[str], default: str | None = None) -> str | None:
     """The decimal mark of numbers, or None if they contradict each other. ``default`` decides what they leave open."""
     marks = set()

@@ -191,13 +191,11 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self._check_size(n)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         known = Constraints.of(n, y, must_link, cannot_link)
-        contexts = self._contexts(points, rng)
+        contexts = [self._with_enough_rows(points, each) for each in self._contexts(points, rng)]
         if known is not None and n > self.max_context:
             contexts = [known.included(each, self.max_context) for each in contexts]
         self.context_indices_ = contexts[0]
         self.context_ = points[self.context_indices_]
-        if self.n_clusters is not None:
-            starts.require_distinct_rows(self.context_, self.n_clusters)
         network = networks.load(self.network, check_device(self.device))
         with threads.limited(self.n_jobs):
             rows = [points[each] if each is not contexts[0] else self.context_ for each in contexts]
@@ -257,6 +255,16 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             return [order] * self.n_contexts
         places = (np.sort(rng.choice(len(order), self.max_context, replace=False)) for _ in range(self.n_contexts))
         return [order[each] for each in places]
+
+    def _with_enough_rows(self, points: np.ndarray, context: np.ndarray) -> np.ndarray:
+        """The context, or one that has as many different rows as clusters are asked for, if the table has them."""
+        k = self.n_clusters
+        if k is None or starts.has_distinct_rows(points[context], k):
+            return context
+        starts.require_distinct_rows(points, k)
+        different = np.unique(points, axis=0, return_index=True)[1][:k]
+        others = context[~np.isin(context, different)]
+        return np.concatenate([different, others])[: self.max_context]
 
     def _keep(self, found) -> None:
         self.n_clusters_ = self._n_features_out = found.proba_NK.shape[1]
@@ -335,7 +343,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         if not used:
             raise ValueError(f"No column can be compared: {why}. Correct this with kinds={{column: kind}}.")
         if ignored:
-            warnings.warn(f"These columns are ignored: {why}. Correct this with kinds={{column: kind}}.", stacklevel=4)
+            warnings.warn(f"These columns are ignored: {why}. Correct this with kinds={{column: kind}}.", stacklevel=5)
         return used
 
     def _centers(self, encoded: Encoded) -> np.ndarray:

@@ -46,7 +46,8 @@ def _about_limits(clustered: ClusteredTable) -> list[Caution]:
     """Limits of a pretrained network that this table reached."""
     found = []
     read, proba = (getattr(clustered.estimator, name, None) for name in ("context_indices_", "n_clusters_proba_"))
-    if read is not None and len(read) < clustered.n:
+    most = getattr(clustered.estimator, "max_context", 0)  # fewer are read if all others are copies of them
+    if read is not None and max(len(read), most) < clustered.n and len(read) >= most:
         smallest = FEW_READ * clustered.n / len(read)
         what = (
             f"The network read {len(read):,} of the {clustered.n:,} rows; the others have the cluster of the nearest."

@@ -216,7 +216,8 @@ def _column_notes(used: list[Column], encoding: Encoding) -> list[str]:
         elif len(column.sources) > 1:
             notes.append(f"{column.name!r} is one category: {column.why}.")
         elif column.spelling in (".", ",") and column.kind != CATEGORY:
-            notes.append(f"{column.name!r} was read as {column.why}.")
+            asked = f"{column.kind}s, " if column.why.startswith("as asked for") else ""
+            notes.append(f"{column.name!r} was read as {asked}{column.why}.")
     if encoding.log_names:
         notes.append(f"{_columns(encoding.log_names)} compared on a log scale: the distribution of values is skewed.")
     return notes
