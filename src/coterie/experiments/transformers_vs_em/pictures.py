@@ -61,7 +61,8 @@ def draw_rows(record: dict[str, Any], name: str, path: Path) -> None:
     handles, labels = axes[0, 3].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
     budget = record["budget"]
-    trained = f"{budget['steps']} steps, {budget['seeds']} seeds, " if budget["seeds"] else ""
+    seeds = "1 seed" if budget["seeds"] == 1 else f"{budget['seeds']} seeds"
+    trained = f"{budget['steps']} steps, {seeds}, " if budget["seeds"] else ""
     figure.suptitle(
         f"{name.replace('figure', 'Figure ')}: {trained}{budget['instances']} test data sets per point", fontsize=11
     )
