@@ -173,3 +173,9 @@ def test_another_table_with_a_text_among_its_numbers_is_read_alike():
     assert len(encoding.columns) == 2
     values = read_again(frame, "a", "number", ("a",), ".", None)
     assert np.isnan(values).tolist() == [True] + [False] * (N - 1)
+    frame["a"] = with_texts(*[f"none {i}" for i in range(10)])  # as many as a user may ask for
+    assert np.isnan(read_again(frame, "a", "number", ("a",), ".", None)).sum() == 10
+
+
+def test_half_a_bracket_is_a_typing_error():
+    assert column(with_texts("(5")).why.endswith("'(5'")

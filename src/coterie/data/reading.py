@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 MOST_ROWS_COMPARED = 200_000  # beyond, equal rows are not looked for
 STRANGERS = 0.02  # share of the rows with another text at which a column still holds numbers
 STRANGERS_AS_ASKED = 0.5  # the same if a user says that it holds numbers
-FEWEST_NUMBERS = 20  # different ones beside which another text is an error; fewer may be codes
 CODE_ROWS = 10_000  # from which it is seen whether numbers behave like codes
 CODE_GAIN = 0.15  # share of variance; see :func:`like_codes`
 _TRUE, _FALSE = ("true", "yes", "y", "t", "1", "ja", "oui", "on"), ("false", "no", "n", "f", "0", "nein", "non", "off")
@@ -104,7 +103,8 @@ def read_again(
     if kind == DATE:
         found = spelling.dates(different, spelled or None)
     else:
-        found = spelling.numbers(different, spelled or None) or _mostly_numbers(different, places, STRANGERS, spelled)
+        found = spelling.numbers(different, spelled or None)
+        found = found or _mostly_numbers(different, places, STRANGERS_AS_ASKED, spelled)  # known to hold numbers
     return values if found is None else _spread(found.values, places)
 
 
@@ -186,7 +186,7 @@ def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, 
             how = _about_dates(dated)
         elif mostly := _mostly_numbers(different, places, STRANGERS):
             values, spelled, unit = _spread(mostly.values, places), mostly.decimal, mostly.unit
-            how = _about_strangers(different, places, mostly.values)
+            how = _about_strangers(mostly)
     different_values, counts = _counted(values)
     sight = Sight(name, different_values, counts, different_rows(len(counts)), first, is_date)
     made = guess(sight)
@@ -198,18 +198,8 @@ def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, 
 def _mostly_numbers(
     different: Sequence[str], places: np.ndarray, share: float, decimal: str = ""
 ) -> spelling.Numbers | None:
-    """Numbers among which at most a ``share`` of the rows has another text, such as a typing error: NaN there."""
-    begins = [spelling.is_number(text) for text in different[:1_000]]  # most texts are none: do not look at all of them
-    if sum(begins) < max(FEWEST_NUMBERS, len(begins) / 4):
-        return None
-    numbers = np.array([spelling.is_number(text) for text in different])
-    found = spelling.numbers([text for text, is_number in zip(different, numbers) if is_number], decimal or None)
-    strange = (places >= 0) & ~np.append(numbers, True)[places]
-    if found is None or strange.sum() > max(1, share * (places >= 0).sum()):
-        return None
-    values = np.full(len(different), np.nan)
-    values[numbers] = found.values
-    return spelling.Numbers(values, found.decimal, found.unit)
+    counts = np.bincount(places[places >= 0], minlength=len(different))
+    return spelling.mostly_numbers(different, counts, share, decimal or None)
 
 
 def _plainly_numbers(values: np.ndarray) -> bool:
@@ -258,7 +248,7 @@ def _as_asked(column: Column, series: "pd.Series", wanted: str) -> Column:
             if found is None:
                 strange = _stranger(different, spelling.numbers)
                 raise TableError(f"{column.name!r} cannot be read as numbers ({strange}).")
-            why += f"; {_about_strangers(different, places, found.values)}"
+            why += f"; {_about_strangers(found)}"
         values, spelled = _spread(found.values, places), found.decimal
     return replace(column, kind=kind, values=values, why=why, used=True, spelling=spelled)
 
@@ -436,14 +426,11 @@ def _about_numbers(found: spelling.Numbers, different: Sequence[str]) -> str:
     return " ".join(parts) if parts else "written as text"
 
 
-def _about_strangers(different: Sequence[str], places: np.ndarray, values: np.ndarray) -> str:
-    """What is said of texts among numbers, given the number of every different text."""
-    strange = [text for text, value in zip(different, values) if np.isnan(value) and not spelling.is_number(text)]
-    rows = int(np.isin(places, [different.index(text) for text in strange]).sum())
-    many = f"{rows:,} values are" if rows > 1 else "one value is"
-    return f"{many} no number and count{'' if rows > 1 else 's'} as missing: {', '.join(map(shown, strange[:3]))}" + (
-        ", …" if len(strange) > 3 else ""
-    )
+def _about_strangers(found: spelling.Numbers) -> str:
+    one = found.strange_rows == 1
+    some = ", ".join(map(shown, found.strange[:3])) + (", …" if len(found.strange) > 3 else "")
+    many = "one value is no number and counts" if one else f"{found.strange_rows:,} values are no number and count"
+    return f"{many} as missing: {some}"
 
 
 def _about_dates(dated: spelling.Dates) -> str:

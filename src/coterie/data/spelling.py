@@ -38,13 +38,21 @@ _DATES = tuple(
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
+FEWEST_NUMBERS = 20  # different ones beside which another text is an error; fewer may be codes
+
+
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers that were written as text: the decimal mark that was found, and the unit if all have the same one."""
+    """Numbers that were written as text: the decimal mark that was found, and the unit if all have the same one.
+
+    ``strange`` are texts among them that are no numbers, and ``strange_rows`` is how many rows have these.
+    """
 
     values: np.ndarray
     decimal: str
     unit: str
+    strange: tuple[str, ...] = ()
+    strange_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,9 +94,33 @@ def numbers(texts: Sequence[str], decimal: str | None = None) -> Numbers | None:
     return None if None in values else Numbers(np.array(values, dtype=np.float64), mark, unit)
 
 
-def is_number(text: str) -> bool:
+def mostly_numbers(
+    texts: Sequence[str], counts: np.ndarray, share: float, decimal: str | None = None
+) -> Numbers | None:
+    """Numbers among which at most a ``share`` of the rows has another text, such as a typing error: NaN there.
+
+    ``counts`` is how many rows have each of the texts.
+    """
+    begins = [_can_be_number(text) for text in texts[:1_000]]  # most columns of texts have none: look no further
+    if sum(begins) < max(FEWEST_NUMBERS, len(begins) / 4):
+        return None
+    is_number = np.array([_can_be_number(text) for text in texts])
+    found = numbers([text for text, is_one in zip(texts, is_number) if is_one], decimal)
+    rows = int(counts[~is_number].sum())
+    if found is None or rows > max(1, share * counts.sum()):
+        return None
+    values = np.full(len(texts), np.nan)
+    values[is_number] = found.values
+    strange = tuple(text for text, is_one in zip(texts, is_number) if not is_one)
+    return Numbers(values, found.decimal, found.unit, strange, rows)
+
+
+def _can_be_number(text: str) -> bool:
     """Whether a text alone can be a number, or stands for a missing one."""
-    return text.strip().casefold() in MISSING_NUMBERS or _NUMBER.fullmatch(text.strip()) is not None
+    match = _NUMBER.fullmatch(text.strip())
+    return text.strip().casefold() in MISSING_NUMBERS or (
+        match is not None and bool(match["open"]) == bool(match["close"])
+    )
 
 
 def decimal_mark(digits: Sequence[str], default: str | None = None) -> str | None:

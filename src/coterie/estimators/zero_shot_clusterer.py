@@ -191,9 +191,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self._check_size(n)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         known = Constraints.of(n, y, must_link, cannot_link)
-        contexts = [self._with_enough_rows(points, each) for each in self._contexts(points, rng)]
+        contexts = self._contexts(points, rng)
         if known is not None and n > self.max_context:
             contexts = [known.included(each, self.max_context) for each in contexts]
+        contexts = [self._with_enough_rows(points, each) for each in contexts]
         self.context_indices_ = contexts[0]
         self.context_ = points[self.context_indices_]
         network = networks.load(self.network, check_device(self.device))

@@ -47,7 +47,7 @@ def _about_limits(clustered: ClusteredTable) -> list[Caution]:
     found = []
     read, proba = (getattr(clustered.estimator, name, None) for name in ("context_indices_", "n_clusters_proba_"))
     most = getattr(clustered.estimator, "max_context", 0)  # fewer are read if all others are copies of them
-    if read is not None and max(len(read), most) < clustered.n and len(read) >= most:
+    if read is not None and most <= len(read) < clustered.n:
         smallest = FEW_READ * clustered.n / len(read)
         what = (
             f"The network read {len(read):,} of the {clustered.n:,} rows; the others have the cluster of the nearest."
