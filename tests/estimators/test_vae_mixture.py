@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from coterie import VAEMixture, load
 from coterie.data.moons import five_moons
 from coterie.generative import mixture as em_steps
+from coterie.generative import split_merge
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -121,7 +122,8 @@ def test_labels_stay_evidence_and_responsibilities_do_not(blobs, monkeypatch):
 
 def test_from_a_random_start_em_moves_towards_the_clusters_by_itself(blobs):
     X, truth = blobs
-    mixture = VAEMixture(3, init="random", precision=4, latent_size=1, max_iter=25, random_state=1).fit(X)
+    settings = {"init": "random", "precision": 4, "latent_size": 1, "max_iter": 25, "move_iter": 0}
+    mixture = VAEMixture(3, random_state=1, **settings).fit(X)
     assert abs(adjusted_rand_score(truth, mixture.start_labels_)) < 0.1
     assert adjusted_rand_score(truth, mixture.labels_) > 0.4  # two clusters may share one network
     assert mixture.bound_ > mixture.start_score_ + 1
@@ -174,9 +176,45 @@ def test_the_number_of_threads_is_set_for_the_fit_and_put_back(blobs, monkeypatc
 
 
 def test_of_several_starts_the_one_with_the_best_bound_is_kept(blobs):
-    mixture = VAEMixture(3, init="random", n_init=2, max_iter=5, random_state=0).fit(blobs[0])
+    mixture = VAEMixture(3, init="random", n_init=2, max_iter=5, move_iter=0, random_state=0).fit(blobs[0])
     assert mixture.bounds_.shape == (2,)
     assert mixture.n_iter_ == 5
+
+
+def test_moves_follow_a_random_start_and_separate_what_em_left_together(blobs, capsys):
+    X, truth = blobs
+    settings = {"init": "random", "precision": 4, "latent_size": 1, "max_iter": 10, "random_state": 3}
+    alone = VAEMixture(3, move_iter=0, **settings).fit(X)
+    moved = VAEMixture(3, move_iter=8, verbose=2, **settings).fit(X)
+    assert adjusted_rand_score(truth, alone.labels_) < 0.7
+    assert adjusted_rand_score(truth, moved.labels_) > 0.95
+    assert moved.bound_ > alone.bound_
+    assert moved.n_iter_ > alone.n_iter_
+    assert moved.start_score_ == alone.start_score_
+    np.testing.assert_array_equal(moved.start_labels_, alone.start_labels_)
+    told = capsys.readouterr().err
+    assert f"VAEMixture 1/2: iteration {alone.n_iter_} of 10" in told
+    assert "VAEMixture 2/2: iteration 1 of 8" in told
+
+
+def test_a_start_that_knows_the_clusters_needs_no_moves(blobs):
+    assert len(VAEMixture(3)._stages(150, 6, np.random.RandomState(0))) == 1
+    stages = VAEMixture(3, init="random")._stages(150, 300, np.random.RandomState(0))
+    assert [stage.plan.max_iter for stage in stages] == [300, 30]
+    assert stages[1].settings.move_until == 20
+
+
+def test_a_fit_that_was_killed_among_the_moves_continues_there(tmp_path, blobs, monkeypatch):
+    settings = {"init": "random", "max_iter": 4, "move_iter": 3, "random_state": 0}
+    whole = VAEMixture(3, **settings).fit(blobs[0])
+    interrupted = VAEMixture(3, checkpoint=tmp_path / "state", **settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(split_merge.MovingMixture, "_move", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            interrupted.fit(blobs[0])
+    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == ["run-0.pt", "stage-2"]
+    np.testing.assert_array_equal(interrupted.fit(blobs[0]).network_weights_, whole.network_weights_)
+    assert list((tmp_path / "state").iterdir()) == []
 
 
 def test_progress_tells_bound_entropy_and_time(capsys, blobs):
@@ -212,6 +250,11 @@ def test_nan_is_refused_with_its_place():
     X[4, 1] = np.nan
     with pytest.raises(ValueError, match="row 4, column 1"):
         VAEMixture(2).fit(X)
+
+
+def test_a_negative_number_of_moves_is_refused(blobs):
+    with pytest.raises(ValueError, match="The 'move_iter' parameter"):
+        VAEMixture(3, move_iter=-1).fit(blobs[0])
 
 
 @pytest.mark.parametrize("name", ["latent_size", "hidden_size", "n_clusters", "max_iter", "n_init"])

@@ -1,10 +1,12 @@
 """Fits that are killed and resumed, and the best of several starts."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
 from coterie.generative import fitting
-from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.fitting import RestartPlan, Stage, fit, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from tests.generative.test_mixture import blobs, make, one_hot
 
@@ -74,6 +76,23 @@ def test_the_best_of_several_starts_is_the_one_with_the_best_bound():
     assert found.bounds[1] > found.bounds[0]  # the second begins with the truth
     assert torch.equal(found.start_labels, blobs(120)[1])
     assert found.n_iter == 6
+
+
+def test_a_callback_that_ends_a_stage_ends_the_fit():
+    rows, truth = blobs(120)
+    stage = Stage(EMSettings(3, least_steps=5, seed=7), RestartPlan(max_iter=4, tol=0.0))
+    seen = []
+
+    def watch(until):
+        return lambda number: nullcontext(lambda iteration: seen.append(number) or len(seen) == until)
+
+    arguments = (rows, lambda number: one_hot(truth), lambda generator: make(6, seed=0), [stage, stage])
+    assert len(fit_in_stages(*arguments, run=watch(2))) == 1
+    assert seen == [0, 0]
+    seen.clear()
+    first, second = fit_in_stages(*arguments, run=watch(0))
+    assert seen == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert torch.equal(second.start_labels, first.expectation.responsibilities_NK.argmax(1))
 
 
 def test_settings_of_moves_that_are_not_made_do_not_belong_to_a_fit():

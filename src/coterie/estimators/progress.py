@@ -43,18 +43,22 @@ class Watch:
             )
 
     @contextmanager
-    def run(self, number: int) -> Iterator[Any]:
-        """The ``on_iteration`` function of run ``number`` (from 0), or None if there is nothing to report to."""
+    def run(self, number: int, max_iter: int | None = None) -> Iterator[Any]:
+        """The ``on_iteration`` function of run ``number`` (from 0), or None if there is nothing to report to.
+
+        ``max_iter`` is the limit of this run if it is not that of all.
+        """
+        max_iter = self.max_iter if max_iter is None else max_iter
         if self.silent:
             yield None
             return
         task = None
         if self.bar is not None:
             title = f"{type(self.estimator).__name__} {number + 1}/{self.n_runs}"
-            task = self.bar.add_task(title, total=self.max_iter, objective="", moved="")
+            task = self.bar.add_task(title, total=max_iter, objective="", moved="")
         run_context = None
         if self.context is not None:
-            run_context = self.context.subcontext(task_name="run", max_subtasks=self.max_iter)
+            run_context = self.context.subcontext(task_name="run", max_subtasks=max_iter)
             run_context.call_on_fit_task_begin(estimator=self.estimator, X=self.X)
         yield _Listener(self, task, run_context)
         if task is not None:

@@ -26,7 +26,7 @@ from coterie import starts, threads
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.validation import check_device, check_enough_rows, check_rows
-from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings, screened_bounds
 from coterie.generative.vaes import VAEConfig, VAEs
 
@@ -78,8 +78,8 @@ class VAEMixture(
           ``n_clusters``. Its time grows with the square of the number of rows. Most of the quality of the result comes
           from this start: on the 70,000 images of MNIST it has an accuracy of 96.8%, and EM raises it to 97.5%.
         - "random" draws them, and EM has to find the clusters by itself, as in the paper. This takes hundreds of
-          iterations instead of six and depends on the seed. Use it to study the algorithm, or where neighbours mean
-          nothing.
+          iterations instead of six and depends on the seed; moves (``move_iter``) mend much of what it leaves. Use it
+          to study the algorithm, or where neighbours mean nothing.
         - labels, an integer array of shape (n_samples,) with values from 0 to ``n_clusters`` - 1, improve another
           clustering.
         - responsibilities, an array of shape (n_samples, n_clusters), continue EM.
@@ -94,6 +94,11 @@ class VAEMixture(
         Maximum number of EM iterations; None is 6, and 300 with ``init="random"``. An iteration consists of 2 epochs
         (20 in the first iteration, unless ``init="random"``) and an E-step. EM stops earlier if fewer than 1 row in
         1000 changes its cluster.
+    move_iter : int or "auto", default="auto"
+        Number of further EM iterations, with new networks, in which split-and-merge moves are tried: one cluster is
+        divided and another one is joined to the others, if that makes the bound higher. This separates classes that
+        share a network, which EM alone does not. A move that is tried takes as long as several iterations. "auto" is
+        30 with ``init="random"``, but at most ``max_iter``, and 0 otherwise: moves hardly change the other starts.
     checkpoint : path or None, default=None
         Folder for a checkpoint after every iteration. A fit that was interrupted continues from it when it is called
         again, and gives exactly the same result; the checkpoint is deleted at the end. Needs an integer
@@ -137,7 +142,7 @@ class VAEMixture(
     networks_per_cluster_ : int
         2 with cross-fitting, else 1.
     n_iter_ : int
-        Number of EM iterations.
+        Number of EM iterations, those with moves included.
     converged_ : bool
         Whether fewer than 1 row in 1000 changed its cluster in the last iteration.
     network_weights_ : float32 ndarray
@@ -179,6 +184,7 @@ class VAEMixture(
         "init": [StrOptions({"graph", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [None, Interval(Integral, 1, None, closed="left")],
+        "move_iter": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "checkpoint": [None, str, Path],
         "device": [None, str, torch.device],
         "dtype": [StrOptions({"float32", "bfloat16"})],
@@ -198,6 +204,7 @@ class VAEMixture(
         init="graph",
         n_init=1,
         max_iter=None,
+        move_iter="auto",
         checkpoint=None,
         device=None,
         dtype="float32",
@@ -213,6 +220,7 @@ class VAEMixture(
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
+        self.move_iter = move_iter
         self.checkpoint = checkpoint
         self.device = device
         self.dtype = dtype
@@ -251,30 +259,38 @@ class VAEMixture(
         max_iter = self.max_iter
         if max_iter is None:
             max_iter = 300 if self._is_random() else 6
-        settings = self._settings(len(X), max_iter, random_state)
+        stages = self._stages(len(X), max_iter, random_state)
+        settings = stages[0].settings
         self.networks_per_cluster_ = settings.folds
         config = replace(self._config(), dropout=0.2 if self._is_random() else 0.0)
-        plan = RestartPlan(max_iter, self.n_init)
-        with threads.torch_threads(self.n_jobs), watching(self, X, plan.n_runs, max_iter) as watch:
-            found = fit(
+        limits = [stage.plan.max_iter for stage in stages for _ in range(stage.plan.n_runs)]  # of every run
+        with threads.torch_threads(self.n_jobs), watching(self, X, len(limits), max_iter) as watch:
+            found = fit_in_stages(
                 torch.as_tensor(rows, device=device),
                 lambda number: torch.as_tensor(self._start(rows, random_state)),
                 lambda generator: VAEs(settings.folds * self.n_clusters, config, generator),
-                settings,
-                plan,
+                stages,
                 checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
-                run=watch.run,
+                run=lambda number: watch.run(number, limits[number]),
             )
             self._keep(found, rows)
             watch.close(vars(self))
-        if not found.converged:
+        if not self.converged_:
             warnings.warn(
-                f"EM stopped after {found.n_iter} iterations while {found.expectation.moved:.1%} of the rows still "
+                f"EM stopped after {self.n_iter_} iterations while {found[-1].expectation.moved:.1%} of the rows still "
                 f"changed their cluster. Increase max_iter for stable labels.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return self
+
+    def _stages(self, n_rows: int, max_iter: int, random_state) -> list[Stage]:
+        """EM, and if moves are wanted, EM with them."""
+        settings, move_iter = self._settings(n_rows, max_iter, random_state), self.move_iter
+        if move_iter == "auto":
+            move_iter = min(30, max_iter) if self._is_random() else 0
+        stages = [Stage(settings, RestartPlan(max_iter, self.n_init))]
+        return [*stages, Stage(settings.with_moves(move_iter), RestartPlan(move_iter))] if move_iter else stages
 
     def _settings(self, n_rows: int, max_iter: int, random_state) -> EMSettings:
         kind, most = (EMSettings.from_random, 50) if self._is_random() else (EMSettings, 200)
@@ -336,14 +352,15 @@ class VAEMixture(
         labels = starts.by_neighbours(rows, k, random_state, threads.count(self.n_jobs))
         return np.eye(k, dtype=np.float32)[labels]
 
-    def _keep(self, found, rows) -> None:
+    def _keep(self, stages, rows) -> None:
+        first, found = stages[0], stages[-1]
         self.weights_ = found.state.log_shares_K.double().exp().cpu().numpy()
         self.network_weights_ = parameters_to_vector(found.state.networks.parameters()).detach().cpu().numpy()
         log_scale = np.log(self.scale_).sum()
-        self.bound_, self.bounds_ = found.expectation.objective - log_scale, np.array(found.bounds) - log_scale
-        self.start_score_ = found.start_bound - log_scale
-        self.n_iter_, self.converged_ = found.n_iter, found.converged
-        self.start_labels_ = found.start_labels.cpu().numpy().astype(np.int32)
+        self.bound_, self.bounds_ = found.expectation.objective - log_scale, np.array(first.bounds) - log_scale
+        self.start_score_ = first.start_bound - log_scale
+        self.n_iter_, self.converged_ = sum(stage.n_iter for stage in stages), found.converged
+        self.start_labels_ = first.start_labels.cpu().numpy().astype(np.int32)
         self._n_features_out = self.latent_size_
         self.labels_ = self._labels(rows)
         self.n_clusters_ = len(np.unique(self.labels_))

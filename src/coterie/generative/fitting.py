@@ -1,8 +1,8 @@
-"""A fit from one or several starts through the one EM loop, with a checkpoint after every iteration."""
+"""A fit from one or several starts through the one EM loop, in one or several stages, with checkpoints."""
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -45,6 +45,7 @@ class Fit:
     bounds: tuple[float, ...]  # of the short runs, or of the only one
     start_bound: float  # after the first M-step, when the networks know the start alone
     start_labels: Tensor
+    halted: bool = False  # by the callback
 
 
 @dataclass
@@ -58,6 +59,7 @@ class _Contestant:
     converged: bool = False
     bound: float = math.nan  # at the end of a short run
     start_bound: float = math.nan
+    halted: bool = False
 
     def advance(self, max_iter: int, tol: float, on_iteration: OnIteration | None) -> None:
         def stop(old: State, new: State, expectation: Expectation) -> bool:
@@ -69,7 +71,8 @@ class _Contestant:
                 self.start_bound = iteration.expectation.objective
             self.converged = stop(self.state, self.state, iteration.expectation)
             self.save()
-            return bool(on_iteration is not None and on_iteration(iteration))
+            self.halted = bool(on_iteration is not None and on_iteration(iteration))
+            return self.halted
 
         if not self.converged:
             steps = (self.mixture.e_step, self.mixture.m_step)
@@ -118,15 +121,27 @@ class _Contestant:
         self.bound, self.start_bound = saved["bound"], saved["start_bound"]
 
 
+Networks = Callable[[torch.Generator], Densities]
+Run = Callable[[int], AbstractContextManager[OnIteration | None]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of a fit."""
+
+    settings: EMSettings
+    plan: RestartPlan
+
+
 def fit(
     x_ND: Tensor,
     start: Callable[[int], Tensor],
-    networks: Callable[[torch.Generator], Densities],
+    networks: Networks,
     settings: EMSettings,
     plan: RestartPlan,
     *,
     checkpoint: Path | None = None,
-    run: Callable[[int], AbstractContextManager[OnIteration | None]] = lambda number: nullcontext(),
+    run: Run = lambda number: nullcontext(),
 ) -> Fit:
     """Fit a mixture.
 
@@ -135,6 +150,52 @@ def fit(
     folder: if it has the files of an interrupted fit, the fit continues from them and ends in the same weights, bit for
     bit. The files are removed at the end.
     """
+    return fit_in_stages(x_ND, start, networks, [Stage(settings, plan)], checkpoint=checkpoint, run=run)[-1]
+
+
+def fit_in_stages(
+    x_ND: Tensor,
+    start: Callable[[int], Tensor],
+    networks: Networks,
+    stages: Sequence[Stage],
+    *,
+    checkpoint: Path | None = None,
+    run: Run = lambda number: nullcontext(),
+) -> list[Fit]:
+    """Fits in succession, each with new networks from the responsibilities that the one before it ended with.
+
+    The runs of all stages are numbered in succession. Checkpoints of a stage remain until the last one has ended, so
+    that an interrupted fit finds its way back.
+    """
+    found: list[Fit] = []
+    files: list[Path] = []
+    first_run = 0
+    for number, stage in enumerate(stages):
+        folder = checkpoint / f"stage-{number + 1}" if checkpoint is not None and number else checkpoint
+
+        def numbered(own: int, first: int = first_run) -> AbstractContextManager[OnIteration | None]:
+            return run(first + own)
+
+        begins = (lambda _, end=found[-1]: end.expectation.responsibilities_NK) if found else start
+        one, written = _fit_stage(x_ND, begins, networks, stage, folder, numbered)
+        found.append(one)
+        files += written
+        first_run += stage.plan.n_runs
+        if one.halted:
+            break
+    if data_parallel.is_first():
+        for file in files:
+            file.unlink(missing_ok=True)
+        for folder in {file.parent for file in files} - {checkpoint}:
+            folder.rmdir()
+    return found
+
+
+def _fit_stage(
+    x_ND: Tensor, start: Callable[[int], Tensor], networks: Networks, stage: Stage, checkpoint: Path | None, run: Run
+) -> tuple[Fit, list[Path]]:
+    """One stage, and the files of its checkpoints."""
+    settings, plan = stage.settings, stage.plan
     if checkpoint is not None:
         make_folder(checkpoint)
         check_writable(checkpoint / "run-0.pt")
@@ -153,10 +214,7 @@ def fit(
     with run(plan.n_runs - 1) as on_iteration:
         chosen.advance(plan.max_iter, plan.tol, on_iteration)
     expectation = chosen.judged()
-    for one in contestants:
-        if one.path is not None and data_parallel.is_first():
-            one.path.unlink(missing_ok=True)
-    return Fit(
+    found = Fit(
         chosen.state,
         expectation,
         chosen.state.iteration,
@@ -164,7 +222,9 @@ def fit(
         tuple(one.bound for one in contestants) if plan.n_init > 1 else (expectation.objective,),
         expectation.objective if chosen.state.iteration == 1 else chosen.start_bound,
         chosen.mixture.start_NK.argmax(1),
+        chosen.halted,
     )
+    return found, [one.path for one in contestants if one.path is not None]
 
 
 def _contestant(x_ND: Tensor, start_NK: Tensor, networks, settings: EMSettings, plan: RestartPlan) -> _Contestant:

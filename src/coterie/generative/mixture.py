@@ -11,7 +11,7 @@ Shapes: N rows, D columns, K clusters, F folds, G = F * K networks with fold f's
 import math
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,18 @@ class EMSettings:
             "n_samples": 1,
         }
         return cls(n_clusters, **{**settings, **changes})
+
+    def with_moves(self, n_iter: int) -> "EMSettings":
+        """For ``n_iter`` iterations with new networks, which try split-and-merge moves in the first two thirds."""
+        return replace(
+            self,
+            first_epochs=20.0,
+            rate_decay=0.8,
+            decay_iter=5,
+            start_evidence=False,
+            revive_until=0,
+            move_until=min(2 * n_iter // 3, n_iter - 1),
+        )
 
 
 @dataclass
