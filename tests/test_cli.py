@@ -134,6 +134,13 @@ def test_predict_on_the_same_table_gives_the_same_labels(points, algorithm, scal
     assert document["outliers"] == (labels < 0).sum()
 
 
+@pytest.mark.parametrize("options", ["-a zeroshot", "-k 3 -a soft", "-k 3 -a trimmed", "-k 3"])
+def test_predict_writes_the_columns_that_cluster_writes(points, options):
+    succeed(f"cluster points.csv {options} -x name -o a.csv -s m")
+    succeed("predict m points.csv -o b.csv")
+    pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv"))
+
+
 def test_an_estimator_saved_in_python_predicts_on_the_command_line(points):
     coterie.KMeans(3, random_state=0).fit(points[["left", "right"]]).save("python.model")
     assert "clusters of python.model" in succeed("predict", "python.model", "points.csv").stdout

@@ -158,6 +158,23 @@ def test_what_a_network_says_of_itself_decides_the_verdict():
     assert list(count_probabilities(many)) == [3]
 
 
+def test_a_verdict_names_a_number_that_is_as_likely_or_likelier():
+    several, one = clustered(blobs(90)), clustered(blobs(90), kmeans(1))
+    assert (
+        "4 clusters would be about as likely"
+        in replace(several, estimator=network(proba=(0, 0, 0.4, 0.35))).verdict.text
+    )
+    assert (
+        "4 clusters would be more likely (0.60), but"
+        in replace(several, estimator=network(proba=(0, 0, 0.2, 0.6))).verdict.text
+    )
+    assert "likely" not in replace(several, estimator=network()).verdict.text
+    single = replace(one, estimator=network(proba=(0.35, 0.65, 0.0))).verdict.text
+    assert "all rows belong together (probability 0.35). 2 clusters would be more likely (0.65)" in single
+    assert "compare with -k 2" in single
+    assert "likely" not in replace(one, estimator=network(proba=(0.9, 0.1, 0.0))).verdict.text
+
+
 def test_limits_of_a_network_are_told_and_advice_fits_the_estimator():
     one = clustered(blobs(90))
     read = told(replace(one, estimator=network(context_indices_=np.arange(30))))

@@ -28,7 +28,7 @@ from coterie.files import replacing
 SEED = 50_000
 ROWS = 600
 MOST = 12  # components that the mixtures of scikit-learn try
-FAMILIES = {"full": 88, "spherical": 88, "noise": 88}  # and how many are drawn
+FAMILIES = {"full": 200, "spherical": 88, "noise": 88}  # and how many are drawn
 TABLE_ROWS = 2_000
 RESAMPLES = 2_000
 CHUNK = 2  # data sets between two writes of the file

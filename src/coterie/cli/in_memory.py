@@ -112,6 +112,7 @@ def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_js
     from coterie.data.label_files import write_labels
     from coterie.data.tables import Table
     from coterie.tabular import EncodedTable, TableModel
+    from coterie.tabular.certainty import predicted_facts
 
     if outputs.output is not None and outputs.output.resolve() == model.resolve():
         raise Refused(f"--output {outputs.output} would overwrite the model: choose another name.")
@@ -124,9 +125,7 @@ def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_js
         files = {}
         if outputs.output is not None:
             table = rows.table if outputs.with_data else None
-            named = [loaded.names.get(label, f"cluster {label}") for label in labels.tolist()] if loaded.names else None
-            beside = None if named is None else {"name": named}
-            escape = outputs.escape_formulas
+            beside, escape = predicted_facts(loaded, rows, labels), outputs.escape_formulas
             files["labels"] = str(write_labels(outputs.output, labels, table, beside, escape_formulas=escape))
     n_clusters = len(loaded.estimator.cluster_centers_)
     told = (str(model), _shown(file), n_clusters, labels, files, list(rows.notes), as_json, loaded.names)

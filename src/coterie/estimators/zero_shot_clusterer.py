@@ -227,15 +227,18 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return self.labels_ == -1
 
     def _label(self, encoded: Encoded) -> None:
-        """Labels, noise, certainty and centres of rows, from those that were read."""
+        """Labels, noise, certainty and centres of the rows of ``fit``."""
+        self.labels_, self.noise_, self.certainty_ = self._answers(encoded.points)
+        self.cluster_centers_ = self._centers(encoded)
+
+    def _answers(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Labels, noise and certainty of rows, from those that were read."""
         own = self._own_affinity(self.context_proba_.argmax(axis=1))
         proba, kept_noise, noise, certainty = self._beside(
-            encoded.points, self.context_proba_, self._kept_noise(), self.context_noise_, own
+            points, self.context_proba_, self._kept_noise(), self.context_noise_, own
         )
-        self.labels_ = _labels(proba, kept_noise)
-        self.noise_ = noise
-        self.certainty_ = np.where(self.labels_ < 0, noise, certainty)
-        self.cluster_centers_ = self._centers(encoded)
+        labels = _labels(proba, kept_noise)
+        return labels, noise, np.where(labels < 0, noise, certainty)
 
     def _kept_noise(self) -> np.ndarray:
         """Probability of noise of the rows that were read, but of one row of every cluster never that of an outlier."""
@@ -381,6 +384,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def predict_proba(self, X):
         """Probability of every cluster for every row, including outliers: shape (n_samples, n_clusters_)."""
         return self._beside(self._new_points(X), self.context_proba_)[0]
+
+    def predict_certainty(self, X):
+        """How certain the label of every row is, as ``certainty_`` is for the rows of ``fit``: shape (n_samples,)."""
+        return self._answers(self._new_points(X))[2]
 
     def transform(self, X):
         """The same probabilities as features for the next step of a pipeline."""

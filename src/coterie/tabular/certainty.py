@@ -4,6 +4,8 @@ import numpy as np
 
 from coterie.capabilities import finds_outliers
 from coterie.tabular.clustered_table import ClusteredTable
+from coterie.tabular.encoded_table import EncodedTable
+from coterie.tabular.model import TableModel, cluster_name
 
 RUNNERS_UP = 4  # numbers of clusters that are listed beside the chosen one
 LEAST_SHARE = 0.01  # numbers of clusters that are less probable are not listed
@@ -44,7 +46,26 @@ def outlier_rows(clustered: ClusteredTable) -> np.ndarray | None:
 
 def row_facts(clustered: ClusteredTable) -> dict[str, np.ndarray]:
     """The columns beside the labels: ``name``, ``certainty`` and ``outlier``, each where it is known."""
-    certainty, outlier = row_certainty(clustered), outlier_rows(clustered)
-    names = np.array([clustered.name(label) for label in clustered.labels.tolist()]) if clustered.names else None
-    known = {"name": names, "certainty": None if certainty is None else certainty.round(4), "outlier": outlier}
-    return {name: values for name, values in known.items() if values is not None}
+    names = [clustered.name(label) for label in clustered.labels.tolist()] if clustered.names else None
+    return _known(names, row_certainty(clustered), outlier_rows(clustered))
+
+
+def predicted_facts(model: TableModel, rows: EncodedTable, labels: np.ndarray) -> dict[str, np.ndarray]:
+    """The same columns for rows of another table, whose labels were predicted."""
+    names = [cluster_name(model.names, label) for label in labels.tolist()] if model.names else None
+    given = rows.input(model.estimator)
+    certainty = None
+    if hasattr(model.estimator, "predict_certainty"):
+        certainty = model.estimator.predict_certainty(given)
+    elif hasattr(model.estimator, "predict_proba"):
+        certainty = np.asarray(model.estimator.predict_proba(given)).max(axis=1)
+    return _known(names, certainty, labels < 0 if finds_outliers(model.estimator) else None)
+
+
+def _known(names: list[str] | None, certainty: np.ndarray | None, outlier: np.ndarray | None) -> dict[str, np.ndarray]:
+    columns = {
+        "name": None if names is None else np.array(names),
+        "certainty": None if certainty is None else certainty.round(4),
+        "outlier": outlier,
+    }
+    return {name: values for name, values in columns.items() if values is not None}

@@ -16,7 +16,7 @@ from coterie.capabilities import encodes_tables, on_sphere
 from coterie.data.encoding import Encoded, Encoding
 from coterie.data.tables import Table
 from coterie.tabular.encoded_table import EncodedTable
-from coterie.tabular.model import TableModel
+from coterie.tabular.model import TableModel, cluster_name
 
 if TYPE_CHECKING:
     from coterie.selection import Choice
@@ -157,7 +157,7 @@ class ClusteredTable:
 
     def name(self, label: int) -> str:
         """What a cluster is called: its name if it has one, else its number."""
-        return "outliers" if label < 0 else self.names.get(int(label), f"cluster {label}")
+        return cluster_name(self.names, label)
 
     @cached_property
     def facts(self) -> "Facts":

@@ -61,7 +61,11 @@ def _one_cluster(clustered: ClusteredTable) -> str:
         return "One cluster was requested."
     if given is not None:
         return f"All rows are in one of the {given} clusters that were requested."
-    return f"{type(clustered.estimator).__name__} found that all rows belong together."
+    found = f"{type(clustered.estimator).__name__} found that all rows belong together"
+    if getattr(clustered.estimator, "n_clusters_proba_", None) is None:
+        return f"{found}."
+    one = float(clustered.estimator.n_clusters_proba_[0])
+    return f"{found} (probability {one:.2f}).{_other_number(clustered)}"
 
 
 def _what_to_try(clustered: ClusteredTable) -> str:
@@ -97,9 +101,15 @@ def _other_number(clustered: ClusteredTable) -> str:
         return ""
     others = proba.copy()
     others[clustered.k - 1] = -1
-    if proba[clustered.k - 1] >= NEARLY_AS_LIKELY * others.max():
+    other, likely = int(others.argmax()) + 1, float(others.max())
+    if proba[clustered.k - 1] >= NEARLY_AS_LIKELY * likely:
         return ""
-    return f" {plural(int(others.argmax()) + 1, 'cluster')} would be about as likely: compare both."
+    if likely >= NEARLY_AS_LIKELY * proba[clustered.k - 1]:
+        return (
+            f" {plural(other, 'cluster')} would be more likely ({likely:.2f}), but such labels would agree less with "
+            f"the true clusters: compare with -k {other}."
+        )
+    return f" {plural(other, 'cluster')} would be about as likely: compare both."
 
 
 def _of_geometry(clustered: ClusteredTable) -> Verdict:
