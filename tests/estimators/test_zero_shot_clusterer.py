@@ -250,6 +250,21 @@ def test_few_different_rows_that_occur_often_are_clusters(k, copies):
     model = ZeroShotClusterer(random_state=0).fit(np.repeat(points, copies, axis=0))
     assert model.n_clusters_ == k
     assert adjusted_rand_score(np.repeat(np.arange(k), copies), model.labels_) == 1
+    assert model.n_clusters_proba_.argmax() == k - 1
+
+
+@pytest.mark.parametrize("k", [5, 7])
+def test_few_different_rows_that_occur_twenty_times_are_not_one_cluster(k):
+    points = np.random.default_rng((k, 20)).normal(size=(k, 2))
+    assert ZeroShotClusterer(random_state=0).fit(np.repeat(points, 20, axis=0)).n_clusters_ == k
+
+
+def test_texts_that_agree_perfectly_are_two_clusters():
+    table = pd.DataFrame({"answer": ["yes"] * 30 + ["no"] * 30, "colour": ["red"] * 30 + ["blue"] * 30})
+    model = ZeroShotClusterer(random_state=0).fit(table)
+    assert model.n_clusters_proba_[1] > 0.9
+    assert adjusted_rand_score(table["answer"], model.labels_) == 1
+    np.testing.assert_array_equal(model.predict(table), model.labels_)
 
 
 def test_a_copied_table_has_the_clusters_of_the_table(blobs, fitted):

@@ -10,6 +10,11 @@ from coterie.neighbours import nearest_among
 from coterie.zeroshot.answers import Network
 
 NEIGHBOURS = 5  # of the context, from which a new row takes its values
+# Few different rows that occur often
+OFTEN = 5
+MOSTLY = 0.9  # share of the rows that occur so often
+APART = 0.02  # of the distance to the nearest different row: standard deviation by which they are moved
+FREE = 0.5  # share of all combinations of the columns' values; if more of them occur, the columns are independent
 
 
 class Reading(NamedTuple):
@@ -31,9 +36,9 @@ def read_set(network: Network, x_ND: np.ndarray, rng: np.random.Generator) -> Re
 def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.Generator) -> Reading:
     """The mean reading of the first context; a point of it stands, in another context, where its nearest is there."""
     first = contexts[0]
-    readings = [read_set(network, first, rng)]
+    readings = [read_set(network, slightly_apart(first, rng), rng)]
     for other in contexts[1:]:
-        reading = read_set(network, other, rng)
+        reading = read_set(network, slightly_apart(other, rng), rng)
         if other is first:
             readings.append(reading)
             continue
@@ -43,6 +48,24 @@ def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.G
     if len(readings) == 1:
         return readings[0]
     return Reading(*(np.stack(part).mean(axis=0, dtype=np.float64).astype(np.float32) for part in zip(*readings)))
+
+
+def slightly_apart(x_ND: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Few different rows that occur often become narrow clusters; other sets stay as they are.
+
+    Networks are trained on points that hardly ever coincide. Of rows that do, they are not sure what to make.
+    Combinations of values that occur freely are no clusters, however often each of them occurs.
+    """
+    different_MD, which_N, count_M = np.unique(x_ND, axis=0, return_inverse=True, return_counts=True)
+    which_N, m = which_N.reshape(-1), len(different_MD)
+    if m < 2 or (count_M[which_N] >= OFTEN).mean() < MOSTLY:
+        return x_ND
+    combinations = np.prod([float(len(np.unique(column))) for column in different_MD.T])
+    if m > max(2, FREE * combinations):
+        return x_ND
+    nearest_M = np.sqrt(nearest_among(different_MD, different_MD, 2)[1][:, 1])
+    std_N = APART * nearest_M[which_N] / np.sqrt(x_ND.shape[1])
+    return x_ND + std_N[:, None] * rng.normal(size=x_ND.shape)
 
 
 def neighbours_mean(

@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+
+from coterie.zeroshot.inference import slightly_apart
+
+
+def test_rows_that_coincide_become_narrow_clusters_around_their_places():
+    places = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 1.0], [0.0, 90.0, 2.0]])
+    rows = np.repeat(places, (40, 30, 1), axis=0)
+    moved = slightly_apart(rows, np.random.default_rng(0))
+    assert len(np.unique(moved, axis=0)) == len(rows)
+    away = np.linalg.norm(moved - rows, axis=1)
+    nearest = np.sqrt([17.0, 17.0, 90.0**2 + 4])
+    assert (away < 0.1 * np.repeat(nearest, (40, 30, 1))).all()
+    assert np.median(away[:70]) == pytest.approx(0.02 * np.sqrt(17), rel=0.3)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.random.default_rng(0).normal(size=(50, 2)),  # all different
+        np.repeat(np.random.default_rng(0).normal(size=(30, 2)), 2, axis=0),  # of few copies
+        np.ones((20, 2)),
+        np.random.default_rng(0).integers(0, 2, size=(90, 3)).astype(float),  # all combinations of three columns
+        np.repeat(np.arange(6.0), 10)[:, None],  # six steps of one column
+    ],
+)
+def test_other_rows_stay_where_they_are(rows):
+    assert slightly_apart(rows, np.random.default_rng(0)) is rows
+
+
+def test_two_values_are_apart_even_if_there_is_one_column():
+    rows = np.repeat([[0.0], [1.0]], 30, axis=0)
+    assert len(np.unique(slightly_apart(rows, np.random.default_rng(0)))) == 60
