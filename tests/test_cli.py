@@ -141,6 +141,20 @@ def test_predict_writes_the_columns_that_cluster_writes(points, options):
     pd.testing.assert_frame_equal(pd.read_csv("a.csv"), pd.read_csv("b.csv"))
 
 
+def test_outliers_of_a_mixture_saved_in_python_are_written_with_their_certainty():
+    rng = np.random.default_rng(0)
+    inside = np.repeat([[0.0, 0.0], [9.0, 9.0]], 100, axis=0) + rng.normal(size=(200, 2))
+    table = pd.DataFrame(np.r_[inside, rng.uniform(-30, 30, size=(20, 2))], columns=["a", "b"])
+    table.to_csv("mixture.csv", index=False)
+    model = coterie.FlowMixture(noise=True, random_state=0).fit(table)
+    model.save("mixture.model")
+    succeed("predict mixture.model mixture.csv -o labels.csv")
+    written = pd.read_csv("labels.csv")
+    np.testing.assert_array_equal(written["outlier"], model.outliers_)
+    np.testing.assert_allclose(written["certainty"], model.certainty_, atol=1e-4)
+    assert model.outliers_.sum() >= 10
+
+
 def test_an_estimator_saved_in_python_predicts_on_the_command_line(points):
     coterie.KMeans(3, random_state=0).fit(points[["left", "right"]]).save("python.model")
     assert "clusters of python.model" in succeed("predict", "python.model", "points.csv").stdout

@@ -1,7 +1,7 @@
-"""Numbers and enumerations in sentences."""
+"""Numbers, enumerations and names of clusters in sentences."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def number(value: float) -> str:
@@ -10,6 +10,11 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return "–"
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:,.4g}"
+
+
+def cluster_name(label: int, called: Mapping[int, str] | None = None) -> str:
+    """What a cluster is called: its name if it has one, else its number."""
+    return "outliers" if label < 0 else (called or {}).get(int(label), f"cluster {label}")
 
 
 def plural(count: int, word: str) -> str:

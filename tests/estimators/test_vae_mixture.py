@@ -202,6 +202,8 @@ def test_a_start_that_knows_the_clusters_needs_no_moves(blobs):
     stages = VAEMixture(3, init="random")._stages(150, 300, np.random.RandomState(0))
     assert [stage.plan.max_iter for stage in stages] == [300, 30]
     assert stages[1].settings.move_until == 20
+    assert len(VAEMixture(1, init="random")._stages(150, 300, np.random.RandomState(0))) == 1
+    assert len(VAEMixture(3, init="random")._stages(150, 2, np.random.RandomState(0))) == 1
 
 
 def test_a_fit_that_was_killed_among_the_moves_continues_there(tmp_path, blobs, monkeypatch):
@@ -212,7 +214,7 @@ def test_a_fit_that_was_killed_among_the_moves_continues_there(tmp_path, blobs, 
         patch.setattr(split_merge.MovingMixture, "_move", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             interrupted.fit(blobs[0])
-    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == ["run-0.pt", "stage-2"]
+    assert sorted(path.name for path in (tmp_path / "state").iterdir()) == ["run-0.pt", "stage-2-run-0.pt"]
     np.testing.assert_array_equal(interrupted.fit(blobs[0]).network_weights_, whole.network_weights_)
     assert list((tmp_path / "state").iterdir()) == []
 
@@ -252,9 +254,20 @@ def test_nan_is_refused_with_its_place():
         VAEMixture(2).fit(X)
 
 
-def test_a_negative_number_of_moves_is_refused(blobs):
+@pytest.mark.parametrize("number", [-1, 2, "many"])
+def test_too_few_iterations_for_moves_are_refused(blobs, number):
     with pytest.raises(ValueError, match="The 'move_iter' parameter"):
-        VAEMixture(3, move_iter=-1).fit(blobs[0])
+        VAEMixture(3, move_iter=number).fit(blobs[0])
+
+
+@pytest.mark.parametrize(("moves", "limit"), [(0, "max_iter=1"), (3, "move_iter=3")])
+def test_the_limit_that_was_reached_is_named(blobs, moves, limit):
+    mixture = VAEMixture(3, init="random", max_iter=1, move_iter=moves, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mixture.fit(blobs[0])
+    assert f"at the limit of {limit} iterations" in str(caught[-1].message)
+    np.testing.assert_array_equal(mixture.bounds_, [mixture.bound_])
 
 
 @pytest.mark.parametrize("name", ["latent_size", "hidden_size", "n_clusters", "max_iter", "n_init"])

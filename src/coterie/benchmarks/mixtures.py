@@ -152,11 +152,12 @@ def _measure_drawn(family: str, number: int) -> dict[str, Any]:
 
 
 def _write(rows: dict[str, dict], output: Path, quick: bool) -> dict[str, Any]:
+    rows = {group: rows[group] for group in TITLES if rows.get(group)}
     result = {
         "command": "coterie bench mixtures" + (" --quick" if quick else ""),
         "seed": SEED,
-        "summary": {group: summary(list(values.values())) for group, values in rows.items() if values},
-        "differences": {group: differences(list(values.values())) for group, values in rows.items() if values},
+        "summary": {group: summary(list(values.values())) for group, values in rows.items()},
+        "differences": {group: differences(list(values.values())) for group, values in rows.items()},
         "rows": rows,
     }
     with replacing(output / "mixtures.json") as file:

@@ -75,7 +75,11 @@ Query = Annotated[
 Labels = Annotated[
     Path | None,
     _option(
-        FILES, "--output", "-o", metavar="FILE", help="The cluster of every row: .csv, .tsv, .parquet, .xlsx or .npy."
+        FILES,
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Cluster and certainty of every row: .csv, .tsv, .parquet, .xlsx or .npy.",
     ),
 ]
 WithData = Annotated[bool, _option(FILES, "--with-data", help="Write the columns of the table to --output too.")]

@@ -386,6 +386,22 @@ class FlowMixture(
         log_joint = self._new_log_joint(X)
         return np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))[:, : self.n_clusters_]
 
+    def predict_certainty(self, X):
+        """Compute the probability of the label of each row, also if it is that of an outlier.
+
+        The clusters are taken as known, as in ``certainty_`` without ``refine="posterior"``.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features)
+
+        Returns
+        -------
+        certainty : ndarray of shape (n_samples,)
+        """
+        log_joint = self._new_log_joint(X)
+        return np.exp(log_joint.max(axis=1) - logsumexp(log_joint, axis=1))
+
     def transform(self, X):
         """Compute the Euclidean distance of each row to each centre.
 

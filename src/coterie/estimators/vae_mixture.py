@@ -95,10 +95,11 @@ class VAEMixture(
         (20 in the first iteration, unless ``init="random"``) and an E-step. EM stops earlier if fewer than 1 row in
         1000 changes its cluster.
     move_iter : int or "auto", default="auto"
-        Number of further EM iterations, with new networks, in which split-and-merge moves are tried: one cluster is
-        divided and another one is joined to the others, if that makes the bound higher. This separates classes that
-        share a network, which EM alone does not. A move that is tried takes as long as several iterations. "auto" is
-        30 with ``init="random"``, but at most ``max_iter``, and 0 otherwise: moves hardly change the other starts.
+        Number of further EM iterations with new networks, 0 or at least 3. In every second of the first two thirds,
+        split-and-merge moves are tried: one cluster is divided and another one is joined to the others, if that makes
+        the bound of their rows higher. This separates classes that share a network, which EM alone does not. A move
+        that is tried takes as long as several iterations. "auto" is 30 with ``init="random"``, but at most
+        ``max_iter``, and 0 otherwise: moves hardly change the other starts.
     checkpoint : path or None, default=None
         Folder for a checkpoint after every iteration. A fit that was interrupted continues from it when it is called
         again, and gives exactly the same result; the checkpoint is deleted at the end. Needs an integer
@@ -184,7 +185,7 @@ class VAEMixture(
         "init": [StrOptions({"graph", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [None, Interval(Integral, 1, None, closed="left")],
-        "move_iter": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "move_iter": [StrOptions({"auto"}), Options(Integral, {0}), Interval(Integral, 3, None, closed="left")],
         "checkpoint": [None, str, Path],
         "device": [None, str, torch.device],
         "dtype": [StrOptions({"float32", "bfloat16"})],
@@ -276,9 +277,11 @@ class VAEMixture(
             self._keep(found, rows)
             watch.close(vars(self))
         if not self.converged_:
+            limit = "move_iter" if len(found) > 1 else "max_iter"
             warnings.warn(
-                f"EM stopped after {self.n_iter_} iterations while {found[-1].expectation.moved:.1%} of the rows still "
-                f"changed their cluster. Increase max_iter for stable labels.",
+                f"EM stopped at the limit of {limit}={found[-1].n_iter} iterations; in the last one "
+                f"{found[-1].expectation.moved:.1%} of the rows changed their cluster. Increase {limit} for stable "
+                "labels.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -288,9 +291,11 @@ class VAEMixture(
         """EM, and if moves are wanted, EM with them."""
         settings, move_iter = self._settings(n_rows, max_iter, random_state), self.move_iter
         if move_iter == "auto":
-            move_iter = min(30, max_iter) if self._is_random() else 0
+            move_iter = min(30, max_iter) if self._is_random() and max_iter >= 3 else 0
         stages = [Stage(settings, RestartPlan(max_iter, self.n_init))]
-        return [*stages, Stage(settings.with_moves(move_iter), RestartPlan(move_iter))] if move_iter else stages
+        if move_iter and self.n_clusters > 1:
+            stages.append(Stage(settings.with_moves(move_iter), RestartPlan(move_iter)))
+        return stages
 
     def _settings(self, n_rows: int, max_iter: int, random_state) -> EMSettings:
         kind, most = (EMSettings.from_random, 50) if self._is_random() else (EMSettings, 200)
@@ -352,14 +357,18 @@ class VAEMixture(
         labels = starts.by_neighbours(rows, k, random_state, threads.count(self.n_jobs))
         return np.eye(k, dtype=np.float32)[labels]
 
-    def _keep(self, stages, rows) -> None:
-        first, found = stages[0], stages[-1]
+    def _keep(self, fits, rows) -> None:
+        """Set the fitted attributes; ``fits`` are those of the stages."""
+        first, found = fits[0], fits[-1]
         self.weights_ = found.state.log_shares_K.double().exp().cpu().numpy()
         self.network_weights_ = parameters_to_vector(found.state.networks.parameters()).detach().cpu().numpy()
         log_scale = np.log(self.scale_).sum()
-        self.bound_, self.bounds_ = found.expectation.objective - log_scale, np.array(first.bounds) - log_scale
+        self.bound_, self.bounds_ = (
+            found.expectation.objective - log_scale,
+            np.array((first if self.n_init > 1 else found).bounds) - log_scale,
+        )
         self.start_score_ = first.start_bound - log_scale
-        self.n_iter_, self.converged_ = sum(stage.n_iter for stage in stages), found.converged
+        self.n_iter_, self.converged_ = sum(fit.n_iter for fit in fits), found.converged
         self.start_labels_ = first.start_labels.cpu().numpy().astype(np.int32)
         self._n_features_out = self.latent_size_
         self.labels_ = self._labels(rows)

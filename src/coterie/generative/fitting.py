@@ -127,7 +127,7 @@ Run = Callable[[int], AbstractContextManager[OnIteration | None]]
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a fit."""
+    """A fit from one state of the responsibilities: its settings, and how many runs and iterations it has."""
 
     settings: EMSettings
     plan: RestartPlan
@@ -167,42 +167,41 @@ def fit_in_stages(
     The runs of all stages are numbered in succession. Checkpoints of a stage remain until the last one has ended, so
     that an interrupted fit finds its way back.
     """
+    if checkpoint is not None:
+        make_folder(checkpoint)
+        check_writable(checkpoint / "run-0.pt")
     found: list[Fit] = []
     files: list[Path] = []
     first_run = 0
     for number, stage in enumerate(stages):
-        folder = checkpoint / f"stage-{number + 1}" if checkpoint is not None and number else checkpoint
+        prefix = f"stage-{number + 1}-" if number else ""
 
         def numbered(own: int, first: int = first_run) -> AbstractContextManager[OnIteration | None]:
             return run(first + own)
 
         begins = (lambda _, end=found[-1]: end.expectation.responsibilities_NK) if found else start
-        one, written = _fit_stage(x_ND, begins, networks, stage, folder, numbered)
+        paths = [checkpoint / f"{prefix}run-{i}.pt" for i in range(stage.plan.n_init)] if checkpoint else None
+        one = _fit_stage(x_ND, begins, networks, stage, paths, numbered)
         found.append(one)
-        files += written
+        files += paths or []
         first_run += stage.plan.n_runs
         if one.halted:
             break
     if data_parallel.is_first():
         for file in files:
             file.unlink(missing_ok=True)
-        for folder in {file.parent for file in files} - {checkpoint}:
-            folder.rmdir()
     return found
 
 
 def _fit_stage(
-    x_ND: Tensor, start: Callable[[int], Tensor], networks: Networks, stage: Stage, checkpoint: Path | None, run: Run
-) -> tuple[Fit, list[Path]]:
-    """One stage, and the files of its checkpoints."""
+    x_ND: Tensor, start: Callable[[int], Tensor], networks: Networks, stage: Stage, paths: list[Path] | None, run: Run
+) -> Fit:
+    """One stage; ``paths`` are the files of its checkpoints, one per start."""
     settings, plan = stage.settings, stage.plan
-    if checkpoint is not None:
-        make_folder(checkpoint)
-        check_writable(checkpoint / "run-0.pt")
     contestants: list[_Contestant] = []
     for number in range(plan.n_init):
         one = _contestant(x_ND, start(number), networks, replace(settings, seed=settings.seed + number), plan)
-        one.path = checkpoint / f"run-{number}.pt" if checkpoint is not None else None
+        one.path = paths[number] if paths else None
         one.restore()
         contestants.append(one)
     chosen = contestants[0]
@@ -214,7 +213,7 @@ def _fit_stage(
     with run(plan.n_runs - 1) as on_iteration:
         chosen.advance(plan.max_iter, plan.tol, on_iteration)
     expectation = chosen.judged()
-    found = Fit(
+    return Fit(
         chosen.state,
         expectation,
         chosen.state.iteration,
@@ -224,7 +223,6 @@ def _fit_stage(
         chosen.mixture.start_NK.argmax(1),
         chosen.halted,
     )
-    return found, [one.path for one in contestants if one.path is not None]
 
 
 def _contestant(x_ND: Tensor, start_NK: Tensor, networks, settings: EMSettings, plan: RestartPlan) -> _Contestant:

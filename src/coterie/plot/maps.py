@@ -7,9 +7,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from coterie.plot.frames import labels_of, matrix_of
-from coterie.plot.marks import FEW, OUTLIER, cluster_name, color, see_through, short, symbol
+from coterie.plot.marks import FEW, OUTLIER, color, see_through, short, symbol
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import MAX_POINTS, View
+from coterie.wording import cluster_name
 
 SVG_POINTS = 3_000  # up to here points are vector graphics; beyond, they are drawn with WebGL
 BINS = (150, 110)

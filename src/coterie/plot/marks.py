@@ -1,6 +1,5 @@
 """The colours, markers and names of clusters, in all pictures."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from coterie.palette import OUTLIER as OUTLIER
@@ -18,11 +17,6 @@ def marker(label: int) -> str:
 
 def symbol(label: int) -> str:
     return "x-thin" if label < 0 else SYMBOLS[int(label) // len(PALETTE) % len(SYMBOLS)]
-
-
-def cluster_name(label: int, called: Mapping[int, str] | None = None) -> str:
-    """What a cluster is called in a picture: its name if it has one, else its number."""
-    return "outliers" if label < 0 else (called or {}).get(int(label), f"cluster {label}")
 
 
 def see_through(hex_color: str, alpha: float) -> str:

@@ -7,8 +7,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from coterie.plot.frames import Column, columns_of, labels_of
-from coterie.plot.marks import cluster_name, color, see_through, short
+from coterie.plot.marks import color, see_through, short
 from coterie.plot.themes import digits, figure, words
+from coterie.wording import cluster_name
 
 MAX_COLUMNS = 30
 MULTIPLES = 9  # columns of which distributions are shown

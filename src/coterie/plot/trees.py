@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.marks import cluster_name, color, short
+from coterie.plot.marks import color, short
 from coterie.plot.themes import figure, words
+from coterie.wording import cluster_name
 
 
 def dendrogram(

@@ -1,11 +1,14 @@
 """What an estimator says about its own certainty: about the number of clusters, and about every row."""
 
+from typing import Any
+
 import numpy as np
 
 from coterie.capabilities import finds_outliers
 from coterie.tabular.clustered_table import ClusteredTable
 from coterie.tabular.encoded_table import EncodedTable
-from coterie.tabular.model import TableModel, cluster_name
+from coterie.tabular.model import TableModel
+from coterie.wording import cluster_name
 
 RUNNERS_UP = 4  # numbers of clusters that are listed beside the chosen one
 LEAST_SHARE = 0.01  # numbers of clusters that are less probable are not listed
@@ -40,8 +43,12 @@ def row_certainty(clustered: ClusteredTable) -> np.ndarray | None:
 
 def outlier_rows(clustered: ClusteredTable) -> np.ndarray | None:
     """(N,) which rows are outliers, with the label -1; None if the estimator does not look for outliers."""
-    found = clustered.labels < 0
-    return found if found.any() or finds_outliers(clustered.estimator) else None
+    return _outliers(clustered.estimator, clustered.labels)
+
+
+def _outliers(estimator: Any, labels: np.ndarray) -> np.ndarray | None:
+    found = labels < 0
+    return found if found.any() or finds_outliers(estimator) else None
 
 
 def row_facts(clustered: ClusteredTable) -> dict[str, np.ndarray]:
@@ -52,14 +59,14 @@ def row_facts(clustered: ClusteredTable) -> dict[str, np.ndarray]:
 
 def predicted_facts(model: TableModel, rows: EncodedTable, labels: np.ndarray) -> dict[str, np.ndarray]:
     """The same columns for rows of another table, whose labels were predicted."""
-    names = [cluster_name(model.names, label) for label in labels.tolist()] if model.names else None
+    names = [cluster_name(label, model.names) for label in labels.tolist()] if model.names else None
     given = rows.input(model.estimator)
     certainty = None
     if hasattr(model.estimator, "predict_certainty"):
         certainty = model.estimator.predict_certainty(given)
     elif hasattr(model.estimator, "predict_proba"):
         certainty = np.asarray(model.estimator.predict_proba(given)).max(axis=1)
-    return _known(names, certainty, labels < 0 if finds_outliers(model.estimator) else None)
+    return _known(names, certainty, _outliers(model.estimator, labels))
 
 
 def _known(names: list[str] | None, certainty: np.ndarray | None, outlier: np.ndarray | None) -> dict[str, np.ndarray]:

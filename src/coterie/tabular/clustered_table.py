@@ -16,7 +16,8 @@ from coterie.capabilities import encodes_tables, on_sphere
 from coterie.data.encoding import Encoded, Encoding
 from coterie.data.tables import Table
 from coterie.tabular.encoded_table import EncodedTable
-from coterie.tabular.model import TableModel, cluster_name
+from coterie.tabular.model import TableModel
+from coterie.wording import cluster_name
 
 if TYPE_CHECKING:
     from coterie.selection import Choice
@@ -157,7 +158,7 @@ class ClusteredTable:
 
     def name(self, label: int) -> str:
         """What a cluster is called: its name if it has one, else its number."""
-        return cluster_name(self.names, label)
+        return cluster_name(label, self.names)
 
     @cached_property
     def facts(self) -> "Facts":

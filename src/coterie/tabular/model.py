@@ -95,11 +95,6 @@ class TableModel:
         return cls(estimator, encoding, named)
 
 
-def cluster_name(names: Mapping[int, str], label: int) -> str:
-    """What a cluster is called: its name if it has one, else its number."""
-    return "outliers" if label < 0 else names.get(int(label), f"cluster {label}")
-
-
 def _names(saved: str) -> dict[int, str]:
     """Names of clusters, by their numbers."""
     names = json.loads(saved)

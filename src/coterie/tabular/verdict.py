@@ -49,7 +49,8 @@ class Verdict:
 def verdict_of(clustered: ClusteredTable) -> Verdict:
     """How far the clusters can be trusted to be groups."""
     if int((clustered.sizes > 0).sum()) < 2:
-        return Verdict(NONE, _one_cluster(clustered), _what_to_try(clustered))
+        doubt = _other_number(clustered)
+        return Verdict(NONE, _one_cluster(clustered) + doubt, "" if doubt else _what_to_try(clustered))
     if getattr(clustered.estimator, "expected_ari_", None) is not None:
         return _of_network(clustered)
     return _of_geometry(clustered)
@@ -65,7 +66,7 @@ def _one_cluster(clustered: ClusteredTable) -> str:
     if getattr(clustered.estimator, "n_clusters_proba_", None) is None:
         return f"{found}."
     one = float(clustered.estimator.n_clusters_proba_[0])
-    return f"{found} (probability {one:.2f}).{_other_number(clustered)}"
+    return f"{found} (probability {one:.2f})."
 
 
 def _what_to_try(clustered: ClusteredTable) -> str:
@@ -91,12 +92,12 @@ def _of_network(clustered: ClusteredTable) -> Verdict:
     if expected >= CLEAR_AGREEMENT:
         return Verdict(PLAUSIBLE if doubt else CLEAR, f"{told}.{doubt}")
     reason = f"{told}." if np.isfinite(expected) else "This number of clusters is beyond what the network estimates."
-    return Verdict(PLAUSIBLE, reason)
+    return Verdict(PLAUSIBLE, f"{reason}{doubt}")
 
 
 def _other_number(clustered: ClusteredTable) -> str:
-    """A sentence on another number of clusters that is nearly as likely, if the number was not given."""
-    proba = np.asarray(clustered.estimator.n_clusters_proba_)
+    """A sentence on another number of clusters that is nearly as likely or likelier, if the number was not given."""
+    proba = np.asarray(getattr(clustered.estimator, "n_clusters_proba_", ()))
     if given_count(clustered.estimator) is not None or clustered.k > len(proba):
         return ""
     others = proba.copy()
@@ -106,8 +107,8 @@ def _other_number(clustered: ClusteredTable) -> str:
         return ""
     if likely >= NEARLY_AS_LIKELY * proba[clustered.k - 1]:
         return (
-            f" {plural(other, 'cluster')} would be more likely ({likely:.2f}), but such labels would agree less with "
-            f"the true clusters: compare with -k {other}."
+            f" {plural(other, 'cluster')} would be more likely ({likely:.2f}), but the network expects less agreement "
+            f"with the true clusters: compare with -k {other}."
         )
     return f" {plural(other, 'cluster')} would be about as likely: compare both."
 

@@ -14,7 +14,8 @@ NEIGHBOURS = 5  # of the context, from which a new row takes its values
 OFTEN = 5
 MOSTLY = 0.9  # share of the rows that occur so often
 APART = 0.02  # of the distance to the nearest different row: standard deviation by which they are moved
-FREE = 0.5  # share of all combinations of the columns' values; if more of them occur, the columns are independent
+UNLIKE = 0.9  # share of the differences between two of them that are unlike each other
+DIGITS = 9  # of coordinates relative to the largest: what differs by less is equal
 
 
 class Reading(NamedTuple):
@@ -53,19 +54,28 @@ def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.G
 def slightly_apart(x_ND: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Few different rows that occur often become narrow clusters; other sets stay as they are.
 
-    Networks are trained on points that hardly ever coincide. Of rows that do, they are not sure what to make.
-    Combinations of values that occur freely are no clusters, however often each of them occurs.
+    Networks are trained on points that hardly ever coincide. Of rows that do, they are not sure what to make. Steps of
+    a scale and combinations of categories are no clusters, however often each of them occurs.
     """
-    different_MD, which_N, count_M = np.unique(x_ND, axis=0, return_inverse=True, return_counts=True)
-    which_N, m = which_N.reshape(-1), len(different_MD)
-    if m < 2 or (count_M[which_N] >= OFTEN).mean() < MOSTLY:
+    size = float(np.abs(x_ND).max()) or 1.0
+    rounded_ND = (x_ND / size).round(DIGITS) + 0.0  # without negative zeros
+    different_MD, which_N, count_M = np.unique(rounded_ND, axis=0, return_inverse=True, return_counts=True)
+    which_N = which_N.reshape(-1)
+    if len(different_MD) < 2 or (count_M[which_N] >= OFTEN).mean() < MOSTLY or _is_lattice(different_MD):
         return x_ND
-    combinations = np.prod([float(len(np.unique(column))) for column in different_MD.T])
-    if m > max(2, FREE * combinations):
-        return x_ND
-    nearest_M = np.sqrt(nearest_among(different_MD, different_MD, 2)[1][:, 1])
+    nearest_M = size * np.sqrt(nearest_among(different_MD, different_MD, 2)[1][:, 1])
     std_N = APART * nearest_M[which_N] / np.sqrt(x_ND.shape[1])
     return x_ND + std_N[:, None] * rng.normal(size=x_ND.shape)
+
+
+def _is_lattice(x_MD: np.ndarray) -> bool:
+    """Whether many pairs of points differ alike, as combinations of a few values do, in whatever coordinates."""
+    one, other = np.triu_indices(len(x_MD), 1)
+    difference_PD = x_MD[one] - x_MD[other]
+    first_P = (np.abs(difference_PD) > 10.0**-DIGITS).argmax(axis=1)  # coordinate by which the sign is chosen
+    sign_P = np.sign(difference_PD[np.arange(len(first_P)), first_P])
+    unlike_PD = np.unique((difference_PD * sign_P[:, None]).round(DIGITS - 2) + 0.0, axis=0)
+    return len(unlike_PD) < UNLIKE * len(difference_PD)
 
 
 def neighbours_mean(

@@ -43,7 +43,8 @@ def random_start(output: Path, quick: bool = False) -> dict[str, Any]:
     max_iter = 3 if quick else MAX_ITER
     record = {**head("random_start", quick), "n_samples": len(X), "runs": []}
     if path.exists():
-        record["runs"] = json.loads(path.read_text())["runs"]
+        old = json.loads(path.read_text())  # of older records, all runs had the same limit
+        record["runs"] = [{"max_iter": old.get("max_iter", max_iter), **run} for run in old["runs"]]
     for seed in range(1 if quick else N_SEEDS):
         if len(record["runs"]) == seed:
             record["runs"].append({"seed": seed, "max_iter": max_iter, "curve": []})
