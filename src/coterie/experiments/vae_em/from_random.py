@@ -21,6 +21,7 @@ from coterie import VAEMixture
 from coterie.data import images
 from coterie.em import Iteration
 from coterie.experiments.vae_em import pictures
+from coterie.experiments.vae_em.images import DOCUMENT
 from coterie.experiments.vae_em.record import head, scores, write
 from coterie.generative.fitting import RestartPlan, fit
 from coterie.generative.mixture import EMSettings
@@ -41,7 +42,7 @@ def random_start(output: Path, quick: bool = False) -> dict[str, Any]:
     X = X / np.float32(255)
     path = output / "random_start.json"
     max_iter = 3 if quick else MAX_ITER
-    record = {**head("random_start", quick), "n_samples": len(X), "runs": []}
+    record = {**head("random_start", quick), "n_samples": len(X), "document": DOCUMENT["mnist"], "runs": []}
     if path.exists():
         old = json.loads(path.read_text())  # of older records, all runs had the same limit
         record["runs"] = [{"max_iter": old.get("max_iter", max_iter), **run} for run in old["runs"]]

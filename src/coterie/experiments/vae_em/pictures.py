@@ -85,7 +85,10 @@ def draw_ablations(record: dict[str, Any], path: Path) -> None:
 
 
 def draw_curves(record: dict[str, Any], path: Path) -> None:
-    """Accuracy and bound of every seed against iterations and CPU hours (accuracy only); dots are accepted moves."""
+    """Accuracy and bound of every seed against iterations and CPU hours (accuracy only).
+
+    Small dots are accepted moves, large ones the accuracy at the end. The dashed line is the mean of the paper.
+    """
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     for run, colour in zip(record["runs"], COLOURS):
         curve, moves = _joined(run["curve"], run.get("move_curve", []))
@@ -98,11 +101,16 @@ def draw_curves(record: dict[str, Any], path: Path) -> None:
         judged = [row for row in curve if row["bound"] is not None]
         panels[2].plot([row["iteration"] for row in judged], [row["bound"] for row in judged], color=colour)
         if "end" in run:
-            panels[1].plot(hours[-1], run["end"]["accuracy"], "o", color=colour)
+            end = hours[-1] + run["second_stage_cpu_seconds"] / 3600
+            panels[1].plot(end, run["end"]["accuracy"], "o", color=colour)
     names = (("iteration", "accuracy"), ("CPU hours (one thread)", "accuracy"), ("iteration", "bound"))
     for axes, (x, y) in zip(panels, names):
         axes.set_xlabel(x)
         axes.set_ylabel(y)
+    for axes in panels[:2]:
+        axes.axhline(record["document"]["mean"], color="0.5", linewidth=1, linestyle="--")
+        axes.set_ylim(top=1)
+    panels[0].annotate("the paper's mean", (0, record["document"]["mean"]), va="bottom", color="0.4", fontsize=8)
     panels[0].legend(frameon=False, fontsize=8)
     figure.suptitle(f"MNIST from random responsibilities, {record['n_samples']:,} images", fontsize=11)
     save(figure, path)
