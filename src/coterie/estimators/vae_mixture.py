@@ -78,8 +78,9 @@ class VAEMixture(
           ``n_clusters``. Its time grows with the square of the number of rows. Most of the quality of the result comes
           from this start: on the 70,000 images of MNIST it has an accuracy of 96.8%, and EM raises it to 97.5%.
         - "random" draws them, and EM has to find the clusters by itself, as in the paper. This takes hundreds of
-          iterations instead of six and depends on the seed; moves (``move_iter``) mend much of what it leaves. Use it
-          to study the algorithm, or where neighbours mean nothing.
+          iterations instead of six and depends on the seed; moves (``move_iter``) mend much of what it leaves. On
+          MNIST, followed by a fit from its responsibilities, five seeds have 87.0% on average. Use it to study the
+          algorithm, or where neighbours mean nothing.
         - labels, an integer array of shape (n_samples,) with values from 0 to ``n_clusters`` - 1, improve another
           clustering.
         - responsibilities, an array of shape (n_samples, n_clusters), continue EM.
