@@ -157,7 +157,7 @@ def test_the_gain_over_the_start_is_told(blobs):
 
 
 def test_a_fit_that_has_not_converged_says_so(blobs):
-    with pytest.warns(ConvergenceWarning, match=r"after 1 iterations while .*% of the rows.*Increase max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"limit of max_iter=1 iterations.*% of the rows.*Increase max_iter"):
         mixture = VAEMixture(3, max_iter=1, random_state=0).fit(blobs[0])
     assert not mixture.converged_
     with warnings.catch_warnings():

@@ -141,7 +141,7 @@ def test_labels_names_and_another_cut_on_the_command_line(tmp_path, monkeypatch)
     assert TableModel.load("m").names == {0: "early", 1: "late"}
     told = call("predict", "m", "guests.csv", "-o", "p.csv")
     assert "early" in told.out
-    assert list(read_table("p.csv").columns) == ["cluster", "name"]
+    assert list(read_table("p.csv").columns) == ["cluster", "name", "certainty", "outlier"]
     cut = call("cluster", "guests.csv", "--from", "m", "-k", "3", "--names", "x,y,z", "-o", "three.csv")
     assert cut.code == 0, cut.err
     assert set(read_table("three.csv")["name"]) == {"x", "y", "z"}
