@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from coterie.data.mixtures import MixturePrior, sample_mixtures
-from coterie.flow.atoms import Atoms, log_joint, merge_tokens, noise_variance, prune, refine, refine_and_prune, run_em
+from coterie.flow.atoms import Atoms, log_joint, merge_tokens, prune, refine, refine_and_prune, run_em
+from coterie.flow.inference import noise_variance
 
 
 def test_tokens_at_a_few_places_become_those_places():

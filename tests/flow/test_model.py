@@ -52,6 +52,16 @@ def test_permutation_of_the_points_carries_over(network, data):
     torch.testing.assert_close(network(points[:, order], snr_db), network(points, snr_db)[:, order])
 
 
+def test_a_point_of_weight_three_acts_as_three_points(network, data):
+    points, snr_db = data
+    counts = 1 + torch.arange(points.shape[1]) % 3
+    repeated = network(points.repeat_interleave(counts, dim=1), snr_db)
+    weights = counts.double().expand(len(points), -1)
+    weighted = network(points, snr_db, weights_BN=weights)
+    torch.testing.assert_close(weighted.repeat_interleave(counts, dim=1), repeated)
+    torch.testing.assert_close(network(points, snr_db, weights_BN=7 * weights), weighted)
+
+
 def test_padding_does_not_change_what_the_used_coordinates_give(network, data):
     points, snr_db = data
     points = points.clone()

@@ -49,3 +49,25 @@ def test_a_network_begins_as_one_of_its_own_generation():
     begin_as(network, trained)
     for mine, its in zip(network.parameters(), trained.parameters()):
         assert torch.equal(mine, its)
+
+
+@torch.no_grad()
+def test_a_network_with_more_layers_and_hidden_units_begins_with_the_answers_of_the_smaller_one():
+    torch.manual_seed(4)
+    small = TwoPassNetwork(TwoPassConfig(**SMALL, first=(1,), second=(1,))).eval()
+    for weight in small.parameters():
+        weight.add_(0.1 * torch.randn_like(weight))
+    large = TwoPassNetwork(TwoPassConfig(**SMALL, first=(2,), second=(2, 1), mlp_ratio=4)).eval()
+    begin_as(large, small)
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    for got, expected in zip(*(net([net.describe(x)], np.random.default_rng(1)) for net in (large, small))):
+        for mine, its in zip(got, expected):
+            torch.testing.assert_close(mine, its, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("more", [{"width": 32}, {"mlp_ratio": 3}, {"first": (1, 1)}, {"second": (3,)}])
+def test_a_smaller_network_does_not_begin_as_a_larger_one(more):
+    config = {**SMALL, "first": (1,), "second": (2,)}
+    small, large = (TwoPassNetwork(TwoPassConfig(**each)) for each in (config, config | more))
+    with pytest.raises(ValueError, match="at least its ratio"):
+        begin_as(small, large)

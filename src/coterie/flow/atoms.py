@@ -42,22 +42,24 @@ def merge_tokens(tokens_BND: Tensor, radius_B: Tensor) -> Atoms:
 
 
 def _merge(tokens_ND: Tensor, radius: float) -> tuple[Tensor, Tensor]:
+    tokens_MD, mass_M = torch.unique(tokens_ND, dim=0, return_counts=True)
     # Not by matrix products, whose rounding errors can exceed a small radius: a leader must be its own nearest.
-    distance_NN = torch.cdist(tokens_ND, tokens_ND, compute_mode="donot_use_mm_for_euclid_dist")
-    near_NN = (distance_NN <= radius).numpy()
-    count_N = near_NN.sum(1)
-    left_N = np.ones(len(near_NN), dtype=bool)
+    distance_MM = torch.cdist(tokens_MD, tokens_MD, compute_mode="donot_use_mm_for_euclid_dist")
+    near_MM = (distance_MM <= radius).numpy()
+    mass = mass_M.numpy()
+    left_M = np.ones(len(mass), dtype=bool)
+    count_M = near_MM @ mass
     leaders = []
-    while left_N.any():
-        leader = int(np.argmax(np.where(left_N, count_N, -1)))
-        taken_N = near_NN[leader] & left_N
+    while left_M.any():
+        leader = int(np.argmax(np.where(left_M, count_M, -1)))
+        taken_M = near_MM[leader] & left_M
         leaders.append(leader)
-        left_N &= ~taken_N
-        count_N = count_N - near_NN[:, taken_N].sum(1)
-    label_N = distance_NN[:, leaders].argmin(1)
-    member_NK = torch.nn.functional.one_hot(label_N, len(leaders)).to(tokens_ND.dtype)
-    weights_K = member_NK.sum(0)
-    return member_NK.T @ tokens_ND / weights_K[:, None], weights_K / len(tokens_ND)
+        left_M &= ~taken_M
+        count_M = count_M - near_MM[:, taken_M] @ mass[taken_M]
+    label_M = distance_MM[:, leaders].argmin(1)
+    member_MK = torch.nn.functional.one_hot(label_M, len(leaders)) * mass_M[:, None].to(tokens_ND.dtype)
+    weights_K = member_MK.sum(0)
+    return member_MK.T @ tokens_MD / weights_K[:, None], weights_K / len(tokens_ND)
 
 
 def log_joint(points_BND: Tensor, atoms: Atoms, var_B: Tensor) -> Tensor:
@@ -186,8 +188,3 @@ def without_empty(atoms: Atoms, size: float) -> Atoms:
     order = torch.as_tensor(np.lexsort(keys))
     keep = order[(weights_K[order] * size >= 0.5) | (torch.arange(len(order)) == 0)]
     return Atoms(atoms.centers_BKD[:, keep], (weights_K[keep] / weights_K[keep].sum())[None])
-
-
-def noise_variance(points_BND: Tensor, snr_db_B: Tensor) -> Tensor:
-    """The noise variance per dimension that an SNR implies: the total variance per dimension over 1 + SNR."""
-    return points_BND.var(1, correction=0).mean(-1) / (1 + 10 ** (snr_db_B / 10))

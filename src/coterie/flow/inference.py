@@ -8,7 +8,7 @@ columns. If the SNR is not given, a path of values is tried first and the BIC ch
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from coterie.flow.atoms import (
     Atoms,
     log_joint,
     merge_tokens,
-    noise_variance,
     refine_and_prune,
     run_em,
     without_empty,
@@ -29,8 +28,10 @@ from coterie.principal import principal_axes
 from coterie.starts import require_spread
 
 MERGE_RADIUS = 1.0  # in noise standard deviations
+CELL = 0.5  # side of the cells whose points are one token, in noise standard deviations
+MOST_CELLS = 0.8  # of the number of points; above it, cells would hardly save time
 PATH_CONTEXT = 500
-PATH_ATOMS = 64  # of every SNR on the path, the heaviest: a high SNR leaves single points, which pruning would remove
+PATH_ATOMS = 32  # of every SNR on the path, the heaviest: a high SNR leaves single points, which pruning would remove
 SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0)
 
 
@@ -150,6 +151,11 @@ def _decibels(total_var: float, noise_var: float) -> float:
     return 10 * math.log10(max(total_var / noise_var - 1, 1e-2))
 
 
+def noise_variance(points_BND: Tensor, snr_db_B: Tensor) -> Tensor:
+    """The noise variance per dimension that an SNR implies: the total variance per dimension over 1 + SNR."""
+    return points_BND.var(1, correction=0).mean(-1) / (1 + 10 ** (snr_db_B / 10))
+
+
 @torch.no_grad()
 def flow_tokens(
     network: MeasureFlow,
@@ -158,13 +164,47 @@ def flow_tokens(
     *,
     n_layers: int | None = None,
     regime: Regime | None = None,
+    exact: bool = False,
 ) -> Tensor:
-    """Tokens (B, N, D) of data whose dimension D may be smaller than that of the network."""
+    """Tokens (B, N, D) of data whose dimension D may be smaller than that of the network.
+
+    Unless ``exact``, points much nearer to one another than the noise, in a cell of a grid, are one point of their
+    joint weight for the network, and have the same token: attention is quadratic in the number of points.
+    """
     dim, place = points_BND.shape[-1], network.encoder_DE
-    padded_BND = torch.nn.functional.pad(points_BND, (0, network.config.dim - dim)).to(place)
-    dims_B = torch.full((len(points_BND),), dim, device=place.device)
-    tokens_BND = network(padded_BND, snr_db_B.to(place), dims_B=dims_B, n_layers=n_layers, regime=regime)
-    return tokens_BND[..., :dim].to(points_BND)
+    padding = (0, network.config.dim - dim)
+    settings: dict[str, Any] = {"n_layers": n_layers, "regime": regime}
+
+    def tokens(points_BMD: Tensor, snr_db_B: Tensor, weights_BM: Tensor | None = None) -> Tensor:
+        dims_B = torch.full((len(points_BMD),), dim, device=place.device)
+        padded_BMD = torch.nn.functional.pad(points_BMD, padding).to(place)
+        return network(padded_BMD, snr_db_B.to(place), dims_B=dims_B, weights_BN=weights_BM, **settings)
+
+    if exact:
+        return tokens(points_BND, snr_db_B)[..., :dim].to(points_BND)
+    side_B = CELL * noise_variance(points_BND, snr_db_B).sqrt()
+    found = []
+    for points_ND, snr_db, side in zip(points_BND, snr_db_B, side_B.tolist()):
+        centers_MD, counts_M, cell_N = grid_cells(points_ND, side)
+        if len(centers_MD) > MOST_CELLS * len(points_ND):
+            tokens_ND = tokens(points_ND[None], snr_db[None])[0]
+        else:
+            tokens_ND = tokens(centers_MD[None], snr_db[None], counts_M[None].to(place))[0, cell_N]
+        found.append(tokens_ND[:, :dim])
+    return torch.stack(found).to(points_BND)
+
+
+def grid_cells(points_ND: Tensor, side: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Means (M, D) and counts (M,) of the points in the cells of a grid that are not empty, and the cell of each point.
+
+    The grid begins at the mean of the points, so that it moves with them.
+    """
+    centred_ND = points_ND - points_ND.mean(0)
+    place_ND = centred_ND / max(side, torch.finfo(points_ND.dtype).tiny)
+    _, cell_N, counts_M = torch.unique(place_ND.round(), dim=0, return_inverse=True, return_counts=True)
+    counts_M = counts_M.to(points_ND.dtype)
+    sums_MD = points_ND.new_zeros(len(counts_M), points_ND.shape[1]).index_add_(0, cell_N, points_ND)
+    return sums_MD / counts_M[:, None], counts_M, cell_N
 
 
 def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, most: int | None = None) -> Atoms:

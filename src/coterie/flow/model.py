@@ -114,14 +114,14 @@ class Block(nn.Module):
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
 
-    def forward(self, z_BNE: Tensor, t_B11: Tensor) -> Tensor:
-        z_BNE = z_BNE + t_B11 * self.attention(self.norm_attention(z_BNE))
+    def forward(self, z_BNE: Tensor, t_B11: Tensor, bias_B11N: Tensor | None = None) -> Tensor:
+        z_BNE = z_BNE + t_B11 * self.attention(self.norm_attention(z_BNE), bias_B11N)
         return z_BNE + t_B11 * self.down(F.gelu(self.up(self.norm_mlp(z_BNE)), approximate="tanh"))
 
-    def attention(self, z_BNE: Tensor) -> Tensor:
+    def attention(self, z_BNE: Tensor, bias_B11N: Tensor | None) -> Tensor:
         B, N, E = z_BNE.shape
         q, k, v = self.query_key_value(z_BNE).view(B, N, 3, self.n_heads, E // self.n_heads).permute(2, 0, 3, 1, 4)
-        mixed_BHNE = F.scaled_dot_product_attention(q, k, v)
+        mixed_BHNE = F.scaled_dot_product_attention(q, k, v, attn_mask=bias_B11N)
         return self.output(mixed_BHNE.transpose(1, 2).reshape(B, N, E))
 
 
@@ -153,6 +153,7 @@ class MeasureFlow(nn.Module):
         snr_db_B: Tensor,
         *,
         dims_B: Tensor | None = None,
+        weights_BN: Tensor | None = None,
         n_layers: int | None = None,
         regime: Regime | None = None,
         flow_time_B: Tensor | None = None,
@@ -160,14 +161,17 @@ class MeasureFlow(nn.Module):
     ) -> Tensor:
         """Estimated centres (B, N, D), one per point.
 
-        ``dims_B`` is the number of coordinates in use if the others are padding. ``n_layers``, ``regime`` and
-        ``flow_time_B`` override the values used in training. ``on_layer`` is called with the decoded tokens before the
+        ``dims_B`` is the number of coordinates in use if the others are padding. ``weights_BN`` are the masses of the
+        points: a point of weight 2 acts as two points. ``n_layers``, ``regime`` and ``flow_time_B`` override the values
+        used in training. ``on_layer`` is called with the decoded tokens before the
         first layer and after every layer.
         """
         n_layers = n_layers or self.config.n_layers
         if dims_B is None:
             dims_B = torch.full((len(x_BND),), x_BND.shape[-1], device=x_BND.device)
-        mean_B1D, std_B11 = _location_and_scale(x_BND, dims_B)
+        mean_B1D, std_B11 = _location_and_scale(x_BND, dims_B, weights_BN)
+        # a logarithm of its weight added to all scores of a point counts it that many times
+        bias_B11N = None if weights_BN is None else weights_BN.log()[:, None, None]
         z_BNE = (x_BND - mean_B1D) / std_B11 @ self.encoder_DE + self.offset_E
         if self.snr_offset_E is not None:
             z_BNE = z_BNE + ((snr_db_B - 9) / 6)[:, None, None] * self.snr_offset_E
@@ -175,18 +179,18 @@ class MeasureFlow(nn.Module):
         t_LB = step_sizes(total_B, n_layers, regime or self.config.regime, fractional=self.training)
 
         def decode(z: Tensor) -> Tensor:
-            return self._decode(z, dims_B) * std_B11 + mean_B1D
+            return self._decode(z, dims_B, weights_BN) * std_B11 + mean_B1D
 
         if on_layer is not None:
             on_layer(decode(z_BNE))
         for layer in range(n_layers):
-            z_BNE = self.blocks[layer % len(self.blocks)](z_BNE, t_LB[layer][:, None, None])
+            z_BNE = self.blocks[layer % len(self.blocks)](z_BNE, t_LB[layer][:, None, None], bias_B11N)
             if on_layer is not None:
                 on_layer(decode(z_BNE))
         return decode(z_BNE)
 
-    def _decode(self, z_BNE: Tensor, dims_B: Tensor) -> Tensor:
-        mean_B1E, std_B11 = _location_and_scale(z_BNE, dims_B)
+    def _decode(self, z_BNE: Tensor, dims_B: Tensor, weights_BN: Tensor | None) -> Tensor:
+        mean_B1E, std_B11 = _location_and_scale(z_BNE, dims_B, weights_BN)
         z_BNE = (z_BNE - mean_B1E) / std_B11
         main_BND = z_BNE @ self.encoder_DE.T
         rest_BNE = z_BNE - main_BND @ self.encoder_DE
@@ -194,9 +198,15 @@ class MeasureFlow(nn.Module):
         return (main_BND + rest_BNE @ self.decoder_DE.T) * used_B1D
 
 
-def _location_and_scale(x_BND: Tensor, dims_B: Tensor) -> tuple[Tensor, Tensor]:
-    mean_B1D = x_BND.mean(1, keepdim=True)
-    var_B11 = (x_BND - mean_B1D).square().sum(-1).mean(1)[:, None, None] / dims_B[:, None, None]
+def _location_and_scale(x_BND: Tensor, dims_B: Tensor, weights_BN: Tensor | None) -> tuple[Tensor, Tensor]:
+    if weights_BN is None:
+        mean_B1D = x_BND.mean(1, keepdim=True)
+        var_B = (x_BND - mean_B1D).square().sum(-1).mean(1)
+    else:
+        share_BN = weights_BN / weights_BN.sum(1, keepdim=True)
+        mean_B1D = share_BN[:, None] @ x_BND
+        var_B = (share_BN * (x_BND - mean_B1D).square().sum(-1)).sum(1)
+    var_B11 = (var_B / dims_B)[:, None, None]
     return mean_B1D, var_B11.clamp_min(torch.finfo(x_BND.dtype).tiny).sqrt()
 
 

@@ -2,7 +2,8 @@
 
 A network of the first generation reads a part of what the new one reads. With weight zero on everything else, and a
 second pass that repeats the first, the new network gives the same balanced affinities before its training begins, which
-would otherwise take hours to reach.
+would otherwise take hours to reach. A network of its own generation may have fewer layers and narrower feed-forward
+networks: new layers are the identity, and what new hidden units compute has weight zero.
 """
 
 import torch
@@ -18,7 +19,33 @@ def begin_as(network: TwoPassNetwork, old: ZeroShotNetwork | TwoPassNetwork) -> 
     if isinstance(old, ZeroShotNetwork):
         grow(network, old)
     else:
-        network.load_state_dict(old.state_dict())
+        enlarge(network, old)
+
+
+@torch.no_grad()
+def enlarge(network: TwoPassNetwork, old: TwoPassNetwork) -> None:
+    """Copy the weights of ``old`` into ``network``, which may have more layers and wider feed-forward networks."""
+    config, small = network.config, old.config
+    if (
+        (config.width, config.n_heads, config.pair_channels) != (small.width, small.n_heads, small.pair_channels)
+        or config.mlp_ratio < small.mlp_ratio
+        or not _has_layers_of(config.first, small.first)
+        or not _has_layers_of(config.second, small.second)
+    ):
+        raise ValueError(
+            "A network that begins as a smaller one needs the same width, heads and channels, and at least its ratio "
+            f"and its layers in every stretch: {small}, got {config}."
+        )
+    weights = network.state_dict()
+    for name, value in old.state_dict().items():
+        mine = weights[name]
+        if name.endswith(".down.weight"):
+            mine.zero_()  # of hidden units that are new
+        mine[tuple(slice(length) for length in value.shape)] = value
+
+
+def _has_layers_of(stretches: tuple[int, ...], small: tuple[int, ...]) -> bool:
+    return len(stretches) >= len(small) and all(more >= few for more, few in zip(stretches, small))
 
 
 @torch.no_grad()

@@ -18,8 +18,8 @@ from torch import Tensor
 from coterie.data.mixtures import MixturePrior, Mixtures, sample_mixtures
 from coterie.experiments.measure_flow import published, scoring, tables
 from coterie.experiments.measure_flow.record import write
-from coterie.flow.atoms import Atoms, noise_variance, refine_and_prune, run_em
-from coterie.flow.inference import bayesian_information, flow_tokens, token_atoms
+from coterie.flow.atoms import Atoms, refine_and_prune, run_em
+from coterie.flow.inference import bayesian_information, flow_tokens, noise_variance, token_atoms
 from coterie.flow.posterior import Sweeps, barycentre, posterior_samples
 from coterie.metrics import squared_w2
 

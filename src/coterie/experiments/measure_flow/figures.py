@@ -78,7 +78,7 @@ def figure2(output: Path, quick: bool = False) -> dict[str, Any]:
         for level in ("high", "low"):
             data = next(scoring.instances(published.LEVELS[level], n_points, 1))
             snr_db = data.snr_db_B if own is not None else torch.full_like(data.snr_db_B, told)
-            tokens = flow_tokens(own or _main(), data.points_BND, snr_db)
+            tokens = flow_tokens(own or _main(), data.points_BND, snr_db, exact=True)
             panels.append(
                 {
                     "network": f"trained on {trained} SNR" if own is not None else f"told {told:g} dB",

@@ -119,7 +119,8 @@ def kmeans_atoms(tokens_BND: Tensor, data: Mixtures) -> Atoms:
 
 @lru_cache(maxsize=4)
 def _flow(name: str, data: Mixtures, n_layers: int | None = None, regime: Regime | None = None) -> Tensor:
-    return flow_tokens(checkpoints.load(name), data.points_BND, data.snr_db_B, n_layers=n_layers, regime=regime)
+    model = checkpoints.load(name)
+    return flow_tokens(model, data.points_BND, data.snr_db_B, n_layers=n_layers, regime=regime, exact=True)
 
 
 @lru_cache(maxsize=4)
@@ -127,7 +128,7 @@ def _estimated(name: str, data: Mixtures) -> tuple[Tensor, Tensor]:
     """The SNR estimated from each data set, and the tokens for it."""
     model = checkpoints.load(name)
     snr_db_B = torch.tensor([estimate_snr(model, points).snr_db for points in data.points_BND])
-    return snr_db_B, flow_tokens(model, data.points_BND, snr_db_B)
+    return snr_db_B, flow_tokens(model, data.points_BND, snr_db_B, exact=True)
 
 
 def tokens(
