@@ -52,3 +52,26 @@ def test_lognormal_snr_is_truncated_with_its_median_inside():
 
 def test_same_seed_gives_the_same_data():
     assert torch.equal(draw(MixturePrior()).points_BND, draw(MixturePrior()).points_BND)
+
+
+def test_stretched_and_unequal_clusters_have_the_variance_of_the_snr_on_average():
+    prior = MixturePrior(dims=(1, 6), clusters=(2, 6), stretch=0.7, unequal=0.5)
+    data = sample_mixtures(prior, 40, 4000, torch.Generator().manual_seed(0))
+    noise_BND = data.points_BND - data.own_centers_BND
+    ratio_B = noise_BND.square().sum((1, 2)) / 4000 / data.dims_B / data.var_B
+    torch.testing.assert_close(ratio_B.mean(), torch.tensor(1.0), atol=0.02, rtol=0)
+    unused_B1D = torch.arange(6) >= data.dims_B[:, None, None]
+    assert not (data.points_BND * unused_B1D).any()
+    # within the clusters of one set, the variances along and across differ
+    flat = int((data.dims_B == 2).nonzero()[0])
+    own_ND = noise_BND[flat, data.labels_BN[flat] == 0, :2]
+    assert torch.linalg.cond(own_ND.T @ own_ND) > 1.2
+
+
+def test_spherical_mixtures_do_not_depend_on_what_others_need():
+    plain, other = (
+        sample_mixtures(prior, 3, 50, torch.Generator().manual_seed(1))
+        for prior in (MixturePrior(), MixturePrior(stretch=0.5))
+    )
+    assert torch.equal(plain.labels_BN, other.labels_BN)
+    assert not torch.equal(plain.points_BND, other.points_BND)

@@ -1,4 +1,4 @@
-"""Batches of random spherical Gaussian mixtures, as in appendix D.2 of Zimin et al. (2025).
+"""Batches of random Gaussian mixtures: spherical, as in appendix D.2 of Zimin et al. (2025), or of any covariances.
 
 Shapes: B data sets, N points each, K the largest number of clusters, D dimensions.
 """
@@ -33,6 +33,10 @@ class MixturePrior:
         The distribution of the SNR in dB on that range: uniform, or a truncated log-normal distribution with median
         ``snr_median`` whose logarithm has the standard deviation ``snr_log_std``.
     snr_median, snr_log_std : float, default=8.0 and 0.5
+    stretch, unequal : float, default=0.0
+        How much the standard deviations of a cluster differ from axis to axis, and how much clusters differ in width:
+        the standard deviation of their logarithms is uniform between 0 and these. Axes point in random directions. The
+        variance, averaged over clusters and dimensions, is that of the SNR. With 0 and 0, clusters are spherical.
     """
 
     dims: tuple[int, int] = (2, 2)
@@ -43,6 +47,8 @@ class MixturePrior:
     snr_law: Literal["uniform", "lognormal"] = "uniform"
     snr_median: float = 8.0
     snr_log_std: float = 0.5
+    stretch: float = 0.0
+    unequal: float = 0.0
 
     def cluster_probabilities(self) -> Tensor:
         """Probability of every count in the range ``clusters``."""
@@ -66,7 +72,7 @@ class Mixtures:
     counts_BK: Tensor  # number of points per cluster
     labels_BN: Tensor
     snr_db_B: Tensor
-    var_B: Tensor  # noise variance per dimension
+    var_B: Tensor  # noise variance per dimension, averaged over clusters
     n_clusters_B: Tensor
     dims_B: Tensor
 
@@ -113,7 +119,12 @@ def sample_mixtures(prior: MixturePrior, batch: int, n_points: int, generator: t
     labels_BN = torch.searchsorted(weights_BK.cumsum(1), uniform(batch, n_points), right=True)
     labels_BN = torch.minimum(labels_BN, n_clusters_B[:, None] - 1)
     counts_BK = torch.zeros_like(weights_BK).scatter_add_(1, labels_BN, torch.ones(batch, n_points, device=device))
-    noise_BND = normal(batch, n_points, prior.dims[1]) * var_B.sqrt()[:, None, None] * used_dims_B1D
+    noise_BND = normal(batch, n_points, prior.dims[1])
+    if prior.stretch or prior.unequal:
+        roots_BKDD = _roots(prior, weights_BK, used_dims_B1D[:, 0], generator)
+        root_BNDD = roots_BKDD[torch.arange(batch, device=device)[:, None], labels_BN]
+        noise_BND = (root_BNDD @ noise_BND[..., None])[..., 0]
+    noise_BND = noise_BND * var_B.sqrt()[:, None, None] * used_dims_B1D
     index_BND = labels_BN[..., None].expand(-1, -1, prior.dims[1])
     return Mixtures(
         points_BND=centers_BKD.gather(1, index_BND) + noise_BND,
@@ -126,6 +137,24 @@ def sample_mixtures(prior: MixturePrior, batch: int, n_points: int, generator: t
         n_clusters_B=n_clusters_B,
         dims_B=dims_B,
     )
+
+
+def _roots(prior: MixturePrior, weights_BK: Tensor, used_BD: Tensor, generator: torch.Generator) -> Tensor:
+    """(B, K, D, D) square roots of covariances whose diagonals are 1 on average over clusters and dimensions in use."""
+    (batch, k), dim, device = weights_BK.shape, used_BD.shape[1], weights_BK.device
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, device=device)
+
+    stretch_B111, unequal_B111 = torch.rand((2, batch, 1, 1, 1), generator=generator, device=device)
+    log_std_BK1D = prior.stretch * stretch_B111 * normal(batch, k, 1, dim)
+    log_std_BK1D = log_std_BK1D + prior.unequal * unequal_B111 * normal(batch, k, 1, 1)
+    var_BKD = (2 * log_std_BK1D[:, :, 0]).exp() * used_BD[:, None]
+    mean_B = (weights_BK * var_BKD.sum(-1)).sum(1) / used_BD.sum(1)
+    # a rotation of the dimensions in use
+    inside_B1DD = (used_BD[:, :, None] & used_BD[:, None])[:, None]
+    gaussian_BKDD = torch.where(inside_B1DD, normal(batch, k, dim, dim), torch.eye(dim, device=device))
+    return torch.linalg.qr(gaussian_BKDD).Q * log_std_BK1D.exp() / mean_B.sqrt()[:, None, None, None]
 
 
 def _draw_snr(prior: MixturePrior, uniform_B: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ class FlowRun(TrainingRun):
     prior: MixturePrior = field(default_factory=MixturePrior)
 
     kind = "flow"
-    drawn = "spherical Gaussian mixtures, new in every step"
+    drawn = "Gaussian mixtures, new in every step"
 
     def task(self) -> "FlowTask":
         return FlowTask(self)
