@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie import VAEMixture, load
 from coterie.data.moons import five_moons
+from coterie.estimators import vae_mixture as estimator_module
 from coterie.generative import mixture as em_steps
 from coterie.generative import split_merge
 
@@ -111,13 +112,32 @@ def test_labels_and_responsibilities_are_the_same_start(blobs):
 def test_labels_stay_evidence_and_responsibilities_do_not(blobs, monkeypatch):
     X, truth = blobs
     used = []
-    monkeypatch.setattr(em_steps, "with_start", lambda bounds, start: used.append(1) or start)
+    monkeypatch.setattr(em_steps, "with_votes", lambda bounds, start: used.append(1) or start)
     VAEMixture(3, init=np.eye(3)[truth], max_iter=2, random_state=0).fit(X)
     assert not used
     VAEMixture(3, init=truth, max_iter=2, random_state=0).fit(X)
     assert used
     assert VAEMixture(3, init="graph")._has_start_evidence(5999)
     assert not VAEMixture(3, init="graph")._has_start_evidence(6000)  # networks know more than the start
+
+
+def test_neighbours_are_evidence_where_there_are_many_rows(blobs, monkeypatch):
+    X, truth = blobs
+    used = []
+
+    def noted(bounds, neighbours):
+        used.append(len(bounds))
+        return bounds.softmax(1)
+
+    monkeypatch.setattr(em_steps, "with_neighbours", noted)
+    VAEMixture(3, max_iter=2, random_state=0).fit(X)
+    assert not used
+    monkeypatch.setattr(estimator_module, "_MANY_ROWS", len(X) // 3)
+    VAEMixture(3, max_iter=2, random_state=0).fit(X)
+    assert used
+    used.clear()
+    VAEMixture(3, init=truth, max_iter=2, random_state=0).fit(X)
+    assert not used
 
 
 def test_from_a_random_start_em_moves_towards_the_clusters_by_itself(blobs):
