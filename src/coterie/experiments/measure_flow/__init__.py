@@ -1,6 +1,7 @@
 """The tables and figures of Zimin et al. (2025), "Learning Gaussian Mixture Models via Transformer Measure Flows"."""
 
 from coterie.experiments.measure_flow.ablation import ablation
+from coterie.experiments.measure_flow.depth import depth
 from coterie.experiments.measure_flow.figures import (
     figure1,
     figure2,
@@ -30,6 +31,7 @@ from coterie.experiments.measure_flow.tables import (
 
 __all__ = [
     "ablation",
+    "depth",
     "figure1",
     "figure2",
     "figure4",

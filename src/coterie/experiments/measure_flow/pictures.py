@@ -182,3 +182,34 @@ def draw_training(record: dict[str, Any], path: Path) -> None:
     axis.set(xlabel="CPU seconds", ylabel="SNR · squared W2", yscale="log", title="loss of the main run")
     axis.grid(alpha=0.3)
     _save(figure, path)
+
+
+def draw_depth(record: dict[str, Any], path: Path) -> None:
+    """Losses against CPU seconds and against steps, and what the networks score beside the one of 16 shared layers."""
+    figure = Figure(figsize=(13, 4), layout="constrained")
+    time_axis, step_axis, score_axis = figure.subplots(1, 3)
+    for place, (name, network) in enumerate(record["networks"].items()):
+        curve, colour = network["curve"], COLOURS[place]
+        width = max(1, len(curve["loss"]) // 20)
+        smooth = np.convolve(curve["loss"], np.ones(width) / width, mode="valid")
+        for axis, along in ((time_axis, "cpu_seconds"), (step_axis, "step")):
+            axis.plot(curve[along][width - 1 :], smooth, color=colour, label=f"{name} layers")
+        if name == record["base"]:
+            continue
+        gaps = [row["against_base"] for row in network["levels"].values()]
+        score_axis.errorbar(
+            np.arange(len(gaps)) + 0.15 * (place - 2),
+            [gap["log"] for gap in gaps],
+            yerr=[gap["log_se"] for gap in gaps],
+            fmt="o",
+            color=colour,
+        )
+    for axis, label in ((time_axis, "CPU seconds"), (step_axis, "step")):
+        axis.set(xlabel=label, ylabel="SNR · squared W2", yscale="log", title="training loss, running mean")
+        axis.grid(alpha=0.3)
+    time_axis.legend()
+    score_axis.axhline(0, color=COLOURS[0], lw=1)
+    score_axis.set_xticks(range(3), ["15 dB", "10 dB", "5 dB"])
+    score_axis.set(ylabel="log squared W2, minus that of 16 shared layers", title="after training: below 0 is better")
+    score_axis.grid(alpha=0.3)
+    _save(figure, path)
