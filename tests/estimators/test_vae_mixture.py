@@ -133,8 +133,10 @@ def test_neighbours_are_evidence_where_there_are_many_rows(blobs, monkeypatch):
     VAEMixture(3, max_iter=2, random_state=0).fit(X)
     assert not used
     monkeypatch.setattr(estimator_module, "_MANY_ROWS", len(X) // 3)
-    VAEMixture(3, max_iter=2, random_state=0).fit(X)
+    monkeypatch.setattr(estimator_module, "with_neighbours", lambda bounds, neighbours: bounds.roll(1, 1))
+    mixture = VAEMixture(3, max_iter=2, random_state=0).fit(X)
     assert used
+    np.testing.assert_array_equal(mixture.labels_, (mixture.predict(X) + 1) % 3)  # labels_ ask the neighbours, too
     used.clear()
     VAEMixture(3, init=truth, max_iter=2, random_state=0).fit(X)
     assert not used
