@@ -68,10 +68,7 @@ def test_stretched_and_unequal_clusters_have_the_variance_of_the_snr_on_average(
     assert torch.linalg.cond(own_ND.T @ own_ND) > 1.2
 
 
-def test_spherical_mixtures_do_not_depend_on_what_others_need():
-    plain, other = (
-        sample_mixtures(prior, 3, 50, torch.Generator().manual_seed(1))
-        for prior in (MixturePrior(), MixturePrior(stretch=0.5))
-    )
-    assert torch.equal(plain.labels_BN, other.labels_BN)
-    assert not torch.equal(plain.points_BND, other.points_BND)
+def test_spherical_mixtures_are_those_of_earlier_versions():
+    """Scores of the experiments depend on it. Made by this code before mixtures could be stretched."""
+    data = sample_mixtures(MixturePrior(), 2, 50, torch.Generator().manual_seed(1))
+    torch.testing.assert_close(data.points_BND[1, 49], torch.tensor([0.6765699, 1.1051704]), atol=1e-5, rtol=0)

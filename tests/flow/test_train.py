@@ -48,6 +48,11 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+def test_the_posterior_of_spherical_mixtures_is_not_taken_for_stretched_ones():
+    with pytest.raises(ValueError, match='the loss "w2"'):
+        FlowRun.from_dict({**CONFIG, "prior": {"stretch": 0.5}}).task()
+
+
 def test_a_run_killed_and_resumed_ends_in_the_same_weights(tmp_path, config, one_thread):
     directory, state = tmp_path / "killed", tmp_path / "killed" / "state.pt"
     process = subprocess.Popen(

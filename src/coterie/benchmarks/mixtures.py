@@ -4,8 +4,8 @@ Command: ``coterie bench mixtures``. Drawn mixtures have 600 rows, and 600 more 
 noise, a tenth of the rows is uniform on the bounding box of the others; the index of a partition is then computed with
 the noise as one more class. Tables are standardised and at most 2,000 of their rows are used, one half for fitting.
 Calibration is the difference between the probability of a row's label and the share of labels that are right, over ten
-bins. "The true mixture" labels rows by the parameters that they were drawn with: no method can expect to do better. An
-interrupted run continues with the rows in its file.
+bins. "The true mixture" labels rows by the parameters that they were drawn with: no method can expect fewer errors or a
+higher log-likelihood. An interrupted run continues with the rows in its file.
 """
 
 import json

@@ -27,7 +27,7 @@ from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.validation import check_device, check_enough_rows, check_rows
 from coterie.generative.evidence import Neighbours, with_neighbours
-from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages
+from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages, make_checkpoint_folder
 from coterie.generative.mixture import EMSettings, screened_bounds
 from coterie.generative.vaes import VAEConfig, VAEs
 
@@ -125,7 +125,10 @@ class VAEMixture(
     ----------
     labels_ : int32 ndarray of shape (n_samples,)
         The most likely cluster of each row. With ``init="graph"`` and at least 2,000 rows per cluster, the neighbours
-        of a row count as well. ``predict`` asks the networks alone, which differ on about one row in a hundred.
+        of a row count as well, beside the mean bounds of a cluster's networks. ``predict`` asks the networks alone; on
+        MNIST they differ on one row in a hundred.
+    certainty_ : float32 ndarray of shape (n_samples,)
+        The responsibility of the cluster of each row.
     n_clusters_ : int
         Number of clusters that have rows.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -268,10 +271,12 @@ class VAEMixture(
         settings = stages[0].settings
         self.networks_per_cluster_ = settings.folds
         config = replace(self._config(), dropout=0.2 if self._is_random() else 0.0)
-        graph = self._graph(rows)
-        beside = None if graph is None or self._has_few(len(X)) else Neighbours(*graph)
         limits = [stage.plan.max_iter for stage in stages for _ in range(stage.plan.n_runs)]  # of every run
+        if self.checkpoint is not None:
+            make_checkpoint_folder(Path(self.checkpoint))
         with threads.torch_threads(self.n_jobs), watching(self, X, len(limits), max_iter) as watch:
+            graph = self._graph(rows)
+            beside = None if graph is None or self._has_few(len(X)) else Neighbours(*graph)
             found = fit_in_stages(
                 torch.as_tensor(rows, device=device),
                 lambda number: torch.as_tensor(self._start(rows, graph, random_state)),
@@ -390,10 +395,10 @@ class VAEMixture(
         self.n_iter_, self.converged_ = sum(fit.n_iter for fit in fits), found.converged
         self.start_labels_ = first.start_labels.cpu().numpy().astype(np.int32)
         self._n_features_out = self.latent_size_
-        log_joint = self._log_joint(rows, torch.float32)
-        if beside is not None:
-            log_joint = with_neighbours(torch.as_tensor(log_joint, dtype=torch.float32), beside).numpy()
-        self.labels_ = log_joint.argmax(1).astype(np.int32)
+        log_joint = torch.as_tensor(self._log_joint(rows, torch.float32))
+        shares = log_joint.softmax(1) if beside is None else with_neighbours(log_joint.float(), beside)
+        self.labels_ = (log_joint if beside is None else shares).argmax(1).numpy().astype(np.int32)
+        self.certainty_ = shares.amax(1).numpy().astype(np.float32)
         self.n_clusters_ = len(np.unique(self.labels_))
         members = [rows[self.labels_ == cluster] for cluster in range(self.n_clusters)]
         means = np.array([(own if len(own) else rows).mean(axis=0, dtype=np.float64) for own in members])

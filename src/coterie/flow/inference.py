@@ -251,9 +251,9 @@ class SnrPath:
 def estimate_snr(network: MeasureFlow, points_ND: Tensor, options: FlowOptions = DEFAULT) -> SnrPath:
     """Estimate the SNR of one data set.
 
-    Every SNR of the path gives a mixture, in one batch. The one with the smallest BIC is chosen, and the residual
-    variance of its clusters gives the SNR, which may lie between the values of the path. At most ``PATH_CONTEXT`` of
-    the points are used, evenly spaced.
+    Every SNR of the path gives a mixture, which EM refines, all in one batch. The one with the smallest BIC is chosen,
+    and the residual variance of its clusters gives the SNR, which may lie between the values of the path. At most
+    ``PATH_CONTEXT`` of the points are used, evenly spaced.
     """
     tried_B = torch.tensor(SNR_PATH, dtype=points_ND.dtype)
     fewer_ND = points_ND[:: -(-len(points_ND) // PATH_CONTEXT)]

@@ -62,6 +62,11 @@ class FlowTask:
     """The measure flow as a :class:`coterie.training.Task`."""
 
     def __init__(self, run: FlowRun):
+        if (run.prior.stretch or run.prior.unequal) and any(stage.loss == "posterior" for stage in run.stages):
+            raise ValueError(
+                'The loss "posterior" samples spherical mixtures, but the prior has stretch or unequal above 0: use '
+                'the loss "w2".'
+            )
         self.run = run
         torch.manual_seed(run.training.seed)
         self.model = MeasureFlow(run.model)

@@ -3,8 +3,9 @@
 The neighbours of a row know something that no network sees, and so does the start, where it comes from elsewhere. Both
 give every row a vote: the mean responsibilities of its neighbours, or the label that it had at the start. The vote s is
 a second observation of the cluster k, given by a table p(s | k), and the bounds, of which networks are too sure, are
-multiplied by a factor. Table and factor maximise the likelihood of the votes given the held-out bounds. Good networks
-have a factor near one and overrule the votes; poor ones leave them as they are.
+multiplied by a factor. Table and factor maximise the likelihood of the votes given the bounds, which EM takes from
+networks that have not seen the row. Good networks have a factor near one and overrule the votes; poor ones leave them
+as they are.
 
 Shapes: N rows, M nodes of a graph (rows that are equal share one), K clusters, S = K votes.
 """
@@ -25,11 +26,10 @@ class Neighbours:
     def __init__(self, graph_MM: sparse.csr_matrix, node_N: np.ndarray):
         n_nodes, n_rows = graph_MM.shape[0], len(node_N)
         member_MN = sparse.csr_matrix((np.ones(n_rows, np.float32), (node_N, np.arange(n_rows))), (n_nodes, n_rows))
-        self._mean_MN = _normalised(graph_MM) @ _normalised(member_MN)
-        self._node_N = node_N
+        self._graph_MM, self._member_MN, self._node_N = _normalised(graph_MM), _normalised(member_MN), node_N
 
     def votes(self, responsibilities_NK: Tensor) -> Tensor:
-        mean_MK = self._mean_MN @ responsibilities_NK.cpu().numpy()
+        mean_MK = self._graph_MM @ (self._member_MN @ responsibilities_NK.cpu().numpy())
         return torch.as_tensor(mean_MK[self._node_N]).to(responsibilities_NK)
 
 
@@ -41,20 +41,25 @@ def _normalised(weights: sparse.csr_matrix) -> sparse.csr_matrix:
 
 def with_neighbours(log_joint_NK: Tensor, neighbours: Neighbours) -> Tensor:
     """Responsibilities (N, K) given the bounds and the responsibilities of the neighbours."""
-    found_NK = log_joint_NK.softmax(1)
-    for _ in range(_VOTES):
-        found_NK = with_votes(log_joint_NK, neighbours.votes(found_NK))
-    return found_NK
+    votes_NK = neighbours.votes(log_joint_NK.softmax(1))
+    weighed_NK = _factor(log_joint_NK, votes_NK) * log_joint_NK
+    for _ in range(_VOTES - 1):
+        votes_NK = neighbours.votes(_fit(weighed_NK, votes_NK)[1])
+    return _fit(weighed_NK, votes_NK)[1]
 
 
 def with_votes(log_joint_NK: Tensor, votes_NS: Tensor) -> Tensor:
     """Responsibilities (N, K) given the bounds and one vote per row."""
+    return _fit(_factor(log_joint_NK, votes_NS) * log_joint_NK, votes_NS)[1]
+
+
+def _factor(log_joint_NK: Tensor, votes_NS: Tensor) -> float:
+    """The factor of the bounds that makes the votes most likely, or a smaller one that is nearly as good."""
     n_rows, n_clusters = log_joint_NK.shape
     likelihoods = [_fit(factor * log_joint_NK, votes_NS)[0] for factor in _FACTORS]
     # Each of the K (K - 1) parameters of the table gains about half a nat by chance. Within that, believe the votes.
     worth_believing = max(likelihoods) - n_clusters * (n_clusters - 1) / n_rows
-    factor = min(factor for factor, one in zip(_FACTORS, likelihoods) if one >= worth_believing)
-    return _fit(factor * log_joint_NK, votes_NS)[1]
+    return min(factor for factor, one in zip(_FACTORS, likelihoods) if one >= worth_believing)
 
 
 def _fit(log_joint_NK: Tensor, votes_NS: Tensor) -> tuple[float, Tensor]:

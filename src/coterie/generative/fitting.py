@@ -141,19 +141,17 @@ def fit(
     settings: EMSettings,
     plan: RestartPlan,
     *,
-    neighbours: Neighbours | None = None,
     checkpoint: Path | None = None,
     run: Run = lambda number: nullcontext(),
 ) -> Fit:
     """Fit a mixture.
 
     ``start(number)`` returns the responsibilities (N, K) of short run ``number``, and ``networks`` its untrained
-    models. ``neighbours`` are those of the rows, if they are evidence in every E-step. ``run(number)`` is a context of
-    each of the plan's runs that returns its callback. ``checkpoint`` is a folder: if it has the files of an interrupted
-    fit, the fit continues from them and ends in the same weights, bit for bit. The files are removed at the end.
+    models. ``run(number)`` is a context of each of the plan's runs that returns its callback. ``checkpoint`` is a
+    folder: if it has the files of an interrupted fit, the fit continues from them and ends in the same weights, bit for
+    bit. The files are removed at the end.
     """
-    stages = [Stage(settings, plan)]
-    return fit_in_stages(x_ND, start, networks, stages, neighbours=neighbours, checkpoint=checkpoint, run=run)[-1]
+    return fit_in_stages(x_ND, start, networks, [Stage(settings, plan)], checkpoint=checkpoint, run=run)[-1]
 
 
 def fit_in_stages(
@@ -168,12 +166,12 @@ def fit_in_stages(
 ) -> list[Fit]:
     """Fits in succession, each with new networks from the responsibilities that the one before it ended with.
 
-    The runs of all stages are numbered in succession. Checkpoints of a stage remain until the last one has ended, so
+    ``neighbours`` are those of the rows, if they are evidence in every E-step. The runs of all stages are numbered in
+    succession. Checkpoints of a stage remain until the last one has ended, so
     that an interrupted fit finds its way back.
     """
     if checkpoint is not None:
-        make_folder(checkpoint)
-        check_writable(checkpoint / "run-0.pt")
+        make_checkpoint_folder(checkpoint)
     found: list[Fit] = []
     files: list[Path] = []
     first_run = 0
@@ -195,6 +193,12 @@ def fit_in_stages(
         for file in files:
             file.unlink(missing_ok=True)
     return found
+
+
+def make_checkpoint_folder(path: Path) -> None:
+    """Make the folder, or raise an error if no file can be written to it."""
+    make_folder(path)
+    check_writable(path / "run-0.pt")
 
 
 def _fit_stage(

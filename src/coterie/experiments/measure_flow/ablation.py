@@ -2,7 +2,8 @@
 
 All methods know the SNR and none of them K. "k-means" starts come from the best of ten runs of k-means with
 ``KMEANS_CLUSTERS`` clusters, and are refined and sampled exactly as the atoms of the flow are. "EM + BIC" tries every
-number of clusters from one k-means start. CPU seconds are medians of one thread.
+number of clusters from one k-means start. CPU seconds are medians of one thread. As in ``FlowMixture``, points in one
+cell of a grid are one point for the network.
 """
 
 import time

@@ -1,7 +1,8 @@
 """Depth at equal time: 16, 32 and 64 shared layers and 16 distinct ones, each network trained from the beginning.
 
-Every network is trained on the same mixtures in the same order, in as many steps as take about 21 CPU minutes. Runs are
-kept in a folder: a run that was interrupted is resumed, and one that has ended is only scored.
+Every network is trained on mixtures of the same kind, in as many steps as take about 21 CPU minutes; those of the last
+three tenths of its steps have more points. Runs are kept in a folder: a run that was interrupted is resumed, and one
+that has ended is only scored.
 """
 
 import csv
