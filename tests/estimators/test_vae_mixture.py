@@ -81,7 +81,10 @@ def test_a_file_gives_the_same_predictions_to_the_last_bit(tmp_path, blobs, fitt
     np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
 
 
-def test_a_fit_that_was_killed_goes_on_from_its_checkpoint(tmp_path, blobs, fitted, monkeypatch):
+@pytest.mark.parametrize("many", [2000, 50])  # rows per cluster from which on neighbours are evidence
+def test_a_fit_that_was_killed_goes_on_from_its_checkpoint(tmp_path, blobs, fitted, monkeypatch, many):
+    monkeypatch.setattr(estimator_module, "_MANY_ROWS", many)
+    whole = fitted if many == 2000 else VAEMixture(3, max_iter=3, random_state=0).fit(blobs[0])
     steps, original = [], em_steps.Mixture.m_step
 
     def dies(self, state, expectation):
@@ -96,8 +99,8 @@ def test_a_fit_that_was_killed_goes_on_from_its_checkpoint(tmp_path, blobs, fitt
         mixture.fit(blobs[0])
     mixture.fit(blobs[0])
     assert steps == [0, 1, 1, 2]
-    np.testing.assert_array_equal(mixture.network_weights_, fitted.network_weights_)
-    np.testing.assert_array_equal(mixture.labels_, fitted.labels_)
+    np.testing.assert_array_equal(mixture.network_weights_, whole.network_weights_)
+    np.testing.assert_array_equal(mixture.labels_, whole.labels_)
 
 
 def test_labels_and_responsibilities_are_the_same_start(blobs):
@@ -121,17 +124,25 @@ def test_labels_stay_evidence_and_responsibilities_do_not(blobs, monkeypatch):
     assert not VAEMixture(3, init="graph")._has_start_evidence(6000)  # networks know more than the start
 
 
-def test_neighbours_count_for_labels_where_there_are_many_rows(blobs, monkeypatch):
+def test_neighbours_are_evidence_where_there_are_many_rows(blobs, monkeypatch):
     X, truth = blobs
-    monkeypatch.setattr(estimator_module, "with_neighbours", lambda bounds, neighbours: bounds.softmax(1).roll(1, 1))
-    few = VAEMixture(3, max_iter=1, random_state=0).fit(X)
-    np.testing.assert_array_equal(few.labels_, few.predict(X))
+    used = []
+
+    def noted(bounds, neighbours):
+        used.append(len(bounds))
+        return bounds.softmax(1)
+
+    monkeypatch.setattr(em_steps, "with_neighbours", noted)
+    VAEMixture(3, max_iter=2, random_state=0).fit(X)
+    assert not used
     monkeypatch.setattr(estimator_module, "_MANY_ROWS", len(X) // 3)
-    many = VAEMixture(3, max_iter=1, random_state=0).fit(X)
-    np.testing.assert_array_equal(many.labels_, (many.predict(X) + 1) % 3)
-    np.testing.assert_allclose(many.certainty_, many.predict_proba(X).max(1), atol=1e-3)
-    given = VAEMixture(3, init=truth, max_iter=1, random_state=0).fit(X)  # there is no graph
-    np.testing.assert_array_equal(given.labels_, given.predict(X))
+    monkeypatch.setattr(estimator_module, "with_neighbours", lambda bounds, neighbours: bounds.roll(1, 1))
+    mixture = VAEMixture(3, max_iter=2, random_state=0).fit(X)
+    assert used
+    np.testing.assert_array_equal(mixture.labels_, (mixture.predict(X) + 1) % 3)  # labels_ ask the neighbours, too
+    used.clear()
+    VAEMixture(3, init=truth, max_iter=2, random_state=0).fit(X)
+    assert not used
 
 
 def test_from_a_random_start_em_moves_towards_the_clusters_by_itself(blobs):

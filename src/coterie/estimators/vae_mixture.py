@@ -88,8 +88,8 @@ class VAEMixture(
 
         With fewer than 2,000 rows per cluster, the networks know less than the start. Labels and the graph's
         communities are then also evidence in every E-step, beside the bounds. With more rows and "graph", the
-        responsibilities of a row's neighbours are evidence for ``labels_``, after EM. How much they count is estimated
-        from how well the bounds predict them.
+        responsibilities of a row's neighbours are. How much they count is estimated from how well held-out bounds
+        predict them.
     n_init : int, default=1
         Number of starts. If there are several, each runs for four iterations, and the one with the highest bound is
         continued.
@@ -276,15 +276,17 @@ class VAEMixture(
             make_checkpoint_folder(Path(self.checkpoint))
         with threads.torch_threads(self.n_jobs), watching(self, X, len(limits), max_iter) as watch:
             graph = self._graph(rows)
+            beside = None if graph is None or self._has_few(len(X)) else Neighbours(*graph)
             found = fit_in_stages(
                 torch.as_tensor(rows, device=device),
                 lambda number: torch.as_tensor(self._start(rows, graph, random_state)),
                 lambda generator: VAEs(settings.folds * self.n_clusters, config, generator),
                 stages,
+                neighbours=beside,
                 checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
                 run=lambda number: watch.run(number, limits[number]),
             )
-            self._keep(found, rows, None if self._has_few(len(X)) else graph)
+            self._keep(found, rows, beside)
             watch.close(vars(self))
         if not self.converged_:
             limit = "move_iter" if len(found) > 1 else "max_iter"
@@ -379,8 +381,8 @@ class VAEMixture(
         found, node_of_row = graph
         return np.eye(k, dtype=np.float32)[neighbours.partition(found, k, random_state)[node_of_row]]
 
-    def _keep(self, fits, rows, graph) -> None:
-        """Set the fitted attributes; ``fits`` are those of the stages. In a ``graph``, neighbours count for labels."""
+    def _keep(self, fits, rows, beside: Neighbours | None) -> None:
+        """Set the fitted attributes; ``fits`` are those of the stages, ``beside`` the neighbours that were evidence."""
         first, found = fits[0], fits[-1]
         self.weights_ = found.state.log_shares_K.double().exp().cpu().numpy()
         self.network_weights_ = parameters_to_vector(found.state.networks.parameters()).detach().cpu().numpy()
@@ -394,8 +396,8 @@ class VAEMixture(
         self.start_labels_ = first.start_labels.cpu().numpy().astype(np.int32)
         self._n_features_out = self.latent_size_
         log_joint = torch.as_tensor(self._log_joint(rows, torch.float32))
-        shares = log_joint.softmax(1) if graph is None else with_neighbours(log_joint.float(), Neighbours(*graph))
-        self.labels_ = (log_joint if graph is None else shares).argmax(1).numpy().astype(np.int32)
+        shares = log_joint.softmax(1) if beside is None else with_neighbours(log_joint.float(), beside)
+        self.labels_ = (log_joint if beside is None else shares).argmax(1).numpy().astype(np.int32)
         self.certainty_ = shares.amax(1).numpy().astype(np.float32)
         self.n_clusters_ = len(np.unique(self.labels_))
         members = [rows[self.labels_ == cluster] for cluster in range(self.n_clusters)]

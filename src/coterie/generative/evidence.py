@@ -1,10 +1,11 @@
-"""A second observation of every row's cluster beside the bounds: what networks cannot know.
+"""A second observation of every row's cluster beside the bounds, so that EM does not unlearn what networks cannot know.
 
 The neighbours of a row know something that no network sees, and so does the start, where it comes from elsewhere. Both
-give every row a vote: the label that it had at the start, so that EM does not unlearn it, or after EM the mean
-responsibilities of its neighbours. The vote s is a second observation of the cluster k, given by a table p(s | k), and
-the bounds, of which networks are too sure, are multiplied by a factor. Table and factor maximise the likelihood of the
-votes given the bounds. Good networks have a factor near one and overrule the votes; poor ones leave them as they are.
+give every row a vote: the mean responsibilities of its neighbours, or the label that it had at the start. The vote s is
+a second observation of the cluster k, given by a table p(s | k), and the bounds, of which networks are too sure, are
+multiplied by a factor. Table and factor maximise the likelihood of the votes given the bounds, which EM takes from
+networks that have not seen the row. Good networks have a factor near one and overrule the votes; poor ones leave them
+as they are.
 
 Shapes: N rows, M nodes of a graph (rows that are equal share one), K clusters, S = K votes.
 """

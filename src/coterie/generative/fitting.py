@@ -14,6 +14,7 @@ from torch import Tensor
 from coterie import em
 from coterie.files import check_writable, make_folder
 from coterie.generative import data_parallel
+from coterie.generative.evidence import Neighbours
 from coterie.generative.mixture import EMSettings, Expectation, State
 from coterie.generative.split_merge import MovingMixture
 from coterie.generative.vaes import Densities
@@ -159,12 +160,14 @@ def fit_in_stages(
     networks: Networks,
     stages: Sequence[Stage],
     *,
+    neighbours: Neighbours | None = None,
     checkpoint: Path | None = None,
     run: Run = lambda number: nullcontext(),
 ) -> list[Fit]:
     """Fits in succession, each with new networks from the responsibilities that the one before it ended with.
 
-    The runs of all stages are numbered in succession. Checkpoints of a stage remain until the last one has ended, so
+    ``neighbours`` are those of the rows, if they are evidence in every E-step. The runs of all stages are numbered in
+    succession. Checkpoints of a stage remain until the last one has ended, so
     that an interrupted fit finds its way back.
     """
     if checkpoint is not None:
@@ -180,7 +183,7 @@ def fit_in_stages(
 
         begins = (lambda _, end=found[-1]: end.expectation.responsibilities_NK) if found else start
         paths = [checkpoint / f"{prefix}run-{i}.pt" for i in range(stage.plan.n_init)] if checkpoint else None
-        one = _fit_stage(x_ND, begins, networks, stage, paths, numbered)
+        one = _fit_stage(x_ND, begins, networks, stage, neighbours, paths, numbered)
         found.append(one)
         files += paths or []
         first_run += stage.plan.n_runs
@@ -199,13 +202,20 @@ def make_checkpoint_folder(path: Path) -> None:
 
 
 def _fit_stage(
-    x_ND: Tensor, start: Callable[[int], Tensor], networks: Networks, stage: Stage, paths: list[Path] | None, run: Run
+    x_ND: Tensor,
+    start: Callable[[int], Tensor],
+    networks: Networks,
+    stage: Stage,
+    neighbours: Neighbours | None,
+    paths: list[Path] | None,
+    run: Run,
 ) -> Fit:
     """One stage; ``paths`` are the files of its checkpoints, one per start."""
     settings, plan = stage.settings, stage.plan
     contestants: list[_Contestant] = []
     for number in range(plan.n_init):
-        one = _contestant(x_ND, start(number), networks, replace(settings, seed=settings.seed + number), plan)
+        own = Stage(replace(settings, seed=settings.seed + number), plan)
+        one = _contestant(x_ND, start(number), networks, own, neighbours)
         one.path = paths[number] if paths else None
         one.restore()
         contestants.append(one)
@@ -230,10 +240,14 @@ def _fit_stage(
     )
 
 
-def _contestant(x_ND: Tensor, start_NK: Tensor, networks, settings: EMSettings, plan: RestartPlan) -> _Contestant:
-    mixture = MovingMixture(x_ND, start_NK, settings)
+def _contestant(
+    x_ND: Tensor, start_NK: Tensor, networks: Networks, stage: Stage, neighbours: Neighbours | None
+) -> _Contestant:
+    settings = stage.settings
+    mixture = MovingMixture(x_ND, start_NK, settings, neighbours)
     models = networks(torch.Generator().manual_seed(settings.seed)).to(x_ND.device)
-    described = repr((_described(settings), asdict(plan), tuple(x_ND.shape))).encode()
+    what = (_described(settings), asdict(stage.plan), tuple(x_ND.shape))
+    described = repr(what if neighbours is None else (*what, "neighbours")).encode()
     content = (x_ND.cpu().numpy(), start_NK.cpu().numpy())
     fingerprint = hashlib.sha256(b"".join([described, *(array.tobytes() for array in content)])).hexdigest()
     return _Contestant(mixture, mixture.begin(models), None, fingerprint)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from coterie import bfloat16
 from coterie.generative import data_parallel
-from coterie.generative.evidence import with_votes
+from coterie.generative.evidence import Neighbours, with_neighbours, with_votes
 from coterie.generative.vaes import Densities
 
 _ROWS_PER_BLOCK = 1024
@@ -131,10 +131,10 @@ class Expectation:
 
 
 class Mixture:
-    """The rows, their folds, and the two steps."""
+    """The rows, their folds, and the two steps. ``neighbours`` are evidence in every E-step, and need two folds."""
 
-    def __init__(self, x_ND: Tensor, start_NK: Tensor, settings: EMSettings):
-        self.x_ND, self.settings = x_ND, settings
+    def __init__(self, x_ND: Tensor, start_NK: Tensor, settings: EMSettings, neighbours: Neighbours | None = None):
+        self.x_ND, self.settings, self.neighbours = x_ND, settings, neighbours
         self.start_NK = start_NK.to(x_ND)
         self.fold_N = torch.randperm(len(x_ND), generator=self.generator(0, "folds")).to(x_ND.device) % settings.folds
         self.labels = self.start_NK.argmax(1)  # of the last E-step
@@ -154,7 +154,9 @@ class Mixture:
     def expectation(self, state: State, log_joint_NK: Tensor) -> Expectation:
         """Responsibilities from log share + bound, (N, K)."""
         responsibilities_NK = (log_joint_NK / self._temperature(state.iteration)).softmax(1)
-        if self.settings.start_evidence:
+        if self.neighbours is not None:
+            responsibilities_NK = with_neighbours(log_joint_NK, self.neighbours)
+        elif self.settings.start_evidence:
             responsibilities_NK = with_votes(log_joint_NK, self.start_NK)
         evidence_N = log_joint_NK.logsumexp(1)
         revived: tuple[int, ...] = ()
