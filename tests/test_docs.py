@@ -124,13 +124,15 @@ def test_flow_tables_put_ours_beside_the_documents(built_with):
 
 def test_tables_of_seeds_end_with_the_means_of_both(built_with):
     scores = {"accuracy": 0.9, "ari": 0.8, "nmi": 0.85}
-    run = {"init": "random", "seed": 0, "start": scores, "end": scores, "bound": -99.5, "seconds": 600}
-    summary = {"random": {"mean": 0.9, "std": 0.0}}
+    run = {"init": "random", "seed": 0, "start": scores, "end": scores, "networks": scores, "bound": -99.5}
+    run["seconds"] = 600
+    summary = {"random": {"networks_mean": 0.88, "mean": 0.9, "std": 0.0}}
     record = {"document": {"mean": 0.884, "std": 0.052, "best": 0.946}, "runs": [run], "summary": summary}
     head, rows = built_with("tables").vae_seeds(record)
     assert {len(row) for row in rows} == {len(head)}
-    assert rows[0] == ["random", "0", "90.0%", "90.0%", "0.800", "0.850", "-99.50", "10"]
+    assert rows[0] == ["random", "0", "90.0%", "90.0%", "90.0%", "0.800", "0.850", "-99.50", "10"]
     assert [row[3] for row in rows[1:]] == ["**90.0% ± 0.0%**", "88.4% ± 5.2%, best 94.6%"]
+    assert rows[1][4] == "**88.0%**"
 
 
 def test_zero_shot_tables_leave_out_batteries_that_were_not_run(built_with):

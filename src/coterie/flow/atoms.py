@@ -42,11 +42,12 @@ def merge_tokens(tokens_BND: Tensor, radius_B: Tensor) -> Atoms:
 
 
 def _merge(tokens_ND: Tensor, radius: float) -> tuple[Tensor, Tensor]:
-    tokens_MD, mass_M = torch.unique(tokens_ND, dim=0, return_counts=True)
+    _, first_M, mass = np.unique(tokens_ND.numpy(), axis=0, return_index=True, return_counts=True)
+    order = np.argsort(first_M)  # different tokens in the order of the rows
+    tokens_MD, mass = tokens_ND[first_M[order]], mass[order]
     # Not by matrix products, whose rounding errors can exceed a small radius: a leader must be its own nearest.
     distance_MM = torch.cdist(tokens_MD, tokens_MD, compute_mode="donot_use_mm_for_euclid_dist")
     near_MM = (distance_MM <= radius).numpy()
-    mass = mass_M.numpy()
     left_M = np.ones(len(mass), dtype=bool)
     count_M = near_MM @ mass
     leaders = []
@@ -57,7 +58,7 @@ def _merge(tokens_ND: Tensor, radius: float) -> tuple[Tensor, Tensor]:
         left_M &= ~taken_M
         count_M = count_M - near_MM[:, taken_M] @ mass[taken_M]
     label_M = distance_MM[:, leaders].argmin(1)
-    member_MK = torch.nn.functional.one_hot(label_M, len(leaders)) * mass_M[:, None].to(tokens_ND.dtype)
+    member_MK = torch.nn.functional.one_hot(label_M, len(leaders)) * torch.as_tensor(mass)[:, None].to(tokens_ND.dtype)
     weights_K = member_MK.sum(0)
     return member_MK.T @ tokens_MD / weights_K[:, None], weights_K / len(tokens_ND)
 

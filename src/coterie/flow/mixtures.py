@@ -117,7 +117,8 @@ def start_labels(
         z_ND = z_ND @ principal_axes(z_ND)[0][: network.config.dim].T
     seen_1NP = torch.as_tensor(z_ND[:: -(-len(z_ND) // START_ROWS)], dtype=torch.float32)[None]
     told_1 = torch.tensor([min(max(snr_db, SNR_RANGE[0]), SNR_RANGE[1])])
-    tokens_1NP = flow_tokens(network, seen_1NP, told_1, n_layers=options.n_layers, regime=options.regime)
+    # few rows: cells would save little time
+    tokens_1NP = flow_tokens(network, seen_1NP, told_1, n_layers=options.n_layers, regime=options.regime, exact=True)
     var_1 = seen_1NP.var(1, correction=0).mean(-1) / (1 + 10 ** (told_1 / 10))
     atoms = merge_tokens(tokens_1NP, MERGE_RADIUS * var_1.sqrt())
     heaviest = atoms.weights_BK[0].argsort(descending=True, stable=True)[:MOST_ATOMS]
