@@ -14,13 +14,14 @@ import coterie
 import tests
 
 SETTINGS = {
-    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5 s",  # loading compiled code holds a worker up
+    "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "8 s",  # loading compiled code holds a worker up
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "10",
     "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
     "OMP_NUM_THREADS": "1",
     # the package that the tests import, wherever it is, and the tests themselves
     "PYTHONPATH": os.pathsep.join(str(Path(file).parent.parent) for file in (coterie.__file__, tests.__file__)),
 }
+SLOW_START = 120  # seconds in which a worker has connected, on a busy machine too
 
 
 class Cluster:

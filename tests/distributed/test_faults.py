@@ -17,7 +17,7 @@ from coterie.distributed.blocks import blocks_of
 from coterie.distributed.fitting import fit
 from coterie.distributed.passes import ClusterError
 from coterie.kmeans.algorithm import Algorithm
-from tests.distributed.processes import Cluster, slow_array, slow_block
+from tests.distributed.processes import SLOW_START, Cluster, slow_array, slow_block
 
 K, BLOCKS = 8, 12
 pytestmark = [
@@ -61,7 +61,7 @@ def cluster(tmp_path_factory):
 def connection(cluster, undisturbed):
     workers = [cluster.start_worker("first"), cluster.start_worker("second")]
     with distributed.Client(cluster.address, timeout=20, set_as_default=True) as client:
-        client.wait_for_workers(2, timeout=30)
+        client.wait_for_workers(2, timeout=SLOW_START)
         yield client, workers
 
 
@@ -78,7 +78,7 @@ def test_a_worker_that_is_killed_one_that_joins_and_one_that_stalls(cluster, con
 
     joined = []
     same(run(at_iteration(1, lambda: joined.append(cluster.start_worker("third")))), undisturbed)
-    client.wait_for_workers(2, timeout=30)
+    client.wait_for_workers(2, timeout=SLOW_START)
 
     same(run(at_iteration(2, lambda: os.kill(second.pid, signal.SIGSTOP))), undisturbed)
     second.kill()
@@ -87,7 +87,7 @@ def test_a_worker_that_is_killed_one_that_joins_and_one_that_stalls(cluster, con
 
 def test_a_scheduler_that_is_restarted(cluster, connection, undisturbed):
     client, _ = connection
-    client.wait_for_workers(1, timeout=30)
+    client.wait_for_workers(1, timeout=SLOW_START)
 
     def restart():
         cluster.scheduler.kill()
@@ -126,7 +126,7 @@ def slowly(block):
 
 def test_a_scheduler_that_is_gone_is_an_error_and_not_a_hang(cluster, connection):
     client, _ = connection
-    client.wait_for_workers(1, timeout=30)
+    client.wait_for_workers(1, timeout=SLOW_START)
     client._timeout = 1  # of connecting again
     began = time.monotonic()
     with pytest.raises(ClusterError, match="does not answer"):

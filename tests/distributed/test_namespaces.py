@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import distributed
-from tests.distributed.processes import Cluster
+from tests.distributed.processes import SLOW_START, Cluster
 from tests.distributed.test_faults import at_iteration, run, same, undisturbed  # noqa: F401
 
 BRIDGE, NETWORK = f"cot{os.getpid() % 10_000}", "10.77.0"
@@ -52,7 +52,7 @@ def test_a_machine_whose_cable_is_cut(machines, tmp_path, undisturbed):  # noqa:
         for number, name in enumerate(machines, start=2):
             cluster.start_worker(name, f"{NETWORK}.{number}", ("ip", "netns", "exec", name))
         with distributed.Client(cluster.address, timeout=20) as client:
-            client.wait_for_workers(2, timeout=30)
+            client.wait_for_workers(2, timeout=SLOW_START)
             hosts = {worker["host"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()}
             assert hosts == {f"{NETWORK}.2", f"{NETWORK}.3"}
             same(run(at_iteration(2, lambda: ip("link", "set", f"{machines[1]}o", "down"))), undisturbed)
