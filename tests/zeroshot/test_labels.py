@@ -13,6 +13,7 @@ from coterie.zeroshot.labels import (
     clusters_proba,
     expected_ari,
     mean_affinity,
+    partition,
 )
 
 FLAT = np.full(100, 1 / 100)
@@ -24,6 +25,11 @@ def blocks(sizes, inside=0.9, outside=0.1):
     return np.where(labels[:, None] == labels, inside, outside), labels
 
 
+def of(found, n_clusters, choose=None):
+    tree, one = found.tree, found.clusters_proba[0]
+    return partition(found.affinity_NN, found.noise_N, tree.left, tree.right, n_clusters, one, choose)
+
+
 def reading(p, clusters=FLAT):
     return Reading(p, np.zeros(len(p)), clusters)
 
@@ -33,9 +39,9 @@ def test_blocks_of_high_affinity_are_the_clusters_and_their_number_is_found(size
     p, labels = blocks(sizes, outside=0.0005)
     found = Hierarchical(reading(p), *HEAD)
     assert found.best == len(sizes)
-    partition = found.partition(found.best)
-    assert adjusted_rand_score(labels, partition.labels_N) == 1
-    np.testing.assert_allclose(partition.proba_NK.sum(axis=1), 1)
+    cut_there = of(found, found.best)
+    assert adjusted_rand_score(labels, cut_there.labels_N) == 1
+    np.testing.assert_allclose(cut_there.proba_NK.sum(axis=1), 1)
     assert found.clusters_proba.sum() == pytest.approx(1)
 
 
@@ -44,8 +50,8 @@ def test_one_cluster_is_the_answer_if_it_is_expected_to_agree_better_than_severa
     for one, best in ((0.02, 2), (0.3, 1)):
         found = Hierarchical(reading(p, np.r_[one, np.full(99, (1 - one) / 99)]), *HEAD)
         assert found.best == best
-        assert found.expected(1) == pytest.approx(one)
-        assert found.expected(2) == pytest.approx((1 - one) * found.expected_ari[1])
+        assert of(found, 1).expected_ari == pytest.approx(one)
+        assert of(found, 2).expected_ari == pytest.approx((1 - one) * found.expected_ari[1])
     assert Hierarchical(reading(p, np.r_[0.3, np.full(99, 0.7 / 99)]), HEAD[0], (1.0, 0.0, 0.0)).best > 1
 
 
@@ -53,7 +59,7 @@ def test_one_cluster_is_the_answer_if_it_is_expected_to_agree_better_than_severa
 @given(st.integers(0, 2**31), st.integers(2, 40), st.integers(1, 40))
 def test_a_given_number_of_clusters_is_kept(seed, n, k):
     raw = np.random.default_rng(seed).uniform(size=(n, n))
-    found = Hierarchical(reading((raw + raw.T) / 2), *HEAD).partition(min(k, n))
+    found = of(Hierarchical(reading((raw + raw.T) / 2), *HEAD), min(k, n))
     assert np.unique(found.labels_N).tolist() == list(range(min(k, n)))
 
 
@@ -65,6 +71,15 @@ def test_the_expected_index_of_certain_affinities_is_the_index():
     tree = ward(np.triu(distance, 1) + np.triu(distance, 1).T)
     realised = [adjusted_rand_score(truth, labels) for labels in (cut(tree.left, tree.right, k) for k in range(1, 13))]
     np.testing.assert_allclose(expected_ari(p, tree.left, tree.right, 12), realised, atol=1e-12)
+
+
+def test_other_labels_may_be_chosen_and_have_the_index_that_they_are_chosen_for():
+    p, _ = blocks([4, 4])
+    found = Hierarchical(reading(p, np.r_[0.2, np.full(99, 0.8 / 99)]), *HEAD)
+    chosen = of(found, 2, lambda given: (1 - given, 0.5))
+    np.testing.assert_array_equal(chosen.labels_N, 1 - of(found, 2).labels_N)
+    np.testing.assert_array_equal(chosen.proba_NK.argmax(axis=1), chosen.labels_N)
+    assert chosen.expected_ari == pytest.approx(0.8 * 0.5)
 
 
 def test_evidence_for_a_number_of_clusters_by_hand():

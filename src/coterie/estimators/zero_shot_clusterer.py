@@ -208,10 +208,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.affinity_, self.context_noise_ = reading.affinity_NN, reading.noise_N
         self.children_ = np.column_stack([found.tree.left, found.tree.right])
         self.n_clusters_proba_ = found.clusters_proba
-        if known is None:
-            self._keep(found.partition(self.n_clusters or found.best))
-        else:
-            self._keep(constrained(found, reading, self.context_, there, self.n_clusters))
+        partition = self._partition(network, self.n_clusters or found.best)
+        if known is not None:
+            partition = constrained(partition.labels_N, reading, self.context_, there, self.n_clusters)
+        self._keep(partition)
         self._label(encoded)
         if known is not None:
             bound = there.group >= 0
@@ -269,6 +269,16 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         different = np.unique(points, axis=0, return_index=True)[1][:k]
         others = context[~np.isin(context, different)]
         return np.concatenate([different, others])[: self.max_context]
+
+    def _partition(self, network, n_clusters: int):
+        """The rows that were read in so many clusters."""
+        from coterie.zeroshot.labels import partition
+        from coterie.zeroshot.partitions import chooser
+
+        left, right = np.ascontiguousarray(self.children_.T)
+        read = self.affinity_, self.context_noise_
+        choose = chooser(network, self.context_, *read, self.n_clusters_proba_)
+        return partition(*read, left, right, n_clusters, float(self.n_clusters_proba_[0]), choose)
 
     def _keep(self, found) -> None:
         self.n_clusters_ = self._n_features_out = found.proba_NK.shape[1]
@@ -429,12 +439,12 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         estimator : ZeroShotClusterer
             Its fitted attributes are those of X and of this number of clusters.
         """
-        from coterie.zeroshot.constrained import recut
+        from coterie.zeroshot import networks
 
         encoded = self._checked_cut(X, n_clusters)
         other = copy.copy(self)
-        other.n_clusters, one = n_clusters, float(self.n_clusters_proba_[0])
-        other._keep(recut(self.affinity_, self.context_noise_, self.children_, n_clusters, one))
+        other.n_clusters = n_clusters
+        other._keep(self._partition(networks.load(self.network, check_device(self.device)), n_clusters))
         other._label(encoded)
         return other
 

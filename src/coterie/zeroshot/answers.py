@@ -42,6 +42,9 @@ class Network(Protocol):
     def clusters_proba(self, answer: Answer) -> np.ndarray:
         """(B, 100) probabilities of 1, 2, ... clusters, from an answer in numpy arrays."""
 
+    def score(self, told: Any) -> np.ndarray:
+        """(J,) logits of the adjusted Rand index of candidate partitions; only of a network with a head for them."""
+
 
 def stacked(xp: Any, seen: list[Description], rng: np.random.Generator) -> tuple[Any, Any, Any, Pairs]:
     """Sets of equal size as arrays, with fresh random features and signs of the coordinates; pairs in numpy."""

@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 from coterie.constraints import Constraints
 from coterie.neighbours import nearest_among
 from coterie.zeroshot.inference import Reading
-from coterie.zeroshot.labels import Hierarchical, Partition, cut_and_settled, mean_affinity, proba
+from coterie.zeroshot.labels import Partition, agreement, mean_affinity, proba
 
 SPREAD = 0.95  # share of a row's label that comes from its neighbours
 NEIGHBOURS = 11  # a row and its ten nearest
@@ -33,10 +33,9 @@ class Way(NamedTuple):
 
 
 def constrained(
-    found: Hierarchical, reading: Reading, points_NE: np.ndarray, known: Constraints, n_clusters: int | None
+    base_N: np.ndarray, reading: Reading, points_NE: np.ndarray, known: Constraints, n_clusters: int | None
 ) -> Partition:
-    """The partition of the rows that were read. Given labels are the first clusters, in their order."""
-    base_N = found.partition(n_clusters or found.best).labels_N
+    """The partition of the rows that were read, from found clusters. Given labels are the first, in their order."""
     if n_clusters is not None and known.n_labels > n_clusters:
         raise ValueError(
             f"{known.n_labels} labels are given, but n_clusters={n_clusters}: set n_clusters to {known.n_labels} or "
@@ -50,14 +49,6 @@ def constrained(
     bound_N = known.group >= 0
     proba_NK[bound_N] = np.eye(proba_NK.shape[1])[labels_N[bound_N]]
     return Partition(labels_N, proba_NK, agreement(affinity_NN, labels_N))
-
-
-def recut(affinity_NN: np.ndarray, noise_N: np.ndarray, children: np.ndarray, n_clusters: int, one: float) -> Partition:
-    """The partition of rows that were read earlier into another number; ``one`` is the probability of one cluster."""
-    left, right = np.ascontiguousarray(children.T)
-    labels_N = cut_and_settled(affinity_NN, noise_N, left, right, n_clusters)
-    expected = one if n_clusters == 1 else (1 - one) * agreement(affinity_NN, labels_N)
-    return Partition(labels_N, proba(affinity_NN, labels_N), expected)
 
 
 def _with_labels(
@@ -191,13 +182,3 @@ def _with_groups(affinity_NN: np.ndarray, labels_N: np.ndarray, known: Constrain
         labels_N[rows] = chosen
         settled[group] = chosen
     return np.unique(labels_N, return_inverse=True)[1]
-
-
-def agreement(p_NN: np.ndarray, labels_N: np.ndarray) -> float:
-    """The expected adjusted Rand index between labels and the true clusters (Fritsch and Ickstadt 2009)."""
-    together_NN = labels_N[:, None] == labels_N[None]
-    upper = np.triu_indices(len(labels_N), 1)
-    joined, same = together_NN[upper], p_NN[upper]
-    chance = joined.sum() * same.sum() / len(same)
-    best = (joined.sum() + same.sum()) / 2
-    return float((same[joined].sum() - chance) / (best - chance)) if best - chance > 1e-9 * len(same) else 1.0

@@ -4,7 +4,7 @@
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import softmax
@@ -30,6 +30,7 @@ class ZeroShotConfig:
     choice: tuple[float, ...] = (1.0, 0.0, 0.0)
     # The network takes overlapping clusters for one, as it was trained on shapes: P(1) = 0.8 counts as one half.
     single: tuple[float, ...] = (1.0, -1.386, 0.0)
+    partition_width: ClassVar[int] = 0  # there is no head for partitions
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

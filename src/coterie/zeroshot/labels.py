@@ -7,7 +7,7 @@ Ickstadt 2009, "Improved criteria for clustering based on the posterior similari
 joins the cluster with which its mean affinity is highest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -65,14 +65,35 @@ class Hierarchical:
         labels_N = cut(self.tree.left, self.tree.right, chosen)
         return len(np.unique(labels_N[inside_N])) if inside_N.any() else chosen
 
-    def expected(self, n_clusters: int) -> float:
-        """The expected adjusted Rand index of so many clusters, the chance that there is only one included."""
-        one = self.clusters_proba[0]
-        return float(one if n_clusters == 1 else (1 - one) * self.expected_ari[n_clusters - 1])
 
-    def partition(self, n_clusters: int) -> Partition:
-        labels_N = cut_and_settled(self.affinity_NN, self.noise_N, self.tree.left, self.tree.right, n_clusters)
-        return Partition(labels_N, proba(self.affinity_NN, labels_N), self.expected(n_clusters))
+def partition(
+    affinity_NN: np.ndarray,
+    noise_N: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    n_clusters: int,
+    one: float,
+    choose: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None,
+) -> Partition:
+    """A hierarchy cut into clusters; ``choose`` may prefer other labels (:func:`coterie.zeroshot.partitions.chooser`).
+
+    ``one`` is the probability of a single cluster, for which the index of several is 0.
+    """
+    labels_N = cut_and_settled(affinity_NN, noise_N, left, right, n_clusters)
+    if n_clusters == 1:
+        return Partition(labels_N, proba(affinity_NN, labels_N), one)
+    labels_N, index = (labels_N, agreement(affinity_NN, labels_N)) if choose is None else choose(labels_N)
+    return Partition(labels_N, proba(affinity_NN, labels_N), (1 - one) * index)
+
+
+def agreement(p_NN: np.ndarray, labels_N: np.ndarray) -> float:
+    """The expected adjusted Rand index between labels and the true clusters (Fritsch and Ickstadt 2009)."""
+    together_NN = labels_N[:, None] == labels_N[None]
+    upper = np.triu_indices(len(labels_N), 1)
+    joined, same = together_NN[upper], p_NN[upper]
+    chance = joined.sum() * same.sum() / len(same)
+    best = (joined.sum() + same.sum()) / 2
+    return float((same[joined].sum() - chance) / (best - chance)) if best - chance > 1e-9 * len(same) else 1.0
 
 
 def cut_and_settled(

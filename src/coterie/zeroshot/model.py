@@ -38,6 +38,7 @@ class TwoPassConfig:
     second: tuple[int, ...] = (2, 2)
     mlp_ratio: int = 2
     pair_channels: int = 16
+    partition_width: int = 0  # of the head that scores partitions; 0 for none
     # how the evidence for the number of clusters is weighed, fitted to fresh problems once the network is trained
     choice: tuple[float, ...] = (1.0, 0.0, 0.0)
     single: tuple[float, ...] = (1.0, 0.0, 1.0)
@@ -49,7 +50,13 @@ class TwoPassConfig:
 def sizes(w: Any) -> dict[str, Any]:
     """The settings that follow from the weights."""
     first, second = (tuple(len(each.layers) for each in one.stretches) for one in (w.first, w.second))
-    return {**layers.sizes(w.first.stretches[0]), "first": first, "second": second}
+    partition_width = len(w.partitions.again.bias) if hasattr(w, "partitions") else 0
+    return {
+        **layers.sizes(w.first.stretches[0]),
+        "first": first,
+        "second": second,
+        "partition_width": partition_width,
+    }
 
 
 def forward(xp: Any, w: Any, seen: list[Description], rng: np.random.Generator) -> list[Answer]:

@@ -27,6 +27,7 @@ from coterie.zeroshot.description import (
 from coterie.zeroshot.generation_one import ZeroShotConfig
 from coterie.zeroshot.model import BINS, TwoPassConfig
 from coterie.zeroshot.networks import configured
+from coterie.zeroshot.partitions import CANDIDATE_FEATURES, CLUSTER_FEATURES, Told, scores
 from coterie.zeroshot.tensors import Tensors
 
 
@@ -72,6 +73,7 @@ class _Network(nn.Module):
 
     generation: ModuleType
     points: nn.Linear
+    partitions: nn.Module
 
     def describe(self, x_ND: np.ndarray) -> Description:
         return self.generation.describe(x_ND)
@@ -85,6 +87,15 @@ class _Network(nn.Module):
 
     def clusters_proba(self, answer: Answer) -> np.ndarray:
         return self.generation.clusters_proba(answer)
+
+    @torch.no_grad()
+    def score(self, told: Told) -> np.ndarray:
+        return Tensors.numpy(self.scores(told))
+
+    def scores(self, told: Told) -> torch.Tensor:
+        """The same as a tensor, with gradients."""
+        xp = Tensors(self.points.weight.device)
+        return scores(xp, self.partitions, Told(*(xp.array(part) for part in told)))
 
 
 class ZeroShotNetwork(_Network):
@@ -144,6 +155,19 @@ class Counts(nn.Module):
         self.single = nn.Linear(2 * width, 1)
 
 
+class PartitionHead(nn.Module):
+    """Parameters of :func:`coterie.zeroshot.partitions.scores`, which gives the expected index before training."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.cluster = nn.Linear(CLUSTER_FEATURES, width)
+        self.again = nn.Linear(width, width)
+        self.whole = nn.Linear(3 * width + CANDIDATE_FEATURES, 2 * width)
+        self.score = nn.Linear(2 * width, 1)
+        nn.init.zeros_(self.score.weight)
+        nn.init.zeros_(self.score.bias)
+
+
 class TwoPassNetwork(_Network):
     """The network of the second generation."""
 
@@ -165,6 +189,8 @@ class TwoPassNetwork(_Network):
             self.second.same_at_once.weight[0, FULL_PAIR_FEATURES] = LOGIT_UNIT
         self.noise = nn.Linear(E, 1)
         self.counts = Counts(E)
+        if config.partition_width:
+            self.partitions = PartitionHead(config.partition_width)
 
 
 def build(config: dict[str, Any]) -> nn.Module:

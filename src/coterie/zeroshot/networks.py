@@ -11,6 +11,7 @@ from coterie.zeroshot import generation_one, model
 from coterie.zeroshot.answers import Answer, Network
 from coterie.zeroshot.arrays import Arrays, Weights
 from coterie.zeroshot.description import Description
+from coterie.zeroshot.partitions import Told, scores
 
 
 def load(network: str | os.PathLike, device: str = "cpu") -> Network:
@@ -45,6 +46,9 @@ class ArrayNetwork:
 
     def clusters_proba(self, answer: Answer) -> np.ndarray:
         return self.generation.clusters_proba(answer)
+
+    def score(self, told: Told) -> np.ndarray:
+        return scores(Arrays(), vars(self.weights)["partitions"], told)
 
 
 def configured(config: dict[str, Any]) -> tuple[Any, ModuleType]:

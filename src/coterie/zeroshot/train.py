@@ -19,6 +19,7 @@ from coterie import checkpoints
 from coterie.training_run import TrainingRun
 from coterie.zeroshot.answers import Answer
 from coterie.zeroshot.choice import fit_choice
+from coterie.zeroshot.head_fitting import fit_head
 from coterie.zeroshot.model import BINS, TwoPassConfig
 from coterie.zeroshot.modules import TwoPassNetwork
 from coterie.zeroshot.prior import NOISE, Prior
@@ -49,6 +50,7 @@ class ZeroShotRun(TrainingRun):
     noise_weight: float = 0.3
     start: str | None = None  # name of a network as which this one begins; of the first generation: its first pass
     choice_problems: int = 600  # fresh draws to which the choice of the number of clusters is fitted
+    head_problems: int = 2000  # fresh draws on which the head for partitions is trained, if the model has one
 
     kind = "zeroshot"
     drawn = "clustering problems of four families (shapes, tables, mixed tables, many clusters), fresh every step"
@@ -60,9 +62,12 @@ class ZeroShotRun(TrainingRun):
         return "Zero-shot clusterer: which points share a cluster, which are noise, how many clusters"
 
     def calibrated(self, network: TwoPassNetwork) -> "ZeroShotRun":
-        """The run with its choice of the number of clusters fitted to the trained network."""
+        """The run with its choice of the number of clusters fitted to the trained network, whose head is trained."""
         fitted = fit_choice(network, self.prior, self.choice_problems)
-        return replace(self, model=replace(self.model, choice=fitted.choice, single=fitted.single))
+        network.config = replace(self.model, choice=fitted.choice, single=fitted.single)
+        if self.model.partition_width:
+            fit_head(network, self.prior, self.head_problems)
+        return replace(self, model=network.config)
 
 
 class ZeroShotTask:
