@@ -32,8 +32,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     The network reads up to 1,024 rows at once. It estimates for every two of them the probability that they share a
     cluster, for every row the probability that it is noise, and the probability of each number of clusters. A
     hierarchy of those affinities is cut at the number of clusters whose adjusted Rand index with the true clusters is
-    expected to be largest (Fritsch and Ickstadt 2009). Rows that were not read take the labels of the nearest rows that
-    were.
+    expected to be largest (Fritsch and Ickstadt 2009). For up to 16 clusters, the network compares this partition with
+    two others, from average linkage of the affinities and from Genie's hierarchy of the rows, and keeps the one that it
+    expects to be best. Rows that were not read take the labels of the nearest rows that were.
 
     The network was trained on synthetic data only. Numbers are scaled and missing values are filled. The columns of a
     DataFrame are read by their kind: texts, codes and yes/no are categories, which are encoded by what they share with
@@ -91,8 +92,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     affinity_ : float32 array of shape (n_context, n_context)
         Probability that two of the rows that were read share a cluster.
     children_ : int array of shape (n_context - 1, 2)
-        The hierarchy of the rows that were read, as in :class:`sklearn.cluster.AgglomerativeClustering`. ``cut`` gives
-        the labels for any number of clusters.
+        Ward's hierarchy of the affinities of the rows that were read, as in
+        :class:`sklearn.cluster.AgglomerativeClustering`. ``cut`` gives the labels for any number of clusters.
     cluster_centers_ : array of shape (n_clusters_, n_features)
         Mean of the rows of every cluster, without outliers; NaN for columns that are not numbers.
     context_ : array of shape (n_context, n_encoded)

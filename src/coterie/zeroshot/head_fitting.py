@@ -22,7 +22,7 @@ from coterie.zeroshot.prior import NOISE, Prior, Problem
 OTHER_NUMBERS = 5  # of clusters, beside the true one and the one that is found
 MOST_NUMBERS = 40
 POINTS_OF_A_CLUSTER = 3  # at least, on average
-EPOCHS = 8
+EPOCHS = 16
 BATCH = 8
 LEARNING_RATE = 2e-3
 WEIGHT_DECAY = 0.05
@@ -40,8 +40,8 @@ class Example(NamedTuple):
 
 def fit_head(network: TwoPassNetwork, prior: Prior, problems: int, seed: int = 98) -> list[float]:
     """Train the head, and nothing else, on ``problems`` draws; returns the mean loss of every epoch."""
-    rng = np.random.default_rng(seed)
-    return train_head(network, examples(network, prior, problems, rng), rng)
+    drawn = examples(network, prior, problems, np.random.default_rng(seed))
+    return train_head(network, drawn, np.random.default_rng(seed + 1))
 
 
 def examples(
