@@ -71,3 +71,13 @@ def test_a_smaller_network_does_not_begin_as_a_larger_one(more):
     small, large = (TwoPassNetwork(TwoPassConfig(**each)) for each in (config, config | more))
     with pytest.raises(ValueError, match="at least its ratio"):
         begin_as(small, large)
+
+
+@pytest.mark.parametrize("width", [0, 4, 8])
+def test_a_head_for_partitions_is_not_copied(width):
+    trained = TwoPassNetwork(TwoPassConfig(**SMALL, first=(1,), second=(1,), partition_width=4))
+    network = TwoPassNetwork(TwoPassConfig(**SMALL, first=(1,), second=(1,), partition_width=width))
+    before = {name: weight.clone() for name, weight in network.state_dict().items()}
+    begin_as(network, trained)
+    for name, weight in network.state_dict().items():
+        assert torch.equal(weight, before[name] if name.startswith("partitions.") else trained.state_dict()[name])

@@ -24,7 +24,10 @@ def begin_as(network: TwoPassNetwork, old: ZeroShotNetwork | TwoPassNetwork) -> 
 
 @torch.no_grad()
 def enlarge(network: TwoPassNetwork, old: TwoPassNetwork) -> None:
-    """Copy the weights of ``old`` into ``network``, which may have more layers and wider feed-forward networks."""
+    """Copy the weights of ``old`` into ``network``, which may have more layers and wider feed-forward networks.
+
+    A head for partitions is not copied: it is trained when the rest of the network is.
+    """
     config, small = network.config, old.config
     if (
         (config.width, config.n_heads, config.pair_channels) != (small.width, small.n_heads, small.pair_channels)
@@ -38,6 +41,8 @@ def enlarge(network: TwoPassNetwork, old: TwoPassNetwork) -> None:
         )
     weights = network.state_dict()
     for name, value in old.state_dict().items():
+        if name.startswith("partitions."):
+            continue
         mine = weights[name]
         if name.endswith(".down.weight"):
             mine.zero_()  # of hidden units that are new
