@@ -7,7 +7,7 @@ from coterie.experiments import measure_flow
 from coterie.experiments.measure_flow import published, scoring
 
 
-@pytest.mark.parametrize("name", ["table2", "table11", "figure1", "figure6", "figure8", "depth"])
+@pytest.mark.parametrize("name", ["table2", "table11", "figure1", "figure6", "figure8", "depth", "rates"])
 def test_quick_runs_write_json_and_a_picture(tmp_path, name):
     record = getattr(measure_flow, name)(tmp_path, quick=True)
     assert json.loads((tmp_path / f"{name}.json").read_text()) == json.loads(json.dumps(record))

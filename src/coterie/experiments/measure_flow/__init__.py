@@ -1,7 +1,7 @@
 """The tables and figures of Zimin et al. (2025), "Learning Gaussian Mixture Models via Transformer Measure Flows"."""
 
 from coterie.experiments.measure_flow.ablation import ablation
-from coterie.experiments.measure_flow.depth import depth
+from coterie.experiments.measure_flow.depth import depth, rates
 from coterie.experiments.measure_flow.figures import (
     figure1,
     figure2,
@@ -42,6 +42,7 @@ __all__ = [
     "figure10",
     "figure11",
     "orderings",
+    "rates",
     "table1",
     "table2",
     "table3",

@@ -184,8 +184,8 @@ def draw_training(record: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
-def draw_depth(record: dict[str, Any], path: Path) -> None:
-    """Losses against CPU seconds and against steps, and what the networks score beside the one of 16 shared layers."""
+def draw_runs(record: dict[str, Any], path: Path) -> None:
+    """Losses against CPU seconds and against steps, and what the networks score beside the first."""
     figure = Figure(figsize=(13, 4), layout="constrained")
     time_axis, step_axis, score_axis = figure.subplots(1, 3)
     for place, (name, network) in enumerate(record["networks"].items()):
@@ -193,7 +193,7 @@ def draw_depth(record: dict[str, Any], path: Path) -> None:
         width = max(1, len(curve["loss"]) // 20)
         smooth = np.convolve(curve["loss"], np.ones(width) / width, mode="valid")
         for axis, along in ((time_axis, "cpu_seconds"), (step_axis, "step")):
-            axis.plot(curve[along][width - 1 :], smooth, color=colour, label=f"{name} layers")
+            axis.plot(curve[along][width - 1 :], smooth, color=colour, label=name)
         if name == record["base"]:
             continue
         gaps = [row["against_base"] for row in network["levels"].values()]
@@ -207,9 +207,9 @@ def draw_depth(record: dict[str, Any], path: Path) -> None:
     for axis, label in ((time_axis, "CPU seconds"), (step_axis, "step")):
         axis.set(xlabel=label, ylabel="SNR · squared W2", yscale="log", title="training loss, running mean")
         axis.grid(alpha=0.3)
-    time_axis.legend()
+    time_axis.legend(title=record["what"])
     score_axis.axhline(0, color=COLOURS[0], lw=1)
     score_axis.set_xticks(range(3), ["15 dB", "10 dB", "5 dB"])
-    score_axis.set(ylabel="log squared W2, minus that of 16 shared layers", title="after training: below 0 is better")
+    score_axis.set(ylabel=f"log squared W2, minus that of {record['base']}", title="after training: below 0 is better")
     score_axis.grid(alpha=0.3)
     _save(figure, path)
