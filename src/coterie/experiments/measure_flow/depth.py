@@ -31,7 +31,7 @@ NETWORKS = {
 }
 REGIMES: tuple[Regime, ...] = ("uniform", "unit")
 RATES = (0.5, 1.0, 2.0)  # times the learning rates of the other runs
-RATE_STEPS = 1000
+RATE_STEPS = 700
 INSTANCES = 100
 
 
