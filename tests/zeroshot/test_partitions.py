@@ -6,15 +6,16 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.zeroshot.arrays import Arrays, Weights
+from coterie.zeroshot.arrays import Arrays
 from coterie.zeroshot.head_fitting import Example, examples, head_loss, together, train_head
 from coterie.zeroshot.labels import agreement
 from coterie.zeroshot.model import TwoPassConfig
 from coterie.zeroshot.modules import TwoPassNetwork
-from coterie.zeroshot.partitions import MOST_CLUSTERS, Candidates, chooser, describe, scores
+from coterie.zeroshot.partitions import Candidates, chooser, describe, flattened, scores, unflattened, width_of
 from coterie.zeroshot.prior import Prior
 
 FLAT = np.full(20, 1 / 20)
+IN_TURN = np.arange(60) % 2
 CONFIG = TwoPassConfig(width=16, n_heads=2, first=(1,), second=(1,), pair_channels=4, partition_width=8)
 
 
@@ -31,37 +32,65 @@ def halves(n=30):
     return np.where(labels[:, None] == labels, 0.6, 0.4) + 0.4 * np.eye(2 * n), labels
 
 
-def head(seed=0, scale=0.3):
-    torch.manual_seed(seed)
+def network_with_head():
+    torch.manual_seed(0)
     network = TwoPassNetwork(CONFIG).eval()
     with torch.no_grad():
         for weight in network.partitions.parameters():
-            weight.add_(scale * torch.randn_like(weight))
+            weight.add_(0.3 * torch.randn_like(weight))
     return network
+
+
+def scored(head, told):
+    return scores(Arrays(), unflattened(head), told)
+
+
+def head_for_joined_pairs(sign):
+    """A head whose score is ``sign`` times the share of pairs that a candidate joins, from its features alone."""
+    network = TwoPassNetwork(CONFIG).eval()
+    joined = 7
+    with torch.no_grad():
+        for weight in network.partitions.parameters():
+            weight.zero_()
+        network.partitions.whole.weight[0, 3 * CONFIG.partition_width + joined] = 1.0
+        network.partitions.whole.bias[0] = 10.0  # where the activation is linear
+        network.partitions.score.weight[0, 0] = 1_000.0 * sign
+    return network.head
 
 
 def test_candidates_are_what_affinities_and_connected_points_suggest():
     points, lines = two_lines()
     affinity, other = halves()
-    found = Candidates(points, affinity, np.zeros(60)).beside(other)
+    found = Candidates(points, affinity, np.zeros(60)).beside(IN_TURN)
     assert len(found) == 3
-    np.testing.assert_array_equal(found[0], other)
+    np.testing.assert_array_equal(found[0], IN_TURN)
     assert adjusted_rand_score(found[1], other) == 1
     assert adjusted_rand_score(found[2], lines) == 1
 
 
 def test_a_connected_part_of_outliers_alone_is_no_cluster():
     points, _ = two_lines()
-    affinity, other = halves()
+    affinity, _ = halves()
     noise = np.where(np.arange(60) < 30, 0.9, 0.0)  # the whole first line
-    assert len(Candidates(points, affinity, noise).beside(other)) == 2
+    assert len(Candidates(points, affinity, noise).beside(IN_TURN)) == 2
 
 
-@pytest.mark.parametrize("k", [1, MOST_CLUSTERS + 1])
-def test_for_one_cluster_and_for_many_there_is_nothing_to_choose(k):
-    rng = np.random.default_rng(0)
-    found = Candidates(rng.normal(size=(60, 2)), np.eye(60), np.zeros(60)).beside(np.arange(60) % k)
-    assert len(found) == 1
+def test_a_partition_that_was_proposed_before_is_no_other_candidate():
+    points, lines = two_lines()
+    affinity = np.where(lines[:, None] == lines, 0.9, 0.1)
+    assert len(Candidates(points, affinity, np.zeros(60)).beside(1 - lines)) == 1
+
+
+def test_candidates_keep_equal_points_together():
+    points, _ = two_lines()
+    points[30] = points[0]  # in different clusters of the affinities' linkage and in different lines
+    labels = np.tile(np.repeat([0, 1], 15), 2)
+    labels[30] = 1
+    affinity = np.where(labels[:, None] == labels, 0.9, 0.1)
+    found = Candidates(points, affinity, np.zeros(60)).beside(IN_TURN)
+    assert all(each[0] == each[30] for each in found[1:])
+    points[30] += 1e-3
+    assert adjusted_rand_score(Candidates(points, affinity, np.zeros(60)).beside(IN_TURN)[1], labels) == 1
 
 
 @settings(max_examples=25, deadline=None)
@@ -72,7 +101,8 @@ def test_every_candidate_has_all_clusters(seed, n, k):
     raw = rng.uniform(size=(n, n))
     first = rng.permutation(np.arange(n) % k)
     noise = rng.uniform(size=n) * rng.integers(2)
-    for labels in Candidates(rng.normal(size=(n, 2)).round(1), (raw + raw.T) / 2, noise).beside(first):
+    points = rng.normal(size=(n, 2)).round(1)
+    for labels in Candidates(points, (raw + raw.T) / 2, noise).beside(first):
         assert np.unique(labels).tolist() == list(range(k))
 
 
@@ -94,50 +124,73 @@ def test_features_by_hand():
 
 def test_an_untrained_head_gives_the_index_that_affinities_expect():
     affinity, labels = halves()
-    network = TwoPassNetwork(CONFIG)
-    found = network.score(describe(affinity, np.zeros(60), FLAT, labels[None]))
+    found = scored(TwoPassNetwork(CONFIG).head, describe(affinity, np.zeros(60), FLAT, labels[None]))
     assert expit(found)[0] == pytest.approx(agreement(affinity, labels))
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31), st.integers(6, 30), st.integers(2, 5))
-def test_the_order_of_points_and_clusters_does_not_matter_and_numpy_gives_the_same(seed, n, k):
+def test_the_order_of_points_and_clusters_does_not_matter_and_torch_gives_the_same(seed, n, k):
     rng = np.random.default_rng(seed)
     raw = rng.uniform(size=(n, n))
     affinity, noise = (raw + raw.T) / 2, rng.uniform(size=n)
     labels = rng.permutation(np.arange(n) % k)
     order, names = rng.permutation(n), rng.permutation(k)
-    network = head()
+    network = network_with_head()
     told = describe(affinity, noise, FLAT, labels[None])
     again = describe(affinity[np.ix_(order, order)], noise[order], FLAT, names[labels][order][None])
-    np.testing.assert_allclose(network.score(told), network.score(again), atol=1e-4)
-    arrays = Weights({name: weight.numpy() for name, weight in network.partitions.state_dict().items()})
-    np.testing.assert_allclose(scores(Arrays(), arrays, told), network.score(told), atol=1e-4)
+    found = scored(network.head, told)
+    np.testing.assert_allclose(found, scored(network.head, again), atol=1e-4)
+    np.testing.assert_allclose(found, network.scores(told).detach().numpy(), atol=1e-4)
 
 
 def test_padding_does_not_change_a_score():
     affinity, labels = halves()
     many = np.arange(60) % 7
     parts = [describe(affinity, np.zeros(60), FLAT, each[None]) for each in (labels, many)]
-    apart = np.concatenate([head().score(part) for part in parts])
-    np.testing.assert_allclose(head().score(together(parts)), apart, atol=1e-5)
+    head = network_with_head().head
+    apart = np.concatenate([scored(head, part) for part in parts])
+    np.testing.assert_allclose(scored(head, together(parts)), apart, atol=1e-5)
 
 
-def test_the_best_candidate_is_chosen_with_its_index():
-    points, _ = two_lines()
-    affinity, other = halves()
-    network = head(scale=2.0)
-    choose = chooser(network, points, affinity, np.zeros(60), FLAT)
-    labels, index = choose(other)
-    candidates = Candidates(points, affinity, np.zeros(60)).beside(other)
-    found = expit(network.score(describe(affinity, np.zeros(60), FLAT, candidates)))
-    np.testing.assert_array_equal(labels, candidates[found.argmax()])
-    assert index == found.max()
+@pytest.mark.parametrize(("sign", "place"), [(1.0, 2), (-1.0, 0)])
+def test_the_candidate_of_the_highest_score_is_chosen_however_large_scores_are(sign, place):
+    points, affinity = two_lines()[0][:40], halves()[0][:40, :40]  # the second line is shorter
+    candidates = Candidates(points, affinity, np.zeros(40)).beside(IN_TURN[:40])
+    joined = [int((np.bincount(each) ** 2).sum()) for each in candidates]
+    assert joined == [800, 850, 1000]
+    choose = chooser(head_for_joined_pairs(sign), points, affinity, np.zeros(40), FLAT)
+    labels, index = choose(IN_TURN[:40])
+    np.testing.assert_array_equal(labels, candidates[place])
+    assert index == (1.0 if sign > 0 else 0.0)
 
 
 def test_a_network_without_a_head_chooses_nothing():
     network = TwoPassNetwork(TwoPassConfig(width=16, n_heads=2, first=(1,), second=(1,), pair_channels=4))
-    assert chooser(network, np.zeros((5, 1)), np.eye(5), np.zeros(5), FLAT) is None
+    assert len(network.head) == 0
+    assert chooser(network.head, np.zeros((5, 1)), np.eye(5), np.zeros(5), FLAT) is None
+
+
+def test_weights_of_a_head_in_one_array_are_the_same_weights():
+    network = network_with_head()
+    again = unflattened(network.head)
+    np.testing.assert_array_equal(again.whole.weight, network.partitions.whole.weight.detach().numpy())
+    assert width_of(len(network.head)) == CONFIG.partition_width
+    for wrong in (0, len(network.head) - 1, len(network.head) + 1):
+        with pytest.raises(ValueError, match="no head for partitions has"):
+            width_of(wrong)
+
+
+def test_weights_of_another_shape_are_refused():
+    arrays = {
+        f"partitions.{name}": weight.numpy() for name, weight in TwoPassNetwork(CONFIG).partitions.state_dict().items()
+    }
+    arrays["partitions.whole.weight"] = arrays["partitions.whole.weight"][:, 1:]
+    with pytest.raises(ValueError, match="must have the shapes"):
+        flattened(arrays)
+    del arrays["partitions.whole.weight"]
+    with pytest.raises(ValueError, match="must have the shapes"):
+        flattened(arrays)
 
 
 def test_the_loss_is_least_at_the_index_that_is_reached_and_where_the_best_is_chosen():

@@ -51,7 +51,11 @@ def genie(X: np.ndarray, k: int) -> np.ndarray:
     from genieclust import Genie
 
     wide = np.column_stack([X, np.zeros(len(X))]) if X.shape[1] == 1 else X  # it refuses one column
-    return Genie(n_clusters=k).fit_predict(wide)
+    try:
+        return Genie(n_clusters=k).fit_predict(wide)
+    except RuntimeError:  # its spanning tree fails on some sets of rows that coincide
+        apart = wide + 1e-9 * wide.std() * np.random.default_rng(0).normal(size=wide.shape)
+        return Genie(n_clusters=k).fit_predict(apart)
 
 
 def spectral(X: np.ndarray, k: int) -> np.ndarray:

@@ -75,6 +75,7 @@ OPTIONAL = {
     "label_draws_": "int j m",
     "center_covariances_": "k d d",
     "center_intervals_": "2 k d",
+    "head_": "h",
 }
 COUNTS = {"n_features_in_", "n_clusters_", "n_iter_", "n_modes_", "hidden_size_", "latent_size_"}
 COUNTS |= {"networks_per_cluster_", "_n_features_out"}
@@ -109,6 +110,10 @@ def check_attributes(kind: type, attributes: dict[str, Any]) -> None:
         raise ValueError(f"there are {len(names)} names for {sizes['d']} columns")
     if kind.__name__ == "ZeroShotClusterer":
         _check_encoding(attributes.get("encoding_"), sizes["e"])
+        if sizes.get("h"):
+            from coterie.zeroshot.partitions import width_of
+
+            width_of(sizes["h"])
 
 
 def check_parameters(kind: Any, given: dict[str, Any]) -> Any:

@@ -104,6 +104,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Their probability of each cluster.
     context_noise_ : array of shape (n_context,)
         Their probability of being noise.
+    head_ : float32 array of shape (n_weights,)
+        Weights of the head of the network that compares partitions, so that ``cut`` does not need the network; empty if
+        the network has no such head.
     encoding_ : str
         How columns are scaled and encoded, as JSON.
     n_features_in_ : int
@@ -209,7 +212,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         self.affinity_, self.context_noise_ = reading.affinity_NN, reading.noise_N
         self.children_ = np.column_stack([found.tree.left, found.tree.right])
         self.n_clusters_proba_ = found.clusters_proba
-        partition = self._partition(network, self.n_clusters or found.best)
+        self.head_ = network.head
+        partition = self._partition(self.n_clusters or found.best)
         if known is not None:
             partition = constrained(partition.labels_N, reading, self.context_, there, self.n_clusters)
         self._keep(partition)
@@ -271,14 +275,15 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         others = context[~np.isin(context, different)]
         return np.concatenate([different, others])[: self.max_context]
 
-    def _partition(self, network, n_clusters: int):
+    def _partition(self, n_clusters: int):
         """The rows that were read in so many clusters."""
         from coterie.zeroshot.labels import partition
         from coterie.zeroshot.partitions import chooser
 
         left, right = np.ascontiguousarray(self.children_.T)
         read = self.affinity_, self.context_noise_
-        choose = chooser(network, self.context_, *read, self.n_clusters_proba_)
+        head = getattr(self, "head_", np.zeros(0))  # models of earlier versions have none
+        choose = chooser(head, self.context_, *read, self.n_clusters_proba_)
         return partition(*read, left, right, n_clusters, float(self.n_clusters_proba_[0]), choose)
 
     def _keep(self, found) -> None:
@@ -440,12 +445,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         estimator : ZeroShotClusterer
             Its fitted attributes are those of X and of this number of clusters.
         """
-        from coterie.zeroshot import networks
-
         encoded = self._checked_cut(X, n_clusters)
         other = copy.copy(self)
         other.n_clusters = n_clusters
-        other._keep(self._partition(networks.load(self.network, check_device(self.device)), n_clusters))
+        other._keep(self._partition(n_clusters))
         other._label(encoded)
         return other
 

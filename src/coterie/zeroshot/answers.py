@@ -33,6 +33,10 @@ class Network(Protocol):
 
     config: Any
 
+    @property
+    def head(self) -> np.ndarray:
+        """Weights of the head for partitions as one array (:func:`coterie.zeroshot.partitions.flattened`)."""
+
     def describe(self, x_ND: np.ndarray) -> Description:
         """What the network reads of a set of points."""
 
@@ -41,9 +45,6 @@ class Network(Protocol):
 
     def clusters_proba(self, answer: Answer) -> np.ndarray:
         """(B, 100) probabilities of 1, 2, ... clusters, from an answer in numpy arrays."""
-
-    def score(self, told: Any) -> np.ndarray:
-        """(J,) logits of the adjusted Rand index of candidate partitions; only of a network with a head for them."""
 
 
 def stacked(xp: Any, seen: list[Description], rng: np.random.Generator) -> tuple[Any, Any, Any, Pairs]:

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
 from coterie.zeroshot.inference import read_set
-from coterie.zeroshot.labels import Hierarchical, cut_and_settled
+from coterie.zeroshot.labels import MOST_CHOSEN, Hierarchical, cut_and_settled
 from coterie.zeroshot.modules import TwoPassNetwork
 from coterie.zeroshot.partitions import Candidates, Told, describe
 from coterie.zeroshot.prior import NOISE, Prior, Problem
@@ -69,7 +69,7 @@ def _example(network: TwoPassNetwork, problem: Problem, rng: np.random.Generator
     told, index, sizes = [], [], []
     for n_clusters in sorted({problem.n_clusters, found.best, *drawn} - {0, 1}):
         first_N = cut_and_settled(found.affinity_NN, found.noise_N, found.tree.left, found.tree.right, n_clusters)
-        labels_JN = candidates.beside(first_N)
+        labels_JN = candidates.beside(first_N) if n_clusters <= MOST_CHOSEN else first_N[None]
         told.append(describe(reading.affinity_NN, reading.noise_N, found.clusters_proba, labels_JN))
         index += [reached(problem, labels_N) for labels_N in labels_JN]
         sizes.append(len(labels_JN))

@@ -4,7 +4,8 @@ Two points belong together if they have the same companions, so the rows of the 
 (Ward), which outliers upset less than linking the affinities themselves. For every number of clusters, the adjusted
 Rand index with the true clusters, expected under the calibrated affinities, is computed in closed form (Fritsch and
 Ickstadt 2009, "Improved criteria for clustering based on the posterior similarity matrix"). After the cut every point
-joins the cluster with which its mean affinity is highest.
+joins the cluster with which its mean affinity is highest. Other partitions into as many clusters may be preferred
+(:mod:`coterie.zeroshot.partitions`).
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +23,12 @@ ROUNDS = 3  # of joining the cluster of highest mean affinity
 # and fewer join small ones. Of the numbers that lose less than this share of what one of K clusters is worth, which is
 # about 1/K, the most probable is taken. Chosen on development sets.
 NEGLIGIBLE = 0.2
+MOST_CHOSEN = 16  # clusters for which other candidates than Ward's are compared: for more, that is the best of them
 OUTLIER_PROBABILITY = 0.35  # on fresh draws most noise exceeds it, and most rows that exceed it are noise
+
+
+# from labels to others with as many clusters, and the adjusted Rand index that they are expected to have
+Choose = Callable[[np.ndarray], tuple[np.ndarray, float]]
 
 
 class Partition(NamedTuple):
@@ -73,16 +79,19 @@ def partition(
     right: np.ndarray,
     n_clusters: int,
     one: float,
-    choose: Callable[[np.ndarray], tuple[np.ndarray, float]] | None = None,
+    choose: Choose | None = None,
 ) -> Partition:
-    """A hierarchy cut into clusters; ``choose`` may prefer other labels (:func:`coterie.zeroshot.partitions.chooser`).
+    """A hierarchy cut into clusters; of a few, ``choose`` may prefer others (:mod:`coterie.zeroshot.partitions`).
 
     ``one`` is the probability of a single cluster, for which the index of several is 0.
     """
     labels_N = cut_and_settled(affinity_NN, noise_N, left, right, n_clusters)
     if n_clusters == 1:
         return Partition(labels_N, proba(affinity_NN, labels_N), one)
-    labels_N, index = (labels_N, agreement(affinity_NN, labels_N)) if choose is None else choose(labels_N)
+    if choose is None or n_clusters > min(MOST_CHOSEN, len(labels_N) - 1):
+        index = agreement(affinity_NN, labels_N)
+    else:
+        labels_N, index = choose(labels_N)
     return Partition(labels_N, proba(affinity_NN, labels_N), (1 - one) * index)
 
 

@@ -27,7 +27,7 @@ from coterie.zeroshot.description import (
 from coterie.zeroshot.generation_one import ZeroShotConfig
 from coterie.zeroshot.model import BINS, TwoPassConfig
 from coterie.zeroshot.networks import configured
-from coterie.zeroshot.partitions import CANDIDATE_FEATURES, CLUSTER_FEATURES, Told, scores
+from coterie.zeroshot.partitions import CANDIDATE_FEATURES, CLUSTER_FEATURES, Told, flattened, scores
 from coterie.zeroshot.tensors import Tensors
 
 
@@ -88,12 +88,12 @@ class _Network(nn.Module):
     def clusters_proba(self, answer: Answer) -> np.ndarray:
         return self.generation.clusters_proba(answer)
 
-    @torch.no_grad()
-    def score(self, told: Told) -> np.ndarray:
-        return Tensors.numpy(self.scores(told))
+    @property
+    def head(self) -> np.ndarray:
+        return flattened({name: Tensors.numpy(weight) for name, weight in self.state_dict().items()})
 
     def scores(self, told: Told) -> torch.Tensor:
-        """The same as a tensor, with gradients."""
+        """Logits of the adjusted Rand index of candidate partitions, with gradients."""
         xp = Tensors(self.points.weight.device)
         return scores(xp, self.partitions, Told(*(xp.array(part) for part in told)))
 

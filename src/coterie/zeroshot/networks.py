@@ -11,7 +11,7 @@ from coterie.zeroshot import generation_one, model
 from coterie.zeroshot.answers import Answer, Network
 from coterie.zeroshot.arrays import Arrays, Weights
 from coterie.zeroshot.description import Description
-from coterie.zeroshot.partitions import Told, scores
+from coterie.zeroshot.partitions import flattened
 
 
 def load(network: str | os.PathLike, device: str = "cpu") -> Network:
@@ -37,6 +37,7 @@ class ArrayNetwork:
     def __init__(self, config: dict[str, Any], arrays: dict[str, np.ndarray]):
         self.config, self.generation = configured(config)
         self.weights = Weights(arrays)
+        self.head = flattened(arrays)
 
     def describe(self, x_ND: np.ndarray) -> Description:
         return self.generation.describe(x_ND)
@@ -46,9 +47,6 @@ class ArrayNetwork:
 
     def clusters_proba(self, answer: Answer) -> np.ndarray:
         return self.generation.clusters_proba(answer)
-
-    def score(self, told: Told) -> np.ndarray:
-        return scores(Arrays(), vars(self.weights)["partitions"], told)
 
 
 def configured(config: dict[str, Any]) -> tuple[Any, ModuleType]:

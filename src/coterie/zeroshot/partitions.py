@@ -9,7 +9,7 @@ clusters. It corrects the index that the affinities themselves expect, and is tr
 Shapes: J candidates, N points, K clusters, C features of a cluster, G features of a candidate, H hidden units.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,17 +17,15 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import cdist, squareform
 from scipy.special import expit, logit
 
-from coterie.zeroshot.answers import Network
+from coterie.zeroshot.arrays import Arrays, Weights
 from coterie.zeroshot.hierarchies import GINI_LIMIT, Hierarchy, cut, join_edges, shortest_tree
-from coterie.zeroshot.labels import OUTLIER_PROBABILITY, cut_and_settled
+from coterie.zeroshot.labels import OUTLIER_PROBABILITY, Choose, cut_and_settled
 
-MOST_CLUSTERS = 16  # for which there are candidates beside Ward's: for more, it is the best of them
 CLUSTER_FEATURES = 9
-CANDIDATE_FEATURES = 10
+CANDIDATE_FEATURES = 9
 DOUBTFUL = 0.1  # margin between the affinity to the own and to another cluster
 ABSENT = 1e4  # larger than any hidden unit
-
-Choose = Callable[[np.ndarray], tuple[np.ndarray, float]]
+HEAD = "partitions."  # how the names of a head's weights begin in those of a network
 
 
 class Told(NamedTuple):
@@ -45,6 +43,7 @@ class Candidates:
 
     def __init__(self, points_ND: np.ndarray, affinity_NN: np.ndarray, noise_N: np.ndarray):
         self.affinity_NN, self.noise_N = affinity_NN.astype(np.float64), noise_N
+        self._row_N = np.unique(points_ND, axis=0, return_inverse=True)[1].reshape(-1)  # equal points have one number
         distance_NN = cdist(points_ND, points_ND)
         a, b, length = shortest_tree(distance_NN, np.zeros(len(points_ND)))
         self._genie = Hierarchy(*join_edges(a, b, length, GINI_LIMIT))
@@ -54,31 +53,88 @@ class Candidates:
         self._average = merges[:, 0].astype(np.int64), merges[:, 1].astype(np.int64)
 
     def beside(self, labels_N: np.ndarray) -> np.ndarray:
-        """(J, N) candidates with as many clusters as ``labels_N``, which come first."""
+        """(J, N) different candidates with as many clusters as ``labels_N``, which come first."""
         n_clusters = int(labels_N.max()) + 1
-        if not 1 < n_clusters <= min(MOST_CLUSTERS, len(labels_N) - 1):
-            return labels_N[None]
-        candidates = [labels_N, cut_and_settled(self.affinity_NN, self.noise_N, *self._average, n_clusters)]
-        connected_N = cut(self._genie.left, self._genie.right, n_clusters)
-        if len(np.unique(connected_N[self.noise_N <= OUTLIER_PROBABILITY])) == n_clusters:
-            candidates.append(connected_N)
+        candidates = [labels_N]
+        averaged_N = cut_and_settled(self.affinity_NN, self.noise_N, *self._average, n_clusters)
+        for other_N in (averaged_N, cut(self._genie.left, self._genie.right, n_clusters)):
+            if self._is_sound(other_N, n_clusters) and not any(_are_alike(other_N, each_N) for each_N in candidates):
+                candidates.append(other_N)
         return np.stack(candidates)
+
+    def _is_sound(self, labels_N: np.ndarray, n_clusters: int) -> bool:
+        """Whether every cluster has a point that is no outlier, and equal points share a cluster."""
+        inside_N = self.noise_N <= OUTLIER_PROBABILITY
+        together = len(np.unique(self._row_N * n_clusters + labels_N)) == self._row_N.max() + 1
+        return together and len(np.unique(labels_N[inside_N])) == n_clusters
+
+
+def _are_alike(one_N: np.ndarray, other_N: np.ndarray) -> bool:
+    """Whether two partitions into equally many clusters differ in the names of the clusters alone."""
+    n_clusters = int(one_N.max()) + 1
+    return len(np.unique(one_N * n_clusters + other_N)) == n_clusters
 
 
 def chooser(
-    network: Network, points_ND: np.ndarray, affinity_NN: np.ndarray, noise_N: np.ndarray, clusters_proba_K: np.ndarray
+    head: np.ndarray, points_ND: np.ndarray, affinity_NN: np.ndarray, noise_N: np.ndarray, clusters_proba_K: np.ndarray
 ) -> Choose | None:
-    """A function from labels to the best candidate beside them and its expected index; None without a head."""
-    if not network.config.partition_width or len(points_ND) < 3:
+    """A function from labels to the best candidate beside them and its expected index; None without a head.
+
+    ``head`` are its weights as one array (:func:`flattened`).
+    """
+    if not len(head):
         return None
-    candidates = Candidates(points_ND, affinity_NN, noise_N)
 
     def choose(labels_N: np.ndarray) -> tuple[np.ndarray, float]:
-        labels_JN = candidates.beside(labels_N)
-        index_J = expit(network.score(describe(affinity_NN, noise_N, clusters_proba_K, labels_JN)))
-        return labels_JN[index_J.argmax()], float(index_J.max())
+        labels_JN = Candidates(points_ND, affinity_NN, noise_N).beside(labels_N)
+        score_J = scores(Arrays(), unflattened(head), describe(affinity_NN, noise_N, clusters_proba_K, labels_JN))
+        best = int(score_J.argmax())
+        return labels_JN[best], float(expit(score_J[best]))
 
     return choose
+
+
+def shapes(width: int) -> dict[str, tuple[int, ...]]:
+    """The weights of a head, as :class:`coterie.zeroshot.modules.PartitionHead` names them."""
+    inputs = {
+        "cluster": (width, CLUSTER_FEATURES),
+        "again": (width, width),
+        "whole": (2 * width, 3 * width + CANDIDATE_FEATURES),
+        "score": (1, 2 * width),
+    }
+    return {
+        f"{name}.{part}": size[:rank] for name, size in inputs.items() for part, rank in (("weight", 2), ("bias", 1))
+    }
+
+
+def flattened(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The weights of the head among those of a network, as one array; empty if it has none."""
+    found = {name.removeprefix(HEAD): array for name, array in arrays.items() if name.startswith(HEAD)}
+    if not found:
+        return np.zeros(0, np.float32)
+    expected = shapes(len(found["again.bias"]))
+    if {name: array.shape for name, array in found.items()} != expected:
+        raise ValueError(f"the weights of the head for partitions must have the shapes {expected}")
+    return np.concatenate([found[name].ravel() for name in expected]).astype(np.float32)
+
+
+def unflattened(head: np.ndarray) -> Weights:
+    """The weights of a head by their names."""
+    expected = shapes(width_of(len(head)))
+    ends = np.cumsum([int(np.prod(shape)) for shape in expected.values()])
+    parts = np.split(head, ends[:-1])
+    return Weights({name: part.reshape(shape) for (name, shape), part in zip(expected.items(), parts)})
+
+
+def width_of(n_weights: int) -> int:
+    """The width of a head with so many weights."""
+    for width in range(1, n_weights + 1):
+        total = sum(int(np.prod(shape)) for shape in shapes(width).values())
+        if total >= n_weights:
+            break
+    if n_weights == 0 or total != n_weights:
+        raise ValueError(f"no head for partitions has {n_weights} weights")
+    return width
 
 
 def describe(affinity_NN: np.ndarray, noise_N: np.ndarray, clusters_proba_K: np.ndarray, labels_JN: np.ndarray) -> Told:
@@ -104,7 +160,6 @@ def describe(affinity_NN: np.ndarray, noise_N: np.ndarray, clusters_proba_K: np.
             same,
             joined,
             joined - same,
-            j == 0,
         )
         expected_J[j] = logit(np.clip(index, 0.02, 0.98))
     return Told(clusters_JKC, share_JK, is_there_JK, whole_JG, expected_J)

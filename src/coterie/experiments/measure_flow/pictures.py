@@ -198,7 +198,7 @@ def draw_runs(record: dict[str, Any], path: Path) -> None:
             continue
         gaps = [row["against_base"] for row in network["levels"].values()]
         score_axis.errorbar(
-            np.arange(len(gaps)) + 0.15 * (place - 2),
+            np.arange(len(gaps)) + 0.1 * (place - len(record["networks"]) / 2),
             [gap["log"] for gap in gaps],
             yerr=[gap["log_se"] for gap in gaps],
             fmt="o",
