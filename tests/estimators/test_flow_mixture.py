@@ -269,3 +269,14 @@ def test_models_of_the_first_version_predict_as_before():
         delattr(fitted, name)
     np.testing.assert_array_equal(fitted.predict_proba(X), expected)
     assert fitted.sample(3)[0].shape == (3, 2)
+
+
+@pytest.mark.parametrize(("columns", "network"), [(1, "flow-d8"), (2, "flow-d2"), (8, "flow-d8"), (9, "flow-d16")])
+def test_the_network_follows_from_the_number_of_columns(monkeypatch, columns, network):
+    loaded, load = [], checkpoints.load
+    monkeypatch.setattr(checkpoints, "load", lambda name, **options: loaded.append(name) or load(name, **options))
+    rng = np.random.default_rng(0)
+    centers = 8 * rng.normal(size=(3, columns))
+    X = centers[np.arange(60) % 3] + rng.normal(size=(60, columns))
+    assert FlowMixture(random_state=0).fit(X).n_clusters_ <= 3
+    assert loaded == [network]

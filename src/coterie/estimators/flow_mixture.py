@@ -76,7 +76,8 @@ class FlowMixture(
         is used. The last iterations of EM and the labels use all rows.
     network : str or path, default="auto"
         Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file. "auto" is "flow-d2" for
-        data with two columns and otherwise "flow-d8". If the data have more columns than the network, it sees their
+        data with two columns, "flow-d8" for up to eight, and otherwise "flow-d16", which was trained on stretched
+        clusters of unequal variances. If the data have more columns than the network, it sees their
         first principal components. EM uses all columns.
     device : str, torch.device or None, default=None
         Where the network runs; None is the CPU.
@@ -251,7 +252,7 @@ class FlowMixture(
         self.box_ = np.stack([X.min(0), X.max(0)]).astype(np.float64)
         name = self.network
         if name == "auto":
-            name = "flow-d2" if X.shape[1] == 2 else "flow-d8"
+            name = "flow-d2" if X.shape[1] == 2 else "flow-d8" if X.shape[1] <= 8 else "flow-d16"
         options = FlowOptions(self.n_layers, self.regime, self.refine, self.max_iter, self.tol)
         network = checkpoints.load(name, kind="flow", device=check_device(self.device))
         generator = torch.Generator().manual_seed(int(random.randint(2**31)))
