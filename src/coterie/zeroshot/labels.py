@@ -100,9 +100,13 @@ def agreement(p_NN: np.ndarray, labels_N: np.ndarray) -> float:
     together_NN = labels_N[:, None] == labels_N[None]
     upper = np.triu_indices(len(labels_N), 1)
     joined, same = together_NN[upper], p_NN[upper]
-    chance = joined.sum() * same.sum() / len(same)
-    best = (joined.sum() + same.sum()) / 2
-    return float((same[joined].sum() - chance) / (best - chance)) if best - chance > 1e-9 * len(same) else 1.0
+    return adjusted(same[joined].sum() / len(same), joined.mean(), same.mean())
+
+
+def adjusted(both: float, joined: float, same: float) -> float:
+    """The adjusted Rand index from shares of pairs: joined by labels, of one true cluster, and both."""
+    chance, best = joined * same, (joined + same) / 2
+    return float((both - chance) / (best - chance)) if best - chance > 1e-9 else 1.0
 
 
 def cut_and_settled(

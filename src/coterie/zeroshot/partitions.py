@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 
 from coterie.zeroshot.arrays import Arrays, Weights
 from coterie.zeroshot.hierarchies import GINI_LIMIT, Hierarchy, cut, join_edges, shortest_tree
-from coterie.zeroshot.labels import OUTLIER_PROBABILITY, Choose, cut_and_settled
+from coterie.zeroshot.labels import OUTLIER_PROBABILITY, Choose, adjusted, cut_and_settled
 
 CLUSTER_FEATURES = 9
 CANDIDATE_FEATURES = 9
@@ -197,9 +197,8 @@ def _described(
     pairs = n * (n - 1) / 2
     joined = (count_K * (count_K - 1)).sum() / 2 / pairs
     same = (affinity_NN.sum() - np.trace(affinity_NN)) / 2 / pairs
-    both, chance, best = own_total_N.sum() / 2 / pairs, joined * same, (joined + same) / 2
-    index = (both - chance) / (best - chance) if best - chance > 1e-9 else 1.0
-    return np.stack(features, axis=1), count_K, float(joined), float(same), float(index)
+    index = adjusted(own_total_N.sum() / 2 / pairs, joined, same)
+    return np.stack(features, axis=1), count_K, float(joined), float(same), index
 
 
 def scores(xp: Any, w: Any, told: Told) -> Any:
