@@ -27,7 +27,7 @@ from coterie.metrics import squared_w2
 KMEANS_CLUSTERS = 10
 KMEANS_CLUSTERS_HARD = 24
 SWEEPS = Sweeps(burn_in=300, apart=20, n_draws=60)
-INSTANCES, HARD_INSTANCES = 12, 12
+INSTANCES, HARD_INSTANCES = 60, 60
 HARD_SIZES = (100, 200, 300)
 Method = Callable[[Mixtures, int], tuple[Tensor, Tensor | None]]  # data, largest K -> places and weights
 
