@@ -280,3 +280,79 @@ def test_the_network_follows_from_the_number_of_columns(monkeypatch, columns, ne
     X = centers[np.arange(60) % 3] + rng.normal(size=(60, columns))
     assert FlowMixture(random_state=0).fit(X).n_clusters_ <= 3
     assert loaded == [network]
+
+
+@pytest.mark.parametrize("noise", [False, "auto"])
+@pytest.mark.parametrize("far", [30.0, 1e3, 1e6])
+def test_a_distant_row_does_not_hide_the_clusters(far, noise):
+    X, y = blobs()
+    fitted = FlowMixture(noise=noise, random_state=0).fit(np.r_[X, [[far, far]]])
+    assert adjusted_rand_score(np.append(y, 4), fitted.labels_) == 1
+
+
+def test_a_distant_cluster_does_not_hide_the_others():
+    rng, labels = np.random.default_rng(0), np.repeat(np.arange(4), 50)
+    X = np.array([[0.0, 0], [8, 0], [4, 8], [100, 100]])[labels] + rng.normal(size=(200, 2))
+    assert adjusted_rand_score(labels, FlowMixture(random_state=0).fit(X).labels_) > 0.95
+
+
+def test_more_clusters_are_found_than_one_run_of_the_flow_gives():
+    rng, labels = np.random.default_rng(1), np.repeat(np.arange(30), 25)
+    corners = 10.0 * np.array(np.unravel_index(rng.permutation(3**8)[:30], (3,) * 8)).T
+    X = corners[labels] + 0.5 * rng.normal(size=(len(labels), 8))
+    assert adjusted_rand_score(labels, FlowMixture(random_state=0).fit(X).labels_) == 1
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (20, 2), (20, 8), (24, 10), (40, 20), (10, 50)])
+def test_few_rows_are_not_clusters_of_their_own(shape):
+    X = np.random.default_rng(0).normal(size=shape)
+    assert FlowMixture(random_state=0).fit(X).n_clusters_ == 1
+
+
+@pytest.mark.parametrize("dtype, offset", [(np.float32, 1e4), (np.float64, 1e8), (np.float64, 1e12)])
+@pytest.mark.parametrize(
+    "settings", [{}, {"refine": None, "covariance_type": "full"}, {"refine": "posterior", "covariance_type": "full"}]
+)
+def test_an_offset_changes_neither_labels_nor_densities(settings, dtype, offset):
+    X, y = blobs(200)
+    moved = (X + offset).astype(dtype)
+    fitted = FlowMixture(random_state=0, **settings).fit(moved)
+    assert adjusted_rand_score(y, fitted.labels_) == 1
+    assert fitted.score(moved) == pytest.approx(FlowMixture(random_state=0, **settings).fit(X).score(X), abs=0.02)
+
+
+@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical", "tied-spherical"])
+def test_the_posterior_of_columns_with_one_value(covariance_type):
+    X, y = blobs(200)
+    model = FlowMixture(covariance_type=covariance_type, refine="posterior", random_state=0)
+    fitted = model.fit(np.c_[X, np.full(len(X), 0.1)])
+    assert adjusted_rand_score(y, fitted.labels_) == 1
+    assert (fitted.center_intervals_[..., 2] == 0.1).all()
+    equal = model.fit(np.full((20, 3), 0.1))
+    assert equal.n_clusters_ == 1
+    assert np.isfinite(equal.score(np.full((20, 3), 0.1)))
+
+
+def test_a_fit_without_draws_keeps_none_of_an_earlier_one():
+    X, _ = blobs(100)
+    model = FlowMixture(refine="posterior", random_state=0).fit(X).set_params(refine="em").fit(X)
+    assert not hasattr(model, "label_draws_")
+    with pytest.raises(ValueError, match="set refine='posterior'"):
+        model.co_assignment()
+
+
+def test_weights_that_are_shares_are_refused():
+    X, _ = blobs(100)
+    with pytest.raises(ValueError, match="how many rows a row stands for"):
+        FlowMixture().fit(X, sample_weight=np.full(100, 0.01))
+
+
+def test_the_flow_time_is_that_of_the_snr_the_network_was_told():
+    X, _ = blobs(100)
+    low, least = (FlowMixture(snr_db=snr_db, random_state=0).fit(X).flow_time_ for snr_db in (-20.0, 3.0))
+    assert low == least
+
+
+def test_probabilities_of_rows_far_away_sum_to_one():
+    X, _ = blobs(100)
+    np.testing.assert_allclose(FlowMixture(random_state=0).fit(X).predict_proba([[1e150, 1e150]]).sum(1), 1)

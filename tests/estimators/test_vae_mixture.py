@@ -295,6 +295,11 @@ def test_the_limit_that_was_reached_is_named(blobs, moves, limit):
     np.testing.assert_array_equal(mixture.bounds_, [mixture.bound_])
 
 
+def test_clusters_without_rows_are_told(blobs):
+    with pytest.warns(ConvergenceWarning, match="Only . of 3 clusters have rows"):
+        VAEMixture(3, random_state=0).fit(np.r_[blobs[0], np.full((1, blobs[0].shape[1]), 1e4)])
+
+
 @pytest.mark.parametrize("name", ["latent_size", "hidden_size", "n_clusters", "max_iter", "n_init"])
 def test_sizes_of_zero_are_refused(name):
     with pytest.raises(ValueError, match=f"The '{name}' parameter"):

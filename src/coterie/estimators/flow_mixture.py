@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -25,6 +26,9 @@ from coterie import threads
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_device, check_rows, check_weights
 
+# attributes of refine="posterior"
+DRAWN = ("n_clusters_proba_", "center_covariances_", "center_intervals_", "label_draws_", "draw_indices_")
+
 
 class FlowMixture(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, ClusterMixin, SaveMixin, BaseEstimator
@@ -38,6 +42,8 @@ class FlowMixture(
 
     The network was trained on round clusters of equal variance. It therefore runs twice: once on standardised columns,
     and once on rows whitened by the covariance within the clusters that were found first. The better start is used.
+    Then it runs on the rows of each cluster, which it divides as long as the BIC falls: a distant row or cluster thus
+    does not hide the others. Each time it sees at most 256 rows and gives at most 24 clusters.
 
     Parameters
     ----------
@@ -53,7 +59,8 @@ class FlowMixture(
     snr_db : float or None, default=None
         The signal-to-noise ratio (SNR) in decibels: 10 log10 of the variance of the centres divided by the variance
         within the clusters, between -20 and 60. The network describes data by few wide clusters if it is low, and by
-        many narrow ones if it is high. If None, it is estimated. With "tied-spherical", a given SNR fixes the variance.
+        many narrow ones if it is high; below 3 and above 15 it is told 3 and 15, unless it is used alone (see
+        ``snr_path_``). If None, it is estimated. With "tied-spherical", a given SNR fixes the variance.
     n_layers : int or None, default=None
         Number of layers of the network, which are steps of the flow. If None, the number used in training.
     regime : {"uniform", "unit", "none"} or None, default=None
@@ -96,9 +103,10 @@ class FlowMixture(
     covariances_ : float or ndarray
         The covariances, of shape (n_clusters_, n_features, n_features), (n_features, n_features), (n_clusters_,
         n_features) and (n_clusters_,) for the types "full", "tied", "diag" and "spherical", and a float for
-        "tied-spherical". A variance is at least a millionth of the total variance.
+        "tied-spherical". A variance is at least a millionth of that of the column, or of its squared interquartile
+        range if this is smaller.
     covariance_type_ : str
-        The covariance type, as given or as selected.
+        The covariance type, as given or as selected; "tied-spherical" if ``refine`` is None and all rows are equal.
     var_ : float
         Variance within the clusters, averaged over clusters and columns.
     noise_weight_ : float
@@ -129,7 +137,8 @@ class FlowMixture(
     converged_ : bool
         Whether EM converged within ``max_iter`` iterations.
     atoms_ : ndarray of shape (n_atoms, n_features)
-        The centres found by the flow, before EM; see also ``refine``.
+        The clusters of the flow, before EM: with ``snr_path_`` its centres, otherwise the means of the rows that are
+        nearest to them. See also ``refine``.
     flow_time_ : float
         Total flow time that the network chose for the SNR.
     snr_db_ : float
@@ -221,6 +230,14 @@ class FlowMixture(
         """
         X = check_rows(self, X, reset=True)
         weight = check_weights(X, sample_weight)
+        if weight is not None and 0 < weight.sum() < 2:
+            raise ValueError(
+                f"sample_weight sums to {weight.sum():.3g}, but a weight says how many rows a row stands for: multiply "
+                "the weights, for example by the number of rows."
+            )
+        for name in DRAWN:  # by an earlier fit
+            if hasattr(self, name):
+                delattr(self, name)
         used = slice(None) if weight is None else weight > 0
         self._find(X[used], None if weight is None else weight[used])
         if weight is not None and self.refine == "posterior":
@@ -250,6 +267,7 @@ class FlowMixture(
         random = check_random_state(self.random_state)
         context = self._context(len(X), weight, random)
         self.box_ = np.stack([X.min(0), X.max(0)]).astype(np.float64)
+        origin, X = _around_median(X)
         name = self.network
         if name == "auto":
             name = "flow-d2" if X.shape[1] == 2 else "flow-d8" if X.shape[1] <= 8 else "flow-d16"
@@ -268,15 +286,15 @@ class FlowMixture(
                 mixture = found.mixture
             if self.refine == "posterior":
                 rng = np.random.default_rng(random.randint(2**31))
-                draws = posterior(X[context].astype(np.float64), mixture, rng)
+                draws = posterior(X[context], mixture, rng)
                 mixture, self.draw_indices_ = draws.mixture, context
-                self._keep_draws(draws)
-        self.cluster_centers_, self.weights_ = mixture.centers_KD, mixture.weights_K
+                self._keep_draws(draws, origin)
+        self.cluster_centers_, self.weights_ = mixture.centers_KD + origin, mixture.weights_K
         self.covariances_, self.covariance_type_ = mixture.covariances, mixture.kind
         if mixture.kind == "tied-spherical":
             self.covariances_ = float(mixture.covariances)
         self.noise_weight_, self.var_ = mixture.noise, float(np.trace(within(mixture))) / X.shape[1]
-        self.snr_db_, self.flow_time_, self.atoms_ = found.snr_db, found.flow_time, found.atoms_AD
+        self.snr_db_, self.flow_time_, self.atoms_ = found.snr_db, found.flow_time, found.atoms_AD + origin
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         self.snr_path_ = np.array(path.tried_db if path else ())
         self.bic_path_ = np.array(path.bic if path else ())
@@ -285,7 +303,7 @@ class FlowMixture(
 
     def _flow_alone(self) -> bool:
         """Whether the number of clusters is found by the flow and its own model."""
-        return self.refine is None or (self.covariance_type == "tied-spherical" and self.noise is False)
+        return self.refine is None or (self.covariance_type == "tied-spherical" and not self.noise)
 
     def _shapes(self):
         from coterie.flow.gaussians import KINDS
@@ -301,23 +319,23 @@ class FlowMixture(
         round_one = Gaussians(found.centers_KD, found.weights_K, np.asarray(found.var), "tied-spherical")
         if self.covariance_type in ("auto", "tied-spherical") or len(np.unique(X, axis=0)) == 1:
             return round_one
-        rows = Rows.of(X.astype(np.float64), weight)
+        rows = Rows.of(X, weight)
         shares, _ = shares_of(round_one.log_joint(rows.values_ND))
         return estimate(rows, rows.counted(shares), self.covariance_type, noise=False)
 
-    def _keep_draws(self, draws) -> None:
+    def _keep_draws(self, draws, origin) -> None:
         self.n_clusters_proba_ = draws.n_clusters_proba
         self.label_draws_ = draws.labels_JN
         centers = draws.centers_JKD
         gap = centers - centers.mean(0)
         self.center_covariances_ = np.einsum("jki,jkl->kil", gap, gap) / len(centers)
-        self.center_intervals_ = np.quantile(centers, [0.025, 0.975], axis=0)
+        self.center_intervals_ = np.quantile(centers, [0.025, 0.975], axis=0) + origin
 
     def _label(self, X) -> None:
         """Set the attributes that describe the rows of ``fit``."""
         from coterie.flow.gaussians import shares_of
 
-        shares, _ = shares_of(self._mixture().log_joint(X))
+        shares, _ = shares_of(self._log_joint(X))
         self.labels_ = self._labels(shares)
         self.outliers_ = self.labels_ < 0
         self.certainty_ = shares.max(1)
@@ -355,9 +373,14 @@ class FlowMixture(
         )
 
     def _new_log_joint(self, X) -> np.ndarray:
-        """Logarithm of weight times density of every row and cluster, and of the uniform component if there is one."""
         check_is_fitted(self)
-        return self._mixture().log_joint(check_rows(self, X, reset=False))
+        return self._log_joint(check_rows(self, X, reset=False))
+
+    def _log_joint(self, X) -> np.ndarray:
+        """Logarithm of weight times density of every row and cluster, and of the uniform component if there is one."""
+        mixture, origin = self._mixture(), self.cluster_centers_.mean(0)
+        centered = replace(mixture, centers_KD=mixture.centers_KD - origin)  # squares of large numbers are not exact
+        return centered.log_joint(X.astype(np.float64, copy=False) - origin)
 
     def predict(self, X):
         """Predict the most likely cluster of each row; -1 for outliers, if the mixture has a uniform component.
@@ -384,8 +407,9 @@ class FlowMixture(
         probability : ndarray of shape (n_samples, n_clusters_)
             If the mixture has a uniform component, a row sums to the probability that it is not an outlier.
         """
-        log_joint = self._new_log_joint(X)
-        return np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True))[:, : self.n_clusters_]
+        from coterie.flow.gaussians import shares_of
+
+        return shares_of(self._new_log_joint(X))[0][:, : self.n_clusters_]
 
     def predict_certainty(self, X):
         """Compute the probability of the label of each row, also if it is that of an outlier.
@@ -400,8 +424,9 @@ class FlowMixture(
         -------
         certainty : ndarray of shape (n_samples,)
         """
-        log_joint = self._new_log_joint(X)
-        return np.exp(log_joint.max(axis=1) - logsumexp(log_joint, axis=1))
+        from coterie.flow.gaussians import shares_of
+
+        return shares_of(self._new_log_joint(X))[0].max(1)
 
     def transform(self, X):
         """Compute the Euclidean distance of each row to each centre.
@@ -519,3 +544,14 @@ class FlowMixture(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _around_median(X) -> tuple[np.ndarray, np.ndarray]:
+    """The median of the columns, and the rows minus it, in float64: squares of large numbers would not be exact.
+
+    A column that has one value but for rounding has this value alone.
+    """
+    origin = np.median(X, axis=0).astype(np.float64)
+    away = X.astype(np.float64) - origin
+    away[:, np.abs(away).max(0) <= 8 * np.finfo(X.dtype).eps * np.abs(origin)] = 0
+    return origin, away

@@ -152,7 +152,7 @@ class VAEMixture(
     n_iter_ : int
         Number of EM iterations, those with moves included.
     converged_ : bool
-        Whether fewer than 1 row in 1000 changed its cluster in the last iteration.
+        Whether fewer than 1 row in 1000 changed its cluster in the last iteration, which is not the first or second.
     network_weights_ : float32 ndarray
         All weights of all networks, in the order of :class:`coterie.generative.vaes.VAEs`.
     offset_, scale_ : ndarray of shape (n_features,)
@@ -294,6 +294,13 @@ class VAEMixture(
                 f"EM stopped at the limit of {limit}={found[-1].n_iter} iterations; in the last one "
                 f"{found[-1].expectation.moved:.1%} of the rows changed their cluster. Increase {limit} for stable "
                 "labels.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        elif self.n_clusters_ < self.n_clusters:
+            warnings.warn(
+                f"Only {self.n_clusters_} of {self.n_clusters} clusters have rows. The cause can be rows that are far "
+                "from all others: remove them, or transform their columns.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

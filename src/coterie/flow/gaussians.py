@@ -23,7 +23,8 @@ from coterie import em
 Kind = Literal["tied-spherical", "spherical", "diag", "tied", "full"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 PSEUDO_ROWS = 1.0
-LEAST_VARIANCE = 1e-6  # relative to the total variance: EM must not shrink clusters to single points
+LEAST_VARIANCE = 1e-6  # relative to that of a column: EM must not shrink clusters to single points
+VALUES_PER_PARAMETER = 3  # with fewer, the likelihood of many small clusters outweighs the BIC
 BLOCK = 2**21  # numbers of the largest temporary array
 
 
@@ -137,6 +138,8 @@ class Rows:
         size = float(len(values_ND) if counts_N is None else counts_N.sum())
         mean_D = np.average(values_ND, axis=0, weights=counts_N)
         var_D = np.average(np.square(values_ND - mean_D), axis=0, weights=counts_N)
+        inner_D = np.square(np.subtract(*np.quantile(values_ND, [0.75, 0.25], axis=0)))  # few far rows do not change it
+        var_D = np.where(inner_D > 0, np.minimum(var_D, inner_D), var_D)
         floor_D = LEAST_VARIANCE * np.maximum(var_D, LEAST_VARIANCE * var_D.mean() + np.finfo(float).tiny)
         return cls(values_ND, counts_N, size, floor_D, log_volume(values_ND))
 
@@ -144,15 +147,25 @@ class Rows:
         """Values of every row, as many times as the row counts."""
         return values_NC if self.counts_N is None else values_NC * self.counts_N[:, None]
 
+    def determine(self, mixture: Gaussians) -> bool:
+        """Whether there are ``VALUES_PER_PARAMETER`` values or more for every parameter of a mixture."""
+        return VALUES_PER_PARAMETER * mixture.n_parameters <= self.size * self.values_ND.shape[1]
+
     def bic(self, mixture: Gaussians, log_likelihood: float) -> float:
+        """Smaller is better; infinite for several clusters that the rows do not determine."""
+        if mixture.n_clusters > 1 and not self.determine(mixture):
+            return math.inf
         return -2 * log_likelihood + mixture.n_parameters * math.log(self.size)
 
     def evidence(self, mixture: Gaussians, log_likelihood: float) -> float:
         """The BIC in which the parameters of a cluster are known from its own rows only; smaller is better.
 
         It approximates the marginal likelihood more closely than the BIC if clusters have many parameters each, and is
-        used to compare kinds of covariance. For numbers of clusters the BIC is safer: small clusters cost more.
+        used to compare kinds of covariance. For numbers of clusters the BIC is safer: small clusters cost more. It is
+        infinite for a mixture that the rows do not determine.
         """
+        if not self.determine(mixture):
+            return math.inf
         log_rows = float(np.log(np.maximum(mixture.weights_K * self.size, 1.0)).sum())
         penalty = mixture.n_common_parameters * math.log(self.size) + mixture.n_own_parameters * log_rows
         return -2 * log_likelihood + penalty

@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from coterie.flow.atoms import merge_tokens
-from coterie.flow.gaussians import Gaussians, Kind, Rows, estimate, run_em
+from coterie.flow.gaussians import Fit, Gaussians, Kind, Rows, estimate, run_em
 from coterie.flow.inference import MERGE_RADIUS, FlowOptions, flow_tokens
 from coterie.flow.model import MeasureFlow
 from coterie.flow.sampler import SHORT, Draws, posterior_draws
@@ -28,6 +28,8 @@ START_DB = 11.0
 SNR_RANGE = (3.0, 15.0)  # that the networks are trained for
 START_ROWS = 256  # that the flow sees: EM uses all rows, so more of them make it slower and not better
 MOST_ATOMS = 24
+LEAST_DIVIDED = 8  # rows of a cluster that the flow may divide
+PART_ROWS, MOST_PARTS = 64, 6  # the same for the rows of one cluster: each of its parts may be divided again
 
 
 @dataclass(frozen=True)
@@ -72,25 +74,27 @@ def fit_gaussians(
     if scale <= 1e-12 * float(np.abs(mean_D).max()) or scale == 0:
         if np.ptp(rows_ND, axis=0).any():
             require_spread(scale, rows_ND)
-        return _one_point(rows_ND, mean_D, shapes)
+        return _one_point(mean_D, shapes.kinds[0])
     x_ND = (rows_ND - mean_D) / scale
     searched, complete = Rows.of(x_ND[context]), Rows.of(x_ND, counts_N)
     searched = replace(searched, log_volume=complete.log_volume, floor_D=complete.floor_D)
     std_D = np.sqrt(np.maximum(var_D / scale**2, 1e-12))
     round_only = not set(shapes.kinds) - {"tied-spherical", "spherical"}
     first_DD = np.eye(len(std_D)) if round_only else np.diag(1 / std_D)
-    told = START_DB if snr_db is None else snr_db
+    told = _told(START_DB if snr_db is None else snr_db)
     labels_N, atoms_AD = start_labels(network, searched.values_ND, first_DD, told, options)
     limits = options.max_iter, options.tol
     fit, bic = best_mixture(searched, labels_N, shapes.kinds, shapes.noise, *limits)
     if snr_db is None and fit.mixture.n_clusters > 1:
         whitening_DD = np.linalg.inv(np.linalg.cholesky(within(fit.mixture))).T
-        told = _decibels(float((searched.values_ND @ whitening_DD).var(0).mean()), 1.0)
-        labels_N, again_AD = start_labels(network, searched.values_ND, whitening_DD, told, options)
+        again = _told(_decibels(float((searched.values_ND @ whitening_DD).var(0).mean()), 1.0))
+        labels_N, again_AD = start_labels(network, searched.values_ND, whitening_DD, again, options)
         mixture = fit.mixture
         other, other_bic = best_mixture(searched, labels_N, (mixture.kind,), (mixture.noise > 0,), *limits)
         if other_bic < bic:
-            fit, atoms_AD = other, again_AD
+            fit, bic, atoms_AD, told = other, other_bic, again_AD, again
+    if snr_db is None:
+        fit = _divided(network, searched, fit, bic, shapes, options)
     if counts_N is not None or len(context) < len(rows_ND):
         fit = run_em(complete, fit.mixture, options.max_iter, options.tol)
     return Estimate(
@@ -103,25 +107,67 @@ def fit_gaussians(
     )
 
 
+def _divided(network: MeasureFlow, rows: Rows, fit: Fit, bic: float, shapes: Shapes, options: FlowOptions) -> Fit:
+    """Let the flow divide the rows of each cluster, and those of the uniform component, as long as the BIC falls.
+
+    The flow sees all rows at one scale. If one cluster or row is far from the others, these look like one cluster.
+    """
+    while True:
+        joint_NC = fit.mixture.log_joint(rows.values_ND)
+        labels_N, n_parts = joint_NC[:, : fit.mixture.n_clusters].argmax(1), fit.mixture.n_clusters
+        for mine in _groups(joint_NC.argmax(1)):
+            parts = _parts(network, rows.values_ND[mine], options)
+            new = parts > 0
+            labels_N[mine[new]] = n_parts + parts[new] - 1
+            n_parts += parts.max()
+        if n_parts == fit.mixture.n_clusters:
+            return fit
+        other, other_bic = best_mixture(rows, labels_N, shapes.kinds, shapes.noise, options.max_iter, options.tol)
+        if other_bic >= bic:
+            return fit
+        fit, bic = other, other_bic
+
+
+def _groups(labels_N: np.ndarray) -> list[np.ndarray]:
+    return [np.flatnonzero(labels_N == label) for label in np.unique(labels_N)]
+
+
+def _parts(network: MeasureFlow, values_ND: np.ndarray, options: FlowOptions) -> np.ndarray:
+    """A few clusters among some rows, with a common covariance: enough to see that there are several."""
+    if len(values_ND) < LEAST_DIVIDED or not np.ptp(values_ND, axis=0).any():
+        return np.zeros(len(values_ND), dtype=int)
+    rows = Rows.of(values_ND)
+    scale_DD = np.diag(1 / np.sqrt(rows.floor_D))  # a small share of the spread, which few far rows do not change
+    labels_N, _ = start_labels(network, values_ND, scale_DD, START_DB, options, PART_ROWS, MOST_PARTS)
+    fit, _ = best_mixture(rows, labels_N, ("tied-spherical", "tied"), (False,), options.max_iter, options.tol)
+    return fit.mixture.log_joint(values_ND).argmax(1)
+
+
 @torch.inference_mode()
 def start_labels(
-    network: MeasureFlow, x_ND: np.ndarray, scale_DD: np.ndarray, snr_db: float, options: FlowOptions
+    network: MeasureFlow,
+    x_ND: np.ndarray,
+    scale_DD: np.ndarray,
+    snr_db: float,
+    options: FlowOptions,
+    most_rows: int = START_ROWS,
+    most_atoms: int = MOST_ATOMS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The nearest atom of the flow for every row, and the atoms: the means of their rows.
 
-    The flow sees at most ``START_ROWS`` rows, evenly spaced, multiplied by ``scale_DD``.
+    The flow sees at most ``most_rows`` rows, evenly spaced, multiplied by ``scale_DD``.
     """
     z_ND = x_ND @ scale_DD
     z_ND -= z_ND.mean(0)
     if z_ND.shape[1] > network.config.dim:
         z_ND = z_ND @ principal_axes(z_ND)[0][: network.config.dim].T
-    seen_1NP = torch.as_tensor(z_ND[:: -(-len(z_ND) // START_ROWS)], dtype=torch.float32)[None]
-    told_1 = torch.tensor([min(max(snr_db, SNR_RANGE[0]), SNR_RANGE[1])])
+    seen_1NP = torch.as_tensor(z_ND[:: -(-len(z_ND) // most_rows)], dtype=torch.float32)[None]
+    told_1 = torch.tensor([snr_db])
     # few rows: cells would save little time
     tokens_1NP = flow_tokens(network, seen_1NP, told_1, n_layers=options.n_layers, regime=options.regime, exact=True)
     var_1 = seen_1NP.var(1, correction=0).mean(-1) / (1 + 10 ** (told_1 / 10))
     atoms = merge_tokens(tokens_1NP, MERGE_RADIUS * var_1.sqrt())
-    heaviest = atoms.weights_BK[0].argsort(descending=True, stable=True)[:MOST_ATOMS]
+    heaviest = atoms.weights_BK[0].argsort(descending=True, stable=True)[:most_atoms]
     labels_N = cdist(z_ND, atoms.centers_BKD[0, heaviest].double().numpy(), "sqeuclidean").argmin(1)
     used, labels_N = np.unique(labels_N, return_inverse=True)
     members_NK = np.eye(len(used))[labels_N]
@@ -139,19 +185,27 @@ def within(mixture: Gaussians) -> np.ndarray:
     return np.diag(share_K @ var_KD)
 
 
+def _told(snr_db: float) -> float:
+    """The nearest SNR that the networks are trained for."""
+    return min(max(snr_db, SNR_RANGE[0]), SNR_RANGE[1])
+
+
 def _decibels(total_var: float, noise_var: float) -> float:
     return 10 * math.log10(max(total_var / noise_var - 1, 1e-2))
 
 
-def _one_point(rows_ND: np.ndarray, mean_D: np.ndarray, shapes: Shapes) -> Estimate:
+def _one_point(mean_D: np.ndarray, kind: Kind) -> Estimate:
     """The estimate where all rows are equal."""
     tiny = float(np.finfo(np.float64).eps * max(1.0, float(np.square(mean_D).max())))
-    kind = shapes.kinds[0]
-    one = estimate(Rows.of(rows_ND), np.ones((len(rows_ND), 1)), kind, noise=False)
-    cov = np.full_like(one.covariances, tiny)
-    if kind in ("tied", "full"):
-        cov = np.broadcast_to(tiny * np.eye(len(mean_D)), cov.shape).copy()
-    return Estimate(replace(one, centers_KD=mean_D[None], covariances=cov), mean_D[None].copy(), math.inf, 0.0)
+    eye_DD = np.eye(len(mean_D))
+    unit = {
+        "tied-spherical": np.ones(()),
+        "spherical": np.ones(1),
+        "diag": np.ones_like(mean_D[None]),
+        "tied": eye_DD,
+        "full": eye_DD[None],
+    }[kind]
+    return Estimate(Gaussians(mean_D[None], np.ones(1), tiny * unit, kind), mean_D[None].copy(), math.inf, 0.0)
 
 
 def _rescaled(mixture: Gaussians, mean_D: np.ndarray, scale: float) -> Gaussians:
@@ -186,6 +240,9 @@ class Posterior:
 
 def posterior(values_ND: np.ndarray, mixture: Gaussians, rng: np.random.Generator, sweeps: Sweeps = SHORT) -> Posterior:
     """Draw from the posterior of the mixture of ``values_ND``, beginning at ``mixture``."""
+    if not np.ptp(values_ND, axis=0).any():
+        labels_JN = np.zeros((sweeps.n_draws, len(values_ND)), dtype=np.int16)
+        return Posterior(mixture, labels_JN, np.ones(1), np.tile(mixture.centers_KD, (sweeps.n_draws, 1, 1)))
     joint_NC = mixture.log_joint(values_ND)
     labels_N = joint_NC.argmax(1)
     labels_N[labels_N == mixture.n_clusters] = -1

@@ -14,7 +14,7 @@ Shapes: N rows, M components at most, D columns, J draws.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Draws:
     """Draws from the posterior. Clusters may exchange their places from one draw to the next."""
 
     labels_JN: np.ndarray  # 0 to M - 1, or -1 for the uniform component
-    centers_JMD: np.ndarray  # those of components without rows are zero
+    centers_JMD: np.ndarray  # those of components without rows have no meaning
     n_clusters_J: np.ndarray  # components with rows
 
     @property
@@ -71,6 +71,12 @@ def posterior_draws(
     noise: bool = False,
 ) -> Draws:
     """Draws from a chain that starts at the clusters ``labels_N``; -1 is the uniform component, if there is one."""
+    varied_D = np.ptp(values_ND, axis=0) > 0
+    if not varied_D.all():
+        draws = posterior_draws(values_ND[:, varied_D], labels_N, kind, rng, sweeps, noise=noise)
+        centers_JMD = np.tile(values_ND[0], (*draws.centers_JMD.shape[:2], 1))
+        centers_JMD[..., varied_D] = draws.centers_JMD
+        return replace(draws, centers_JMD=centers_JMD)
     mean_D, scale_DD = scaling(values_ND, kind)
     scaled_ND = np.ascontiguousarray((values_ND - mean_D) @ scale_DD)
     n_start = int(labels_N.max()) + 1

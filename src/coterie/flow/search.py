@@ -54,7 +54,10 @@ def fewer_clusters(rows: Rows, mixture: Gaussians, max_iter: int = 100, tol: flo
         fit = run_em(rows, mixture, STEPS, on_shares=last.append)
         mixture = fit.mixture
         bic = rows.bic(mixture, fit.log_likelihood)
-        best, least, since = (mixture, bic, 0) if bic < least else (best, least, since + 1)
+        if bic < least or least == math.inf:
+            best, least, since = mixture, bic, 0
+        else:
+            since += 1
         if mixture.n_clusters == 1 or since >= PATIENCE:
             break
         mixture = _one_fewer(rows, mixture, last[-1])
