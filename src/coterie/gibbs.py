@@ -242,22 +242,29 @@ def _draw_signal(center, least, rng):
 def _draw_concentration(count, concentrations, log_p, rng):
     """One of ``concentrations`` given the numbers of points, the weights being integrated out."""
     n_clusters, n_points = len(count), count.sum()
-    best = -math.inf
     for c in range(len(concentrations)):
         a = concentrations[c]
         log_p[c] = math.lgamma(n_clusters * a) - math.lgamma(n_points + n_clusters * a) - n_clusters * math.lgamma(a)
         for k in range(n_clusters):
             log_p[c] += math.lgamma(count[k] + a)
-        best = max(best, log_p[c])
+    return concentrations[draw_index(log_p[: len(concentrations)], rng)]
+
+
+@threads.kernel()
+def draw_index(log_p, rng):
+    """An index with a probability in proportion to ``exp(log_p)``, which is overwritten."""
+    best = -math.inf
+    for i in range(len(log_p)):
+        best = max(best, log_p[i])
     reach = 0.0
-    for c in range(len(concentrations)):
-        reach += math.exp(log_p[c] - best)
-        log_p[c] = reach
+    for i in range(len(log_p)):
+        reach += math.exp(log_p[i] - best)
+        log_p[i] = reach
     threshold = rng.random() * reach
     drawn = 0
-    while drawn < len(concentrations) - 1 and log_p[drawn] <= threshold:
+    while drawn < len(log_p) - 1 and log_p[drawn] <= threshold:
         drawn += 1
-    return concentrations[drawn]
+    return drawn
 
 
 @threads.kernel()

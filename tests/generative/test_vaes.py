@@ -71,7 +71,7 @@ def test_a_given_precision_is_not_trained():
     torch.testing.assert_close(fixed.log_var_GD.exp(), torch.full((2, 1), 0.25))
 
 
-def test_more_samples_raise_the_importance_weighted_bound_towards_the_likelihood():
+def test_the_bound_is_below_the_likelihood():
     """log p(x) by numerical integration over the one latent dimension."""
     one = vaes(1, 4, 1, seed=3)
     x_BD = torch.randn(20, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -81,20 +81,7 @@ def test_more_samples_raise_the_importance_weighted_bound_towards_the_likelihood
     log_joint = log_like - 0.5 * z**2 - 0.5 * math.log(2 * math.pi)
     exact_B = torch.logsumexp(log_joint, 1) + math.log(16 / 4000)
     noise = torch.randn(3000, 1, 20, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    elbo = one.bound(x_BD, noise)[0]
-    many = one.importance_bound(x_BD, noise)[0]
-    few = torch.stack([one.importance_bound(x_BD, part)[0] for part in noise.split(5)]).mean(0)
-    assert (elbo <= exact_B + 1e-2).all()
-    assert elbo.mean() < few.mean() < exact_B.mean() + 1e-3
-    torch.testing.assert_close(many, exact_B, atol=0.05, rtol=0)
-
-
-def test_one_sample_of_the_importance_bound_is_an_unbiased_elbo():
-    one = vaes(1, 4, 2)
-    x_BD = torch.randn(3, 4, dtype=torch.float64)
-    noise = torch.randn(600, 1, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    each = torch.stack([one.importance_bound(x_BD, noise[s : s + 1])[0] for s in range(600)])
-    torch.testing.assert_close(each.mean(0), one.bound(x_BD, noise)[0], atol=0.25, rtol=0)
+    assert (one.bound(x_BD, noise)[0] <= exact_B + 1e-2).all()
 
 
 @pytest.mark.parametrize("n_features", [2, 3, 6])

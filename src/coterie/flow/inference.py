@@ -112,7 +112,7 @@ def fit_mixture(
         centers_KD=end.centers_BKD[0].numpy() * scale + mean_D,
         weights_K=end.weights_BK[0].numpy(),
         var=var * scale**2,
-        snr_db=_decibels(1.0, var) if snr_db is None else float(snr_db),
+        snr_db=decibels(1.0, var) if snr_db is None else float(snr_db),
         flow_time=float(network.flow_time(told_1.to(network.encoder_DE))),
         atoms_AD=atoms_AD.numpy() * scale + mean_D,
         n_iter=n_iter,
@@ -128,7 +128,7 @@ def _told(seen_1NP: Tensor, snr: "float | SnrPath") -> tuple[Tensor, Tensor]:
         return told_1, noise_variance(seen_1NP, told_1).double()
     var = 1 / (1 + 10 ** (snr / 10))
     seen_var = float(seen_1NP.var(1, correction=0).mean())
-    return torch.tensor([_decibels(seen_var, var)]), torch.tensor([var], dtype=torch.float64)
+    return torch.tensor([decibels(seen_var, var)]), torch.tensor([var], dtype=torch.float64)
 
 
 def _one_point(mean_D: np.ndarray, snr_db: float | None) -> MixtureEstimate:
@@ -146,7 +146,7 @@ def _principal_axes(x_ND: Tensor, dim: int) -> Tensor:
     return torch.as_tensor(axes[:dim].T.copy())
 
 
-def _decibels(total_var: float, noise_var: float) -> float:
+def decibels(total_var: float, noise_var: float) -> float:
     """The SNR in dB for a total variance and a noise variance per dimension."""
     return 10 * math.log10(max(total_var / noise_var - 1, 1e-2))
 
@@ -272,7 +272,7 @@ def estimate_snr(network: MeasureFlow, points_ND: Tensor, options: FlowOptions =
         tried_db=SNR_PATH,
         n_clusters=tuple(one.weights_BK.shape[1] for one in found),
         bic=tuple(bic),
-        snr_db=_decibels(float(points_ND.var(0, correction=0).mean()), float(residual_1)),
+        snr_db=decibels(float(points_ND.var(0, correction=0).mean()), float(residual_1)),
     )
 
 

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 
 from coterie.flow.atoms import merge_tokens
 from coterie.flow.gaussians import Fit, Gaussians, Kind, Rows, estimate, run_em
-from coterie.flow.inference import MERGE_RADIUS, FlowOptions, flow_tokens
+from coterie.flow.inference import MERGE_RADIUS, FlowOptions, decibels, flow_tokens
 from coterie.flow.model import MeasureFlow
 from coterie.flow.sampler import SHORT, Draws, posterior_draws
 from coterie.flow.search import best_mixture
@@ -87,7 +87,7 @@ def fit_gaussians(
     fit, bic = best_mixture(searched, labels_N, shapes.kinds, shapes.noise, *limits)
     if snr_db is None and fit.mixture.n_clusters > 1:
         whitening_DD = np.linalg.inv(np.linalg.cholesky(within(fit.mixture))).T
-        again = _told(_decibels(float((searched.values_ND @ whitening_DD).var(0).mean()), 1.0))
+        again = _told(decibels(float((searched.values_ND @ whitening_DD).var(0).mean()), 1.0))
         labels_N, again_AD = start_labels(network, searched.values_ND, whitening_DD, again, options)
         mixture = fit.mixture
         other, other_bic = best_mixture(searched, labels_N, (mixture.kind,), (mixture.noise > 0,), *limits)
@@ -100,7 +100,7 @@ def fit_gaussians(
     return Estimate(
         _in_order(_rescaled(fit.mixture, mean_D, scale), complete.size),
         atoms_AD * scale + mean_D,
-        _decibels(1.0, float(np.trace(within(fit.mixture))) / len(std_D)) if snr_db is None else float(snr_db),
+        decibels(1.0, float(np.trace(within(fit.mixture))) / len(std_D)) if snr_db is None else float(snr_db),
         float(network.flow_time(torch.tensor([told]).to(network.encoder_DE))),
         fit.n_iter,
         fit.converged,
@@ -188,10 +188,6 @@ def within(mixture: Gaussians) -> np.ndarray:
 def _told(snr_db: float) -> float:
     """The nearest SNR that the networks are trained for."""
     return min(max(snr_db, SNR_RANGE[0]), SNR_RANGE[1])
-
-
-def _decibels(total_var: float, noise_var: float) -> float:
-    return 10 * math.log10(max(total_var / noise_var - 1, 1e-2))
 
 
 def _one_point(mean_D: np.ndarray, kind: Kind) -> Estimate:

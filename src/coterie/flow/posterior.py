@@ -22,7 +22,7 @@ from torch import Tensor
 
 from coterie import threads
 from coterie.flow.atoms import Atoms
-from coterie.gibbs import Sweeps, draw_centers, draw_labels, draw_weights
+from coterie.gibbs import Sweeps, draw_centers, draw_index, draw_labels, draw_weights
 from coterie.metrics import transport_plans
 
 SPARE = 4  # components beyond the atoms in use, and at least LEAST in all
@@ -149,16 +149,6 @@ def _in_front(total, count, n_now):
 def _draw_components(log_p_K, n_used, rng, work):
     """A draw of K given that ``n_used`` components have points."""
     most = len(log_p_K)
-    best = -math.inf
     for k in range(n_used, most + 1):
         work[k - 1] = log_p_K[k - 1] - math.lgamma(k - n_used + 1.0)
-        best = max(best, work[k - 1])
-    reach = 0.0
-    for k in range(n_used, most + 1):
-        reach += math.exp(work[k - 1] - best)
-        work[k - 1] = reach
-    threshold = rng.random() * reach
-    drawn = n_used
-    while drawn < most and work[drawn - 1] <= threshold:
-        drawn += 1
-    return drawn
+    return n_used + draw_index(work[n_used - 1 : most], rng)

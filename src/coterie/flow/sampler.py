@@ -20,7 +20,7 @@ import numpy as np
 
 from coterie import threads
 from coterie.flow.gaussians import KINDS, Kind, log_volume
-from coterie.gibbs import Sweeps, draw_weights
+from coterie.gibbs import Sweeps, draw_index, draw_weights
 
 LEAST, SPARE = 16, 8  # components: at least LEAST, and SPARE more than at the start
 FREEDOM = 3.0
@@ -172,21 +172,12 @@ def _statistics(x, label, total, count, second, place, matrix):
 @threads.kernel()
 def _draw_components(n_in, n_used, most, rng, work):
     """The number of components given that ``n_used`` have rows, ``n_in`` in all; see ``flow.posterior``."""
-    best = -math.inf
-    for k in range(max(n_used, 1), most + 1):
+    first = max(n_used, 1)
+    for k in range(first, most + 1):
         work[k - 1] = (
             -math.log(k) + math.lgamma(k + 1.0) + math.lgamma(1.0 * k) - math.lgamma(n_in + k)
         ) - math.lgamma(k - n_used + 1.0)
-        best = max(best, work[k - 1])
-    reach = 0.0
-    for k in range(max(n_used, 1), most + 1):
-        reach += math.exp(work[k - 1] - best)
-        work[k - 1] = reach
-    threshold = rng.random() * reach
-    drawn = max(n_used, 1)
-    while drawn < most and work[drawn - 1] <= threshold:
-        drawn += 1
-    return drawn
+    return first + draw_index(work[first - 1 : most], rng)
 
 
 @threads.kernel()

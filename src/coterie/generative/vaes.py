@@ -95,16 +95,6 @@ class VAEs(nn.Module):
         fit_GB = torch.stack(fits).mean(0)
         return fit_GB - kl_from_standard_normal(mean_GBL, log_var_GBL)
 
-    def importance_bound(self, x: Tensor, noise: Tensor, networks: slice = slice(None)) -> Tensor:
-        """The importance-weighted bound, (G, B): never below the ELBO on average, and exact as S grows."""
-        mean_GBL, log_var_GBL = self.encode(x, networks)
-        log_weights = []
-        for one in noise:
-            z_GBL = mean_GBL + one * (log_var_GBL / 2).exp()
-            log_prior_ratio = 0.5 * (one.square() + log_var_GBL - z_GBL.square()).sum(-1)
-            log_weights.append(self._log_prob(x, mean_GBL, log_var_GBL, one, networks) + log_prior_ratio)
-        return torch.stack(log_weights).logsumexp(0) - math.log(len(noise))
-
     def _log_prob(self, x: Tensor, mean_GBL: Tensor, log_var_GBL: Tensor, noise: Tensor, networks, dropout=None):
         output_GBD = self.decode(mean_GBL + noise * (log_var_GBL / 2).exp(), networks, dropout=dropout)
         return self.likelihood.log_prob(x, output_GBD, self.log_var_GD[networks, None])
