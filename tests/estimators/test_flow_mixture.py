@@ -353,6 +353,9 @@ def test_the_flow_time_is_that_of_the_snr_the_network_was_told():
     assert low == least
 
 
-def test_probabilities_of_rows_far_away_sum_to_one():
+def test_rows_far_away_have_probabilities_and_no_rows_cannot_be_drawn():
     X, _ = blobs(100)
-    np.testing.assert_allclose(FlowMixture(random_state=0).fit(X).predict_proba([[1e150, 1e150]]).sum(1), 1)
+    fitted = FlowMixture(random_state=0).fit(X)
+    np.testing.assert_allclose(fitted.predict_proba([[1e150, 1e150]]).sum(1), 1)
+    with pytest.raises(ValueError, match="n_samples=0 should be at least 1"):
+        fitted.sample(0)

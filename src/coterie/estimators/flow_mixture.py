@@ -497,6 +497,8 @@ class FlowMixture(
             The clusters that the rows come from.
         """
         check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"n_samples={n_samples} should be at least 1.")
         random = check_random_state(self.random_state)
         mixture = self._mixture()
         shares = np.append(self.weights_, mixture.noise)
