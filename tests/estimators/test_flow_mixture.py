@@ -12,6 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import checkpoints
 from coterie.estimators.flow_mixture import FlowMixture
+from coterie.flow import search
+from coterie.flow.search import fewer_clusters
 
 
 def blobs(n_samples=400, centers=4, n_features=2, seed=0):
@@ -359,3 +361,13 @@ def test_rows_far_away_have_probabilities_and_no_rows_cannot_be_drawn():
     np.testing.assert_allclose(fitted.predict_proba([[1e150, 1e150]]).sum(1), 1)
     with pytest.raises(ValueError, match="n_samples=0 should be at least 1"):
         fitted.sample(0)
+
+
+def test_kinds_that_the_rows_do_not_determine_are_not_tried(monkeypatch):
+    tried = []
+    monkeypatch.setattr(search, "fewer_clusters", lambda *given: tried.append(given[1].kind) or fewer_clusters(*given))
+    FlowMixture(random_state=0).fit(np.random.default_rng(0).normal(size=(20, 30)))
+    assert set(tried) == {"tied-spherical", "spherical", "diag"}
+    tried.clear()
+    FlowMixture(covariance_type="full", random_state=0).fit(np.random.default_rng(0).normal(size=(20, 30)))
+    assert "full" in tried

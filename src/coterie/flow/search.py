@@ -36,10 +36,12 @@ def best_mixture(
 ) -> tuple[Fit, float]:
     """The best mixture that a partition leads to, and its BIC.
 
-    The BIC chooses the number of clusters, and whether there is a uniform component, and the evidence the kind.
+    The BIC chooses the number of clusters, and whether there is a uniform component, and the evidence the kind. Of
+    several kinds, those are left out of which the rows do not determine a single cluster.
     """
     found = []
-    for kind in kinds:
+    one = Gaussians(rows.values_ND[:1], np.ones(1), np.ones(()), kinds[0])
+    for kind in [kind for kind in kinds if rows.determine(replace(one, kind=kind))] or kinds[:1]:
         starts = [start_from(rows, labels_N, kind, with_noise) for with_noise in noise]
         found.append(min((fewer_clusters(rows, start, max_iter, tol) for start in starts), key=lambda each: each[1]))
     return min(found, key=lambda each: rows.evidence(each[0].mixture, each[0].log_likelihood))
