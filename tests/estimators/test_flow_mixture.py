@@ -298,11 +298,12 @@ def test_a_distant_cluster_does_not_hide_the_others():
     assert adjusted_rand_score(labels, FlowMixture(random_state=0).fit(X).labels_) > 0.95
 
 
-def test_more_clusters_are_found_than_one_run_of_the_flow_gives():
+@pytest.mark.parametrize("settings", [{}, {"covariance_type": "tied-spherical", "noise": "auto"}])
+def test_more_clusters_are_found_than_one_run_of_the_flow_gives(settings):
     rng, labels = np.random.default_rng(1), np.repeat(np.arange(30), 25)
     corners = 10.0 * np.array(np.unravel_index(rng.permutation(3**8)[:30], (3,) * 8)).T
     X = corners[labels] + 0.5 * rng.normal(size=(len(labels), 8))
-    assert adjusted_rand_score(labels, FlowMixture(random_state=0).fit(X).labels_) == 1
+    assert adjusted_rand_score(labels, FlowMixture(random_state=0, **settings).fit(X).labels_) == 1
 
 
 @pytest.mark.parametrize("shape", [(5, 2), (20, 2), (20, 8), (24, 10), (40, 20), (10, 50)])

@@ -42,8 +42,8 @@ class FlowMixture(
 
     The network was trained on round clusters of equal variance. It therefore runs twice: once on standardised columns,
     and once on rows whitened by the covariance within the clusters that were found first. The better start is used.
-    Then it runs on the rows of each cluster, which it divides as long as the BIC falls: a distant row or cluster thus
-    does not hide the others. Each time it sees at most 256 rows and gives at most 24 clusters.
+    Then it runs on the rows of each cluster that can be several, and divides it if the BIC falls: a distant row or
+    cluster thus does not hide the others. Each time it sees at most 256 rows and gives at most 24 clusters.
 
     Parameters
     ----------
@@ -59,8 +59,9 @@ class FlowMixture(
     snr_db : float or None, default=None
         The signal-to-noise ratio (SNR) in decibels: 10 log10 of the variance of the centres divided by the variance
         within the clusters, between -20 and 60. The network describes data by few wide clusters if it is low, and by
-        many narrow ones if it is high; below 3 and above 15 it is told 3 and 15, unless it is used alone (see
-        ``snr_path_``). If None, it is estimated. With "tied-spherical", a given SNR fixes the variance.
+        many narrow ones if it is high; below 3 and above 15 it is told 3 and 15, unless ``refine`` is None or the type
+        is "tied-spherical" without noise. If None, it is estimated. With "tied-spherical", a given SNR fixes the
+        variance.
     n_layers : int or None, default=None
         Number of layers of the network, which are steps of the flow. If None, the number used in training.
     regime : {"uniform", "unit", "none"} or None, default=None
@@ -137,8 +138,8 @@ class FlowMixture(
     converged_ : bool
         Whether EM converged within ``max_iter`` iterations.
     atoms_ : ndarray of shape (n_atoms, n_features)
-        The clusters of the flow, before EM: with ``snr_path_`` its centres, otherwise the means of the rows that are
-        nearest to them. See also ``refine``.
+        The centres found by the flow, before EM: as it gives them with ``refine=None`` and with "tied-spherical" and
+        without noise, otherwise the means of the rows that are nearest to them. See also ``refine``.
     flow_time_ : float
         Total flow time that the network chose for the SNR.
     snr_db_ : float

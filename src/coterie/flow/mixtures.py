@@ -3,7 +3,8 @@
 :func:`fit_gaussians` takes one data set from its rows to a mixture. The flow runs on some of the rows at a fixed SNR,
 which divides clusters rather than joining them, and EM merges what belongs together (:mod:`coterie.flow.search`). The
 covariance within the clusters so found makes the clusters round: the flow runs again on rows whitened by it, at the SNR
-that they have, and the better start is kept. :func:`summarise` takes draws from the posterior to what users ask of it.
+that they have, and the better start is kept. Then it runs on the rows of each cluster that can be several, and divides
+it. :func:`posterior` draws mixtures from the posterior, and sums up what they say about the clusters.
 """
 
 import math
@@ -115,21 +116,19 @@ def _divided(network: MeasureFlow, rows: Rows, fit: Fit, bic: float, shapes: Sha
     while True:
         joint_NC = fit.mixture.log_joint(rows.values_ND)
         labels_N, n_parts = joint_NC[:, : fit.mixture.n_clusters].argmax(1), fit.mixture.n_clusters
-        for mine in _groups(joint_NC.argmax(1)):
+        groups_N = joint_NC.argmax(1)
+        for group in np.unique(groups_N):
+            mine = groups_N == group
             parts = _parts(network, rows.values_ND[mine], options)
-            new = parts > 0
-            labels_N[mine[new]] = n_parts + parts[new] - 1
-            n_parts += parts.max()
+            if parts.any():
+                labels_N[mine] = n_parts + parts
+                n_parts += int(parts.max()) + 1
         if n_parts == fit.mixture.n_clusters:
             return fit
         other, other_bic = best_mixture(rows, labels_N, shapes.kinds, shapes.noise, options.max_iter, options.tol)
         if other_bic >= bic:
             return fit
         fit, bic = other, other_bic
-
-
-def _groups(labels_N: np.ndarray) -> list[np.ndarray]:
-    return [np.flatnonzero(labels_N == label) for label in np.unique(labels_N)]
 
 
 def _parts(network: MeasureFlow, values_ND: np.ndarray, options: FlowOptions) -> np.ndarray:
