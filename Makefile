@@ -11,11 +11,11 @@ PINS   ?= $(shell $(PYTHON) -c 'import sys; print("constraints.txt" if sys.versi
 TORCH_INDEX ?=
 TORCH  := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 
-.PHONY: install demo test lint types check coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds fuzz
+.PHONY: install demo test lint types check research coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds fuzz
 install: $(STAMP)
 
 # torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml research/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 		{ echo "coterie needs Python 3.10 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
@@ -23,13 +23,13 @@ $(STAMP): pyproject.toml constraints.txt
 		else echo "python3-venv is missing: install it (Debian: apt-get install python3-venv)"; exit 1; fi
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP) $(TORCH) -c $(PINS)
-	$(BIN)/python $(PIP) -c $(PINS) -e '.[dask,train,studio,duckdb,sql,onnx,dev]'
+	$(BIN)/python $(PIP) -c $(PINS) -e '.[dask,train,studio,duckdb,sql,onnx,dev]' -e ./research
 	@touch $(STAMP)
 
 demo: $(STAMP)
 	$(BIN)/coterie demo
 
-lint: $(STAMP) types
+lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
@@ -45,9 +45,16 @@ browser:
 		echo "There is no chromium, so the tests in a browser will be skipped (Debian: apt-get install chromium)"
 
 check: $(STAMP) browser
-	$(SERIAL) $(BIN)/pytest -n 2 --dist worksteal -q
+	$(SERIAL) $(BIN)/pytest -n 2 --dist worksteal -q tests
 
-test: lint check
+research: $(STAMP)
+	$(SERIAL) $(BIN)/pytest -n 2 --dist worksteal -q research/tests
+
+# Everything, and the seconds of each part.
+test: $(STAMP)
+	@set -e; told=; for part in lint types check research; do \
+		began=$$(date +%s); $(MAKE) --no-print-directory $$part; told="$$told $$part $$(($$(date +%s) - began)) s,"; \
+	done; echo "Passed:$${told%,}"
 
 # Fails below the floor in pyproject.toml.
 coverage: $(STAMP) browser
@@ -64,14 +71,14 @@ $(LOWEST)/.installed: pyproject.toml .ci/lower_bounds.py
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/python .ci/lower_bounds.py $(LOWEST_TORCH) > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python $(PIP) $(TORCH) -c $(LOWEST)/constraints.txt
-	$(LOWEST)/bin/python $(PIP) --only-binary=:all: -c $(LOWEST)/constraints.txt -e '.[dask,train,studio,test]'
+	$(LOWEST)/bin/python $(PIP) --only-binary=:all: -c $(LOWEST)/constraints.txt -e '.[dask,train,studio,test]' -e ./research
 	@touch $@
 
 test-lowest: $(LOWEST)/.installed browser
 	$(SERIAL) NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/numba $(LOWEST)/bin/pytest -n 2 --dist worksteal -q $(OLD_PACKAGES)
 
 # The tests with every index of compiled code checked. Code with these checks has a cache of its own.
-BOUNDS ?= tests
+BOUNDS ?= tests research/tests
 test-bounds: $(STAMP) browser
 	$(SERIAL) NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/numba-bounds $(BIN)/pytest -n 2 --dist worksteal -q $(BOUNDS)
 
@@ -107,7 +114,7 @@ locked:
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python $(PIP) $(TORCH) -c constraints.txt
 	$(BIN)/python $(PIP) --require-hashes --no-deps -r constraints-hashed.txt
-	$(BIN)/python $(PIP) --no-deps -e .
+	$(BIN)/python $(PIP) --no-deps -e . -e ./research
 	$(BIN)/python -m pip check
 	@touch $(STAMP)
 
@@ -126,5 +133,5 @@ dist: $(STAMP)
 	build/tools/bin/twine check --strict dist/*.whl dist/*.tar.gz
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist demo docs/_build docs/api docs/gallery docs/results src/*.egg-info \
+	rm -rf $(VENV) $(LOWEST) build dist demo docs/_build docs/api docs/gallery docs/results src/*.egg-info research/*.egg-info \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* coverage.xml

@@ -2,7 +2,8 @@
 
 ``results/`` is copied beside the pages, so that its own pages belong to the documentation. Two directives show parts of
 it: ``record`` (picture and table of an experiment, the table laid out in ``tables.py``) and ``shipped-networks`` (the
-cards of the weights in the package). What has not been run is said to be so. ``command-help`` shows a command's help.
+cards of the weights in the package). What has not been run is said to be so. ``command-help`` shows a command's help,
+``estimators`` the catalogue.
 """
 
 import json
@@ -15,7 +16,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
-from tables import LAYOUTS, markdown, networks
+from tables import LAYOUTS, estimators, markdown, networks
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
@@ -104,6 +105,16 @@ class ShippedNetworks(SphinxDirective):
         return _written(self, markdown(networks(checkpoints.available(checkpoints.SHELF))))
 
 
+class Estimators(SphinxDirective):
+    """The catalogue of estimators, as a table that helps to choose one."""
+
+    def run(self) -> list[nodes.Node]:
+        from coterie.estimators.catalogue import CATALOGUE
+
+        table = [re.sub(r"\]\(\.\./results/", "](results/", line) for line in markdown(estimators(CATALOGUE))]
+        return _written(self, table)
+
+
 class CommandHelp(SphinxDirective):
     """``{command-help} cluster``: what ``coterie cluster --help`` prints."""
 
@@ -142,6 +153,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("record", Record)
     app.add_directive("shipped-networks", ShippedNetworks)
     app.add_directive("command-help", CommandHelp)
+    app.add_directive("estimators", Estimators)
     app.connect("builder-inited", copy_results)
     app.connect("source-read", links_into_results)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,9 +7,7 @@ import torch
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import em
-from coterie.generative.fitting import RestartPlan, fit
 from coterie.generative.mixture import EMSettings, Mixture, screened_bounds
-from coterie.generative.normalizing_flows import FlowConfig, Flows
 from coterie.generative.vaes import VAEConfig, VAEs
 
 
@@ -158,18 +156,6 @@ def test_em_from_a_spoilt_start_finds_the_blobs_and_raises_the_bound():
     assert bounds[-1] > bounds[1]
     assert (torch.as_tensor(run.expectation.labels) == truth).float().mean() > 0.97
     assert 0 <= run.expectation.entropy < 0.4  # log 3 = 1.1 would be undecided
-
-
-def test_flows_go_through_the_same_loop():
-    x_ND, truth = blobs()
-    found = fit(
-        x_ND,
-        lambda number: one_hot(truth),
-        lambda generator: Flows(6, FlowConfig(2, 16, 4), generator),
-        EMSettings(3, least_steps=10),  # a flow learns 50 rows by heart if it is let
-        RestartPlan(3),
-    )
-    assert (torch.as_tensor(found.expectation.labels) == truth).float().mean() > 0.97
 
 
 def test_a_dead_cluster_begins_again_with_the_worst_explained_rows():

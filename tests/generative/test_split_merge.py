@@ -7,7 +7,6 @@ from sklearn.metrics import adjusted_rand_score
 from coterie.generative import split_merge
 from coterie.generative.fitting import RestartPlan, fit
 from coterie.generative.mixture import EMSettings
-from coterie.generative.normalizing_flows import FlowConfig, Flows
 from coterie.generative.split_merge import MovingMixture
 from coterie.generative.vaes import VAEConfig, VAEs
 from tests.generative.test_fitting import Kill, Killed
@@ -63,16 +62,6 @@ def test_a_move_puts_two_shared_clusters_and_a_divided_one_right(folds):
     assert adjusted_rand_score(truth, stuck.expectation.labels) < 0.7
     assert adjusted_rand_score(truth, moved.expectation.labels) > 0.97
     assert moved.expectation.objective > stuck.expectation.objective
-
-
-def test_a_move_is_tried_with_flows_too():
-    mixture = MovingMixture(blobs()[0], one_hot(tangled(*blobs())), settings(move_until=2))
-    state = mixture.begin(Flows(6, FlowConfig(2, 16, 4), torch.Generator().manual_seed(0)))
-    state = mixture.m_step(state, mixture.e_step(state))
-    state.iteration = 2
-    found = mixture.e_step(state)
-    assert (found.move is None) == (len(state.refused) == 2)  # one flow can explain two blobs, so either is right
-    torch.testing.assert_close(found.responsibilities_NK.sum(1), torch.ones(240))
 
 
 def test_a_move_that_lowers_the_bound_is_refused_and_leaves_everything_but_the_list_of_refusals():

@@ -1,28 +1,18 @@
-"""The batched VAEs and flows against single ones, and their bounds against exact likelihoods."""
+"""The batched VAEs against single ones, and their bounds against exact likelihoods."""
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.generative.normalizing_flows import FlowConfig, Flows
 from coterie.generative.vaes import VAEConfig, VAEs
 
 
 def vaes(n_networks=3, n_features=5, latent_size=2, likelihood="gaussian", seed=0) -> VAEs:
     config = VAEConfig(n_features, 8, latent_size, likelihood)
     return VAEs(n_networks, config, torch.Generator().manual_seed(seed)).double().requires_grad_(False)
-
-
-def flows(n_networks=3, n_features=5, seed=0, spread=0.3) -> Flows:
-    found = Flows(n_networks, FlowConfig(n_features, 8, 4), torch.Generator().manual_seed(seed)).double()
-    generator = torch.Generator().manual_seed(seed + 1)
-    for weight in found.parameters():  # untrained couplings are the identity
-        weight.data += spread * torch.randn(weight.shape, generator=generator, dtype=torch.float64)
-    return found.requires_grad_(False)
 
 
 @settings(max_examples=20, deadline=None)
@@ -82,34 +72,3 @@ def test_the_bound_is_below_the_likelihood():
     exact_B = torch.logsumexp(log_joint, 1) + math.log(16 / 4000)
     noise = torch.randn(3000, 1, 20, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     assert (one.bound(x_BD, noise)[0] <= exact_B + 1e-2).all()
-
-
-@pytest.mark.parametrize("n_features", [2, 3, 6])
-def test_a_flow_can_be_inverted(n_features):
-    many = flows(n_features=n_features)
-    x_GBD = torch.randn(3, 7, n_features, dtype=torch.float64)
-    z_GBD, _ = many(x_GBD)
-    torch.testing.assert_close(many.inverse(z_GBD), x_GBD)
-
-
-def test_a_flows_jacobian_is_that_of_autograd():
-    many = flows(2, 4)
-    x = torch.randn(1, 4, dtype=torch.float64)
-    for g in range(2):
-        which = slice(g, g + 1)
-        jacobian = torch.autograd.functional.jacobian(lambda v: many(v[None], which)[0][0, 0], x[0])  # noqa: B023
-        torch.testing.assert_close(many(x, which)[1][0, 0], torch.linalg.slogdet(jacobian)[1])
-
-
-def test_a_flow_is_a_density():
-    grid = torch.linspace(-9, 9, 601, dtype=torch.float64)
-    x = torch.cartesian_prod(grid, grid)
-    log_p = flows(1, 2, seed=5, spread=0.1).bound(x, torch.empty(1, 0))[0]
-    assert float(log_p.exp().sum() * (18 / 600) ** 2) == pytest.approx(1, abs=0.005)
-
-
-def test_a_flow_alone_is_the_flow_among_many():
-    many, x_BD = flows(), torch.from_numpy(np.random.RandomState(0).randn(6, 5))
-    together = many.bound(x_BD, torch.empty(1, 0))
-    alone = torch.cat([many.bound(x_BD, torch.empty(1, 0), slice(g, g + 1)) for g in range(3)])
-    torch.testing.assert_close(together, alone)

@@ -4,6 +4,6 @@ The networks that come with the package are on one shelf, those that you trained
 (:func:`user_shelf`).
 """
 
-from coterie.checkpoints.store import SHELF, available, card, load, load_arrays, save, user_shelf
+from coterie.checkpoints.store import SHELF, add_shelf, available, card, load, load_arrays, save, user_shelf
 
-__all__ = ["SHELF", "available", "card", "load", "load_arrays", "save", "user_shelf"]
+__all__ = ["SHELF", "add_shelf", "available", "card", "load", "load_arrays", "save", "user_shelf"]

@@ -20,6 +20,7 @@ from typing import Any
 from coterie.files import check_writable, replacing
 
 SHELF = Path(__file__).parent  # of the networks that come with the package
+_shelves = [SHELF]
 # kind of network -> module whose function ``build`` makes one from the card's ``config``
 BUILDERS = {
     "flow": "coterie.flow.model",
@@ -31,6 +32,12 @@ BUILDERS = {
 ARRAY_BUILDERS = {"zeroshot": "coterie.zeroshot.networks"}
 REQUIRED = ("name", "kind", "about", "config", "sha256", "data", "training", "scores", "licence")
 WEIGHTS, CARD = ".safetensors", ".json"
+
+
+def add_shelf(shelf: Path) -> None:
+    """Find the networks of another folder by name, too."""
+    if shelf not in _shelves:
+        _shelves.append(shelf)
 
 
 def user_shelf() -> Path:
@@ -46,8 +53,8 @@ def user_shelf() -> Path:
 
 
 def available(shelf: Path | None = None) -> list[dict[str, Any]]:
-    """The cards of the networks on ``shelf``, by default on both: the package's networks first, then your own."""
-    shelves = (SHELF, user_shelf()) if shelf is None else (Path(shelf),)
+    """The cards of the networks on ``shelf``, by default on all: the package's networks first, your own last."""
+    shelves = (*_shelves, user_shelf()) if shelf is None else (Path(shelf),)
     return [_read(path) for each in shelves for path in sorted(each.glob(f"*{CARD}"), key=lambda path: path.stem)]
 
 
@@ -137,7 +144,7 @@ def _find(network: str | os.PathLike, kind: str | None = None) -> Path:
         if missing:
             raise ValueError(f"There is no file {missing[0]}: a network is a {WEIGHTS} file and its card ({CARD}).")
         return path.with_suffix(CARD)
-    for shelf in (SHELF, user_shelf()):
+    for shelf in (*_shelves, user_shelf()):
         if path.name == str(path) and (shelf / f"{path}{CARD}").is_file():
             return shelf / f"{path}{CARD}"
     raise ValueError(f"There is no network {str(network)!r}. {_there_are(kind)}")

@@ -7,16 +7,21 @@ import sys
 
 import typer
 
-from coterie.cli import cluster, export, research, studio
+from coterie.cli import cluster, export, studio, training
 from coterie.cli.application import MISUSE, app, complain
 
-__all__ = ["app", "cluster", "export", "main", "research", "studio"]
+__all__ = ["app", "cluster", "export", "main", "run_application", "studio", "training"]
 
 
 def main() -> None:
-    """Entry point. A wrong option is reported as one line too, instead of a box."""
+    """Entry point."""
+    run_application(app, "coterie")
+
+
+def run_application(application: typer.Typer, name: str) -> None:
+    """Run a command and exit. A wrong option is reported as one line too, instead of a box."""
     try:
-        code = app(standalone_mode=False)
+        code = application(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         code = 130
@@ -27,7 +32,7 @@ def main() -> None:
         message = describe().rstrip(".")
         if message:  # otherwise `coterie` was called without arguments and has printed its help
             context = getattr(error, "ctx", None)
-            where = context.command_path if context is not None else "coterie"
+            where = context.command_path if context is not None else name
             complain(f"{message}. See {where} --help")
         code = MISUSE if message else 0
     sys.exit(code if isinstance(code, int) else 0)

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from coterie.data.mixtures import MixturePrior, Mixtures, sample_mixtures
-from coterie.flow.atoms import Atoms
 from coterie.flow.model import FlowConfig, MeasureFlow
 from coterie.flow.posterior import Sweeps, posterior_samples
+from coterie.flow.tokens import Atoms
 from coterie.metrics import own_center_error, squared_w2
 from coterie.training_run import TrainingRun
 

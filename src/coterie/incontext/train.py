@@ -1,43 +1,20 @@
-"""Pretraining of the in-context clusterers on labelled mixtures, drawn fresh every step.
+"""Pretraining of the in-context clusterer on labelled mixtures, drawn fresh every step.
 
-:class:`PairRun` is the shipped network, which is taught the posterior of each data set
-(:mod:`coterie.incontext.targets`). :class:`PointTask` is the experiment of He et al. (2025): one setting, a fixed
-number of steps, Adam with a learning rate that falls by a constant factor per step.
+The network is taught the posterior of each data set (:mod:`coterie.incontext.targets`).
 """
 
 import math
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from coterie.data.separated import Separated, SeparatedPrior
+from coterie.data.separated import SeparatedPrior
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer
-from coterie.incontext.point_transformer import PointConfig, PointTransformer
 from coterie.incontext.starting import Mixtures, fitted_starts
 from coterie.incontext.targets import aligned_targets, pair_loss, posterior_members, together
-from coterie.metrics import permutation_free_cross_entropy
-from coterie.starts.batched import best_start, sq_to_centers
-from coterie.training import TrainingConfig, train
 from coterie.training_run import TrainingRun
-
-
-@dataclass(frozen=True)
-class ExponentialDecay(TrainingConfig):
-    """Adam as in He et al. (2025): no warm-up, no weight decay, the rate times ``factor`` per step, no average."""
-
-    learning_rate: float = 5e-4
-    weight_decay: float = 0.0
-    betas: tuple[float, float] = (0.9, 0.999)
-    warmup_steps: int = 0
-    average_decay: float = 0.0
-    factor: float = 0.995
-
-    def rate(self, step: int) -> float:
-        return self.factor**step
 
 
 @dataclass(frozen=True)
@@ -139,54 +116,6 @@ def doubting(log_p_BNK: Tensor, doubt: float) -> Tensor:
     """
     even = math.log(doubt / log_p_BNK.shape[-1])
     return torch.logaddexp(log_p_BNK + math.log1p(-doubt), torch.full_like(log_p_BNK, even))
-
-
-Source = Callable[[int, torch.Generator], Separated]
-
-
-class PointTask:
-    """The network of He et al. (2025) on data from ``source``, fresh in every step or ``instances`` fixed ones."""
-
-    def __init__(self, config: PointConfig, source: Source, batch: int, seed: int, instances: int | None = None):
-        self.config, self.source, self.batch = config, source, batch
-        torch.manual_seed(seed)
-        self.model = PointTransformer(config)
-        self.pool = None
-        if instances is not None:
-            self.pool = source(instances, torch.Generator().manual_seed(seed + 1_000_003))
-
-    def matrices(self) -> Iterable[nn.Parameter]:
-        return []
-
-    def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        points_BND, labels_BN = self._draw(generator)
-        start = starting_labels(points_BND, self.config.n_clusters, generator) if self.config.context else None
-        loss_B, _ = permutation_free_cross_entropy(model(points_BND, start), labels_BN)
-        return loss_B.mean(), {}
-
-    def _draw(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        if self.pool is None:
-            data = self.source(self.batch, generator)
-            return data.points_BND, data.labels_BN
-        rows = torch.randperm(len(self.pool), generator=generator)[: self.batch]
-        return self.pool.points_BND[rows], self.pool.labels_BN[rows]
-
-
-def starting_labels(points_BND: Tensor, n_clusters: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Algorithm 2: centres from one spectral start and the nearest of them for every point."""
-    centers_BKD = best_start(points_BND, n_clusters, generator, n_starts=1, n_iter=10, spectral=1)
-    return centers_BKD, sq_to_centers(points_BND, centers_BKD).argmin(-1)
-
-
-def train_points(
-    config: PointConfig, source: Source, training: TrainingConfig, *, batch: int = 16, instances: int | None = None
-) -> PointTransformer:
-    """Train one of the paper's networks; nothing is kept but the weights."""
-    task = PointTask(config, source, batch, training.seed, instances)
-    with tempfile.TemporaryDirectory() as folder:
-        network = train(task, training, Path(folder) / "run")
-    network.eval()
-    return network  # type: ignore[return-value]
 
 
 RUN = PairRun

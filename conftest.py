@@ -1,0 +1,13 @@
+"""Of all tests, those of the library and those of the research package."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def pytest_configure(config):
+    """Compile kernels once, if none are compiled yet and if several processes are to run the tests."""
+    cache = Path(os.environ.get("NUMBA_CACHE_DIR", config.rootpath / "src"))
+    if getattr(config.option, "numprocesses", None) and not any(cache.rglob("*.nbi")):
+        subprocess.run([sys.executable, "-m", "tests.kernels"], cwd=config.rootpath, check=True)

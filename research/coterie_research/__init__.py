@@ -1,0 +1,7 @@
+"""The laboratory of coterie: one folder per paper, benchmarks, and the networks of experiments."""
+
+from pathlib import Path
+
+from coterie import checkpoints
+
+checkpoints.add_shelf(Path(__file__).parent / "weights")

@@ -1,0 +1,4 @@
+from coterie_research.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Tables that networks are judged on, and those of a corpus that are the same and so must stay outside of training.
+
+``python -m coterie_research.benchmarks._judged_tables corpus`` prints the names of such tables of the corpus as JSON,
+for the entry ``without`` of a prior (:class:`coterie.zeroshot.prior.Prior`).
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from coterie.data.tables import Table, read_table
+from coterie.zeroshot.corpus import RealTable, compared, read_corpus, same_tables
+from coterie_research.benchmarks import _table_sets, _zeroshot_sets
+
+
+def judged() -> Iterator[RealTable]:
+    """The columns of the development tables, of ``coterie bench tables`` and of scikit-learn's tables."""
+    from sklearn import datasets
+
+    for one in (*_zeroshot_sets.tables(), *_zeroshot_sets.seen()):
+        yield _compared(one.name, pd.DataFrame(one.X).add_prefix("x"))
+    for name in ("diabetes", "linnerud"):
+        yield _compared(name, getattr(datasets, f"load_{name}")(as_frame=True, **_unscaled(name)).frame)
+    with tempfile.TemporaryDirectory() as folder:
+        for table in _table_sets.SETS:
+            if table.source != _table_sets.DRAWN:
+                yield _compared(table.name, read_table(table.make(Path(folder))))
+
+
+def _unscaled(name: str) -> dict[str, bool]:
+    return {"scaled": False} if name == "diabetes" else {}
+
+
+def _compared(name: str, frame: pd.DataFrame) -> RealTable:
+    columns = [column.values for column in Table.of(frame).read_columns()]
+    nothing = np.zeros((0, 0))
+    return RealTable(name, name, nothing, np.zeros(0, dtype=np.int64), 0, 0.0, compared(columns))
+
+
+def same_as_judged(corpus: str) -> dict[str, list[str]]:
+    """Table of the corpus -> tables that networks are judged on which are the same."""
+    found: dict[str, list[str]] = {}
+    for one, other in sorted(same_tables(read_corpus(corpus), list(judged()))):
+        found.setdefault(one, []).append(other)
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(same_as_judged(sys.argv[1]), indent=1))

@@ -1,0 +1,236 @@
+"""Kill commands and fits at random moments, and check that nothing is half-written and that resumed bits are equal.
+
+Command: ``coterie bench interruptions``. Six programs are killed again and again. The first three by SIGKILL and
+SIGTERM, half of the time while they write a file, the others by SIGKILL. SIGTERM must leave no temporary file:
+
+* ``coterie cluster`` with ``--output``, ``--save`` and ``--report``: each file is the new one or absent.
+* ``coterie train``, which is resumed until it ends: the weights are those of an undisturbed run, bit for bit.
+* A fit on Dask data inside ``coterie.distributed.checkpoint``, which is resumed: the centres are those of one run.
+* Workers and schedulers of a cluster, which are started again: the result of every fit is that of an undisturbed one.
+* Workers of the studio: a run ends with all labels or with an error, and the same run without a kill gives the same
+  labels.
+"""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+
+from coterie.data.tables import SAMPLES
+from coterie.files import replacing
+from coterie_research.benchmarks import kills
+from coterie_research.benchmarks._studio import studio, table
+
+KILLS = 17  # of each program: more than 100 in all
+ROWS = 5_000  # of the table in the studio
+CLI = [sys.executable, "-c", "from coterie.cli import main; main()"]
+TRAINING = {"model": {"n_layers": 2}, "training": {"steps": 60, "log_every": 10, "checkpoint_every": 5}}
+FIT = """
+import sys, dask, dask.array as da, numpy as np
+from coterie import KMeans, distributed
+X = da.from_array(np.random.RandomState(0).randn(60_000, 8), chunks=(10_000, 8))
+with dask.config.set(scheduler="synchronous"), distributed.checkpoint(sys.argv[1] + "/centres", resume=True):
+    model = KMeans(24, tol=0, max_iter=60, random_state=0).fit(X)
+np.save(sys.argv[1] + "/result.npy", model.cluster_centers_)
+"""
+
+
+def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, Any]:
+    """Kill each of the six programs 17 times (2 times with ``quick``).
+
+    Programs that the file of results has from the same command are not killed again: remove it to start anew.
+    """
+    wanted, path = 2 if quick else KILLS, Path(output) / "interruptions.json"
+    command = "coterie bench interruptions" + (" --quick" if quick else "")
+    subjects: dict[str, Callable[[int, random.Random], dict[str, Any]]] = {
+        "coterie cluster": _cluster,
+        "training": _training,
+        "checkpoint": _checkpoint,
+        "Dask workers": partial(_dask, "worker"),
+        "Dask scheduler": partial(_dask, "scheduler"),
+        "studio workers": _studio,
+    }
+    found = _found(path, command)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for name, subject in subjects.items():
+        if name not in found:
+            began = time.perf_counter()
+            found[name] = subject(wanted, random.Random(name))
+            found[name]["seconds"] = time.perf_counter() - began
+            with replacing(path) as file:
+                file.write_text(json.dumps(_summed(command, found), indent=1))
+    return _summed(command, found)
+
+
+def _found(path: Path, command: str) -> dict[str, Any]:
+    """What an earlier run of the same command has written."""
+    earlier = json.loads(path.read_text()) if path.exists() else {}
+    return earlier["subjects"] if earlier.get("command") == command else {}
+
+
+def _summed(command: str, found: dict[str, Any]) -> dict[str, Any]:
+    sums = {key: sum(one[key] for one in found.values()) for key in ("kills", "damaged", "seconds")}
+    return {"command": command, **sums, "subjects": found}
+
+
+def _cluster(wanted: int, draw: random.Random) -> dict[str, Any]:
+    def command(folder: Path) -> list[str]:
+        files = ["--output", folder / "labels.csv", "--save", folder / "m.model", "--report", folder / "r.html"]
+        return [*CLI, "cluster", str(SAMPLES / "wine.csv"), "-k", "3", "--exclude", "cultivar", *map(str, files)]
+
+    def damaged(folder: Path, whole: Path) -> int:
+        count = 0
+        for name in ("labels.csv", "m.model", "r.html"):
+            path = folder / name
+            if not path.exists():
+                continue
+            content = path.read_bytes()
+            complete = content.rstrip().endswith(b"</html>") if name == "r.html" else content == _bytes(whole / name)
+            count += not complete
+        return count
+
+    return _interrupted(command, damaged, wanted, draw)
+
+
+def _training(wanted: int, draw: random.Random) -> dict[str, Any]:
+    def command(folder: Path) -> list[str]:
+        (folder / "run.json").write_text(json.dumps(TRAINING))
+        resume = ["--resume"] if (folder / "run" / "state.pt").exists() else []
+        where = ["--config", str(folder / "run.json"), "--output", str(folder / "run")]
+        return [*CLI, "train", "learned-lloyd", *where, *resume]
+
+    def damaged(folder: Path, whole: Path) -> int:
+        import torch
+
+        from coterie.training_state import load_state
+
+        if not (folder / "run" / "state.pt").exists():
+            return 0
+        state, other = (load_state(place / "run" / "state.pt") for place in (folder, whole))
+        if state["step"] < other["step"]:
+            return 0
+        return int(not all(torch.equal(state["average"][name], other["average"][name]) for name in other["average"]))
+
+    return _interrupted(command, damaged, wanted, draw)
+
+
+def _checkpoint(wanted: int, draw: random.Random) -> dict[str, Any]:
+    def damaged(folder: Path, whole: Path) -> int:
+        if not (folder / "result.npy").exists():
+            return 0
+        return int(not np.array_equal(np.load(folder / "result.npy"), np.load(whole / "result.npy")))
+
+    return _interrupted(lambda folder: [sys.executable, "-c", FIT, str(folder)], damaged, wanted, draw)
+
+
+def _dask(victim: Literal["worker", "scheduler"], wanted: int, draw: random.Random) -> dict[str, Any]:
+    found = kills.fits_with_kills(victim, lambda number: number >= wanted)
+    changed = sum(not one["same"] for one in found["fits"])
+    return {"kills": found["kills"], "ended": len(found["fits"]), "damaged": changed}
+
+
+def _studio(wanted: int, draw: random.Random) -> dict[str, Any]:
+    """Kill workers of the studio during runs on one table."""
+    count = bad = ends = 0
+    with studio() as client:
+        opened = client.ask("POST", "/api/tables?name=kills.csv", table(draw, ROWS))
+
+        def labels(identity: str) -> bytes:
+            return client.ask("GET", f"/api/runs/{identity}/files/labels.csv", raw=True)
+
+        began, first = time.perf_counter(), client.start(opened, "kmeans")
+        client.finished(first)
+        longest, whole = time.perf_counter() - began, labels(first)
+        while count < wanted or not ends:
+            identity = client.start(opened, "kmeans")
+            killed = client.kill_a_worker(draw, 1.1 * longest) if count < wanted else 0
+            count += killed
+            state = client.finished(identity)["state"]
+            ends += state == "done"
+            bad += labels(identity) != whole if state == "done" else not killed
+    return {"kills": count, "ended": ends, "damaged": bad}
+
+
+def _interrupted(
+    command: Callable[[Path], list[str]], damaged: Callable[[Path, Path], int], wanted: int, draw: random.Random
+) -> dict[str, Any]:
+    """Kill a program until it has been killed often enough; one that ends by itself begins again in a new folder."""
+    with TemporaryDirectory() as place:
+        whole = Path(place, "whole")
+        whole.mkdir()
+        began = time.perf_counter()
+        subprocess.run(command(whole), check=True, capture_output=True)
+        longest = time.perf_counter() - began
+        count = writing = bad = ends = 0
+        folder = Path(place, "0")
+        folder.mkdir()
+        while count < wanted or not ends:
+            before = _temporary(folder)
+            process = subprocess.Popen(command(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            if count < wanted and _moment(process, folder, longest, draw):
+                number = draw.choice([signal.SIGKILL, signal.SIGTERM])
+                writing += bool(_temporary(folder) - before)
+                process.send_signal(number)
+                process.wait()
+                count += 1
+                if number == signal.SIGTERM:
+                    bad += len(_temporary(folder) - before)
+            process.wait()
+            bad += damaged(folder, whole)
+            if process.returncode == 0:
+                ends += 1
+                folder = Path(place, str(ends))
+                folder.mkdir()
+        return {"kills": count, "while_writing": writing, "ended": ends, "damaged": bad}
+
+
+def _moment(process: subprocess.Popen, folder: Path, longest: float, draw: random.Random) -> bool:
+    """Wait for a random moment, or, half of the time, until a file is being written; whether the program still runs."""
+    end, before = time.monotonic() + draw.uniform(0.3, 1.1) * longest, _temporary(folder)
+    at_writing, skipped = draw.random() < 0.5, draw.randrange(4)
+    while process.poll() is None:
+        now = _temporary(folder)
+        if at_writing and now - before:
+            if not skipped:
+                return True
+            skipped -= 1
+            before = now
+        elif not at_writing and time.monotonic() > end:
+            return True
+        time.sleep(0.0005 if at_writing else 0.01)
+    return False
+
+
+def _temporary(folder: Path) -> set[Path]:
+    """The hidden files of a folder: what is being written, and what SIGKILL left of it."""
+    return {path for path in folder.rglob("*") if path.name.startswith(".")}
+
+
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
+def markdown(result: dict[str, Any]) -> str:
+    rows = [
+        f"| {name} | {one['kills']} | {one.get('while_writing', '')} | {one['ended']} | {one['damaged']} |"
+        for name, one in result["subjects"].items()
+    ]
+    return "\n".join(
+        [
+            f"`{result['command']}`: {result['kills']} kills; **{result['damaged']} files half-written or left behind, "
+            f"or results changed** ({result['seconds']:.0f} s).",
+            "",
+            "| program | kills | while it wrote a file | whole runs compared | damaged |",
+            "|---|---|---|---|---|",
+            *rows,
+        ]
+    )

@@ -1,0 +1,313 @@
+"""KMeans on Dask with up to two hundred million rows and one or two workers, compared with dask-ml from the same start.
+
+Command: ``coterie bench scale``. Rows (8 columns, float32, 32 blobs) are written as Parquet files to a temporary
+folder. dask-ml reads them in every pass. coterie does the same unless they fit into a quarter of the memory of the
+workers: then they are read once. It needs dask-ml: pip install dask-ml.
+"""
+
+import json
+import os
+import pickle
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.distributed import fitting, parquet
+from coterie.distributed.blocks import blocks_of
+from coterie.distributed.holding import held
+from coterie.distributed.passes import Passes, local
+from coterie.files import replacing
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.block_statistics import Step, step
+
+D, K, ITERATIONS = 8, 32, 10
+FILE_ROWS, GROUP_ROWS = 5_000_000, 125_000
+LARGEST = 200_000_000
+SIZES = (1_000_000, 10_000_000, LARGEST)
+PEER = {(1_000_000, 1), (1_000_000, 2), (10_000_000, 2)}  # dask-ml would take an hour for the largest
+MEMORY_LIMIT = "2GB"  # a worker
+
+
+def run(quick: bool = False, output: Path = Path("results/scale"), sizes: Sequence[int] = SIZES) -> dict:
+    """Measure 1e6, 1e7 and 2e8 rows (1e5 with ``quick``), with ten iterations each from the same start.
+
+    Results are written after every case. Earlier results of other sizes are kept.
+    """
+    try:
+        import dask_ml.cluster  # noqa: F401
+
+        import distributed  # noqa: F401
+    except ImportError as error:
+        raise ImportError("This benchmark needs dask and dask-ml: pip install 'coterie[dask]' dask-ml.") from error
+
+    sizes = [100_000] if quick else list(sizes)
+    result: dict[str, Any] = {
+        "command": "coterie bench scale" + (" --quick" if quick else ""),
+        "columns": D,
+        "clusters": K,
+        "iterations": ITERATIONS,
+        "constants": constants(200 if quick else 2_000),
+        "cases": [] if quick else _earlier(Path(output), sizes),
+    }
+    if result["cases"]:
+        kept = sorted({case["rows"] for case in result["cases"]})
+        result["note"] = f"The cases of {', '.join(f'{n:,}' for n in kept)} rows are from an earlier run."
+
+    def add(package: str, case: dict) -> None:
+        result["cases"].append({"package": package, **case, "load": os.getloadavg()[0]})
+        result["cases"].sort(key=lambda one: (one["rows"], one["workers"], one["package"]))
+        write(result, Path(output))
+
+    for n in sizes:
+        with tempfile.TemporaryDirectory(prefix="coterie-scale-") as folder:
+            files = make_files(Path(folder), n)
+            for workers in (1, 2) if n < LARGEST else (2,):
+                add("coterie", ours(files, n, workers))
+                if (n, workers) in PEER or quick:
+                    add("dask-ml", theirs(files, n, workers))
+    return result
+
+
+def _earlier(output: Path, sizes: Sequence[int]) -> list[dict]:
+    path = output / "scale.json"
+    cases = json.loads(path.read_text())["cases"] if path.exists() else []
+    return [case for case in cases if case["rows"] not in sizes]
+
+
+def write(result: dict, output: Path) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    with replacing(output / "scale.json") as file:
+        file.write_text(json.dumps(result, indent=1))
+    with replacing(output / "README.md") as file:
+        file.write_text(markdown(result))
+
+
+# --- the data ---------------------------------------------------------------------------------------------
+
+
+def make_files(folder: Path, n: int) -> list[Path]:
+    """Write ``n`` rows as Parquet files of five million rows each, with two processes."""
+    import dask
+
+    if shutil.disk_usage(folder).free < 48 * n:
+        raise OSError(f"{folder} has too little free space for {n:,} rows: set TMPDIR to a folder on a larger disk.")
+    sizes = [min(FILE_ROWS, n - first) for first in range(0, n, FILE_ROWS)]
+    paths = [folder / f"rows-{number:04d}.parquet" for number in range(len(sizes))]
+    tasks = [dask.delayed(_make_file)(str(path), size, seed) for seed, (path, size) in enumerate(zip(paths, sizes))]
+    dask.compute(*tasks, scheduler="processes", num_workers=2)
+    return paths
+
+
+def _middles() -> np.ndarray:
+    return 3 * np.random.default_rng(0).normal(size=(K, D)).astype("float32")
+
+
+def _make_file(path: str, n: int, seed: int) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng, middles = np.random.default_rng([1, seed]), _middles()
+    schema = pa.schema([(f"x{j}", pa.float32()) for j in range(D)])
+    with pq.ParquetWriter(path, schema, use_dictionary=False, compression="none") as writer:
+        for first in range(0, n, GROUP_ROWS):
+            size = min(GROUP_ROWS, n - first)
+            rows = middles[rng.integers(0, K, size)] + rng.standard_normal((size, D), dtype="float32")
+            writer.write_table(pa.table(list(np.ascontiguousarray(rows.T)), schema=schema))
+
+
+def _open(files: list[Path], n: int) -> parquet.ParquetRows:
+    """Blocks of 64 MB, or smaller so that there are at least eight."""
+    return parquet.open_files(files, block_bytes=min(parquet.BLOCK_BYTES, n * D * 4 // 8))
+
+
+def _start(files: list[Path]) -> np.ndarray:
+    rows = parquet.open_files(files[:1])
+    return parquet.read(rows.stretches[0], rows.names, rows.dtype)[:K].copy()
+
+
+# --- one case each ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[Any]:
+    """A cluster of processes with one thread each, on the loopback interface."""
+    import distributed
+
+    with local(workers, memory_limit=MEMORY_LIMIT) as own, distributed.Client(own) as client:
+        client.wait_for_workers(workers)
+        yield client
+
+
+def ours(files: list[Path], n: int, workers: int) -> dict:
+    with cluster(workers) as client:
+        rows = _open(files, n)
+        X, start = rows.array(), _start(files)
+        client.run(_warm_up)
+        sent, worked = (sum(client.run(count).values()) for count in (_values_sent, _cpu_seconds))
+        times = [time.perf_counter()]
+        with held(blocks_of(X)) as blocks:  # as the estimators do
+            passes = Passes(blocks)
+            ran = fitting.run(
+                passes,
+                iter([start]),
+                Algorithm(),
+                fitting.look(passes, K),
+                parameters={},
+                max_iter=ITERATIONS,
+                tol=0.0,
+                on_iteration=lambda done: times.append(time.perf_counter()),
+            )
+        seconds = time.perf_counter() - times[0]
+        moved = sum(client.run(_values_sent).values()) - sent
+        per_iteration = statistics.median(np.diff(times)[1:])
+        return {
+            **_case(rows.n_rows, workers, seconds, ran.n_iter, client, worked),
+            "iteration_seconds": per_iteration,
+            "iteration_rows_per_second": rows.n_rows / per_iteration,
+            "blocks": len(rows.stretches),
+            "values_sent_per_pass": moved / (ran.n_iter + 2),
+            "inertia": ran.inertia,
+            "center_sum": float(np.abs(ran.centers).sum()),
+        }
+
+
+def theirs(files: list[Path], n: int, workers: int) -> dict:
+    from dask_ml.cluster import KMeans
+
+    with cluster(workers) as client:
+        rows = _open(files, n)
+        X, start = rows.array(), _start(files)
+        client.run(_warm_up_peer)
+        worked = sum(client.run(_cpu_seconds).values())
+        began = time.perf_counter()
+        model = KMeans(K, init=start, max_iter=ITERATIONS, tol=0.0).fit(X)
+        seconds = time.perf_counter() - began
+        case = _case(rows.n_rows, workers, seconds, int(model.n_iter_), client, worked)
+        return {**case, "center_sum": float(np.abs(model.cluster_centers_).sum())}
+
+
+def _case(n: int, workers: int, seconds: float, n_iter: int, client: Any, worked_before: float) -> dict:
+    worked = sum(client.run(_cpu_seconds).values()) - worked_before
+    return {
+        "rows": n,
+        "workers": workers,
+        "seconds": seconds,
+        "n_iter": n_iter,
+        "rows_per_second": n * n_iter / seconds,
+        "cpu_seconds": worked,
+        "rows_per_cpu_second": n * n_iter / worked,
+        "peak_bytes": max(client.run(_peak_bytes).values()),
+    }
+
+
+def _warm_up() -> None:
+    """Load the compiled kernel."""
+    from coterie.kmeans import single_pass
+
+    single_pass.statistics(np.zeros((64, D), "float32"), np.zeros((2, D), "float32"), n_threads=1)
+
+
+def _warm_up_peer() -> None:
+    from dask_ml.cluster.k_means import _centers_dense
+
+    _centers_dense(np.zeros((64, D), "float32"), np.zeros(64, "int32"), 2)
+
+
+def _peak_bytes() -> int:
+    """The peak memory of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _cpu_seconds() -> float:
+    """The CPU time of this process, which does not grow while other processes use the processor."""
+    return time.process_time()
+
+
+def _values_sent(dask_worker: Any) -> int:
+    """The number of statistics and copies of the centres sent by this worker; ``constants`` has their sizes."""
+    return sum(len(entry["keys"]) for entry in dask_worker.transfer_outgoing_log)
+
+
+# --- constants for other sizes ----------------------------------------------------------------------------
+
+
+def constants(n_blocks: int) -> dict:
+    """The cost of a block besides its rows: seconds of the scheduler, and bytes of its statistics and the centres."""
+    import dask.array as da
+
+    with cluster(2) as client:
+        X = da.ones((n_blocks * 10, D), chunks=(10, D), dtype="float32")
+        passes, wanted = Passes(blocks_of(X)), Step(Algorithm(), _middles())
+        client.run(_warm_up)
+        part = passes.total(step, wanted)
+        began, worked = time.perf_counter(), time.process_time()
+        passes.total(step, wanted)
+        seconds, here = time.perf_counter() - began, time.process_time() - worked
+    return {
+        "blocks": n_blocks,
+        "seconds_per_block": seconds / n_blocks,
+        "cpu_seconds_per_block": here / n_blocks,  # of client and scheduler, which are one process here
+        "part_bytes": len(pickle.dumps(part)),
+        "state_bytes": len(pickle.dumps(wanted)),
+    }
+
+
+def markdown(result: dict) -> str:
+    lines = [
+        "# KMeans on Dask compared with dask-ml",
+        "",
+        f"`{result['command']}`: {result['columns']} columns of float32, k = {result['clusters']}, "
+        f"{result['iterations']} iterations from the same start, one thread per worker. dask-ml reads the files in "
+        "every pass, and so does coterie if they exceed a quarter of the workers' memory; otherwise it reads them "
+        "once. "
+        "Rows per second are rows × iterations ÷ seconds of a whole fit, including the passes before and after the "
+        "iterations. The load is that of the whole machine, which other processes used too; CPU seconds depend on it "
+        "much less.",
+        "",
+        *([result["note"], ""] if "note" in result else []),
+        "| rows | workers | package | seconds | rows per second | rows per CPU second "
+        "| rows per second in an iteration | peak memory of a worker | load |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for case in result["cases"]:
+        steady = f"{case['iteration_rows_per_second'] / 1e6:.1f} M" if "iteration_rows_per_second" in case else ""
+        lines.append(
+            f"| {case['rows']:,} | {case['workers']} | {case['package']} | {case['seconds']:.1f} "
+            f"| {case['rows_per_second'] / 1e6:.2f} M | {case['rows_per_cpu_second'] / 1e6:.2f} M | {steady} "
+            f"| {case['peak_bytes'] / 1e6:,.0f} MB | {case['load']:.1f} |"
+        )
+    constant = result["constants"]
+    lines += [
+        "",
+        *_ratios(result["cases"]),
+        "",
+        f"A block takes {1e3 * constant['cpu_seconds_per_block']:.2f} ms of CPU time of the scheduler. Its statistics "
+        f"have {constant['part_bytes']:,} bytes, and the centres {constant['state_bytes']:,}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _ratios(cases: list[dict]) -> list[str]:
+    rate = {(case["package"], case["rows"], case["workers"]): case["rows_per_second"] for case in cases}
+    lines = []
+    for package, n, workers in rate:
+        if package == "dask-ml":
+            times = rate["coterie", n, workers] / rate[package, n, workers]
+            lines.append(
+                f"- {n:,} rows, {workers} worker{'s' if workers > 1 else ''}: {times:.1f} times as fast as dask-ml."
+            )
+        elif workers == 2 and (package, n, 1) in rate:
+            times = rate[package, n, 2] / rate[package, n, 1]
+            lines.append(f"- {n:,} rows: two workers are {times:.2f} times as fast as one.")
+    return lines

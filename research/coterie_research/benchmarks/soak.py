@@ -1,0 +1,144 @@
+"""Load and kills for a long time: a studio and a cluster of two workers, with figures for memory, handles and latency.
+
+Command: ``coterie bench soak``. A client uploads tables, starts runs, stops some of them, and fetches results, while
+workers of the studio are killed at random moments. At the same time, fits run on a cluster whose workers are killed. A
+result is lost if a run that was neither killed nor stopped does not end in labels for all rows, if a request fails, or
+if a fit on the cluster does not give the bits of an undisturbed one.
+"""
+
+import json
+import os
+import random
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from coterie.files import replacing
+from coterie_research.benchmarks import kills
+from coterie_research.benchmarks._studio import Client, studio, table, usage
+
+MINUTES = 30.0
+KILL_SHARE = 0.15  # of the runs in the studio
+ROWS = 2_000
+ALGORITHMS = ("kmeans", "trimmed", "soft", "robust")
+
+
+def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, Any]:
+    """Soak for half an hour (20 seconds with ``quick``). COTERIE_SOAK_MINUTES sets another time."""
+    minutes = 1 / 3 if quick else float(os.environ.get("COTERIE_SOAK_MINUTES", MINUTES))
+    began = time.monotonic()
+    end = began + 60 * minutes
+    with studio() as client, ThreadPoolExecutor(1) as other:
+        requests = other.submit(_soak, client, end, random.Random(0))
+        fits = _fits(end)  # in this thread, because its memory is measured
+        counted = requests.result()
+        counted["processes_left"] = client.processes()
+    result = {
+        "command": "coterie bench soak" + (" --quick" if quick else ""),
+        "minutes": (time.monotonic() - began) / 60,
+        **counted,
+        "cluster": fits,
+    }
+    output = Path(output)
+    output.mkdir(parents=True, exist_ok=True)
+    with replacing(output / "soak.json") as file:
+        file.write_text(json.dumps(result, indent=1))
+    return result
+
+
+def _soak(client: Client, end: float, draw: random.Random) -> dict[str, Any]:
+    latency: dict[str, list[float]] = {"upload": [], "run": [], "labels": [], "state": []}
+    used: list[tuple[int, int]] = []
+    count = dict.fromkeys(("done", "killed", "stopped", "lost"), 0)
+    errors: list[str] = []
+    while time.monotonic() < end:
+        try:
+            for name in _one_table(client, draw, latency):
+                count[name] += 1
+        except (RuntimeError, OSError) as error:
+            count["lost"] += 1
+            errors.append(f"{type(error).__name__}: {error}"[:300])
+        used.append(client.usage())
+    return {
+        **{f"runs_{name}": number for name, number in count.items() if name != "lost"},
+        "lost": count["lost"],
+        "errors": errors[:20],
+        **_summary(used),
+        "seconds": {name: _percentiles(values) for name, values in latency.items() if values},
+    }
+
+
+def _one_table(client: Client, draw: random.Random, latency: dict[str, list[float]]) -> list[str]:
+    """Upload a table, run an algorithm, fetch its labels, close the table. What is to be counted."""
+    opened = client.timed(latency["upload"], "POST", "/api/tables?name=soak.csv", table(draw, ROWS))
+    began, identity = time.monotonic(), client.start(opened, draw.choice(ALGORITHMS))
+    fate, counted = draw.random(), []
+    if fate < KILL_SHARE:
+        counted += ["killed"] * client.kill_a_worker(draw)
+    elif fate < 2 * KILL_SHARE:
+        client.ask("POST", f"/api/runs/{identity}/stop", {})
+        counted.append("stopped")
+    found = client.finished(identity)
+    latency["run"].append(time.monotonic() - began)
+    if found["state"] == "done":
+        labels = client.timed(latency["labels"], "GET", f"/api/runs/{identity}/files/labels.csv", raw=True)
+        counted.append("done")
+        if len(labels.splitlines()) != ROWS + 1:
+            counted.append("lost")
+    elif not counted:
+        counted.append("lost")
+    client.timed(latency["state"], "GET", "/api/state")
+    client.ask("DELETE", f"/api/tables/{opened['id']}", raw=True)
+    return counted
+
+
+def _fits(end: float) -> dict[str, Any]:
+    """Fits on a cluster whose workers are killed, with the memory and handles of the process that fits."""
+    used: list[tuple[int, int]] = []
+    found = kills.fits_with_kills(
+        "worker", lambda _: time.monotonic() > end, lambda: used.append(usage(psutil.Process()))
+    )
+    lost = sum(not one["same"] for one in found["fits"])
+    return {"kills": found["kills"], "fits": len(found["fits"]), "lost": lost, **_summary(used)}
+
+
+def _summary(used: Sequence[tuple[int, int]]) -> dict[str, dict[str, int]]:
+    memory, handles = (list(column) for column in zip(*used))
+    named = {"memory_mb": memory, "handles": handles}
+    return {name: {"first": one[0], "last": one[-1], "most": max(one)} for name, one in named.items()}
+
+
+def _percentiles(values: list[float]) -> dict[str, float]:
+    return {f"p{share}": round(float(np.percentile(values, share)), 4) for share in (50, 90, 99)} | {"n": len(values)}
+
+
+def markdown(result: dict[str, Any]) -> str:
+    cluster, seconds = result["cluster"], result["seconds"]
+    rows = [f"| {name} | {one['n']} | {one['p50']} | {one['p90']} | {one['p99']} |" for name, one in seconds.items()]
+    return "\n".join(
+        [
+            f"`{result['command']}`: {result['minutes']:.1f} minutes. Studio: {result['runs_done']} runs done, "
+            f"{result['runs_killed']} workers killed, {result['runs_stopped']} runs stopped, "
+            f"**{result['lost']} results lost**. Cluster: {cluster['fits']} fits, {cluster['kills']} workers killed, "
+            f"**{cluster['lost']} results changed**.",
+            "",
+            "| process | memory first → last (most), MB | handles first → last (most) |",
+            "|---|---|---|",
+            _usage_row("server of the studio", result),
+            _usage_row("process that fits on the cluster", cluster),
+            "",
+            "| seconds | n | median | 90 % | 99 % |",
+            "|---|---|---|---|---|",
+            *rows,
+        ]
+    )
+
+
+def _usage_row(name: str, used: dict[str, Any]) -> str:
+    told = [f"{one['first']} → {one['last']} ({one['most']})" for one in (used["memory_mb"], used["handles"])]
+    return f"| {name} | {told[0]} | {told[1]} |"

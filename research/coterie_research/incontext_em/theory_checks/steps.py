@@ -1,0 +1,163 @@
+"""The errors of the Expectation step, of the Maximisation step, and of the softmax as a hardmax."""
+
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coterie_research.incontext_em.theory import (
+    ConstructionSettings,
+    Rows,
+    approximation,
+    context,
+    expectation,
+    lloyd,
+    maximisation,
+)
+from coterie_research.incontext_em.theory.comparison import one_hot, size_of
+from coterie_research.incontext_em.theory.construction import costs
+from coterie_research.incontext_em.theory.lloyd import distances, means
+from coterie_research.incontext_em.theory.modules import Block
+from coterie_research.incontext_em.theory_checks.records import ROUNDING, curve, geometric, instances, mixture, save
+
+
+def _center_error(x: Tensor, blocks: Callable[[Rows], list], centre: bool = False) -> float:
+    """The largest ‖center - true mean‖ after the blocks, the labels being the nearest of three of the points."""
+    labels = lloyd(x, x[:3], 0)[0].labels
+    rows = Rows(x.shape[1], 3)
+    h = context(x, torch.zeros_like(x[:3]), labels)
+    if centre:
+        h = expectation.centred(rows)(h)
+    true = means(h[:, rows.x], labels, 3)
+    for block in blocks(rows):
+        h = block(h)
+    return float((h[:3, rows.center] - true).norm(dim=1).max())
+
+
+def _corrected(sharpness: float, rows: Rows, n: int) -> list[Block]:
+    return expectation.by_softmax(rows, n, sharpness)
+
+
+def expectation_error(output: Path, quick: bool = False) -> dict:
+    """Error of the new centres against N (as printed, and corrected with three temperatures) and against M."""
+    began, seeds = time.perf_counter(), range(4 if quick else 20)
+    sizes = [2**power for power in (range(6, 10) if quick else range(6, 14))]
+    units = [8, 16, 32, 64] if quick else [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
+
+    def over_n(label: str, step: Callable, shift: float = 5.0, centre: bool = False) -> dict:
+        errors = [
+            geometric([_center_error(mixture(n, s, shift=shift)[0], partial(step, n=n), centre) for s in seeds])
+            for n in sizes
+        ]
+        return curve(label, sizes, errors)
+
+    against_n = [
+        over_n("as printed, C = 2, mixture away from 0", lambda rows, n: expectation.as_printed(rows, n, 2.0)),
+        over_n(
+            "as printed, C = 2, mixture with mean 0", lambda rows, n: expectation.as_printed(rows, n, 2.0), shift=0.0
+        ),
+    ]
+    against_n += [over_n(f"corrected, C = {c}", partial(_corrected, c), centre=True) for c in (1, 2, 3)]
+    against_n.append(over_n("Transformer+, M = 64", lambda rows, n: expectation.by_reciprocal(rows, n, 64)))
+    against_m = [
+        curve(
+            f"Transformer+, N = {n}",
+            units,
+            [
+                geometric(
+                    [
+                        _center_error(mixture(n, s)[0], partial(expectation.by_reciprocal, n_points=n, n_units=m))
+                        for s in seeds
+                    ]
+                )
+                for m in units
+            ],
+        )
+        for n in ([200] if quick else [200, 2000])
+    ]
+    record = {"seeds": len(seeds), "against_n": against_n, "against_m": against_m}
+    return save(record, "expectation_error", output, quick, began)
+
+
+def _maximised(x: Tensor, centers: Tensor, settings: ConstructionSettings) -> tuple[float, float, float]:
+    """Distance error as a share of the reach, ‖labels - one-hot‖₂, and the share of points with another label."""
+    size, k = size_of(x, len(centers)), len(centers)
+    rows, power = Rows(x.shape[1], k), 2 if settings.measure == "square" else 1
+    h = context(x, centers, torch.zeros(len(x), dtype=torch.long))
+    h[:, rows.copy] = x.repeat(1, k)
+    first, second, third = maximisation.by_units(
+        rows, len(x), costs(size, settings), size.reach**power, settings.hardmax_sharpness, None
+    )
+    h = second(first(h))
+    true = distances(x, centers)
+    error = float((h[:, rows.distance].clamp(min=0) ** (1 / power) - true).abs().max()) / size.reach
+    labels = third(h)[:, rows.label]
+    off = float(torch.linalg.matrix_norm(labels - one_hot(true.argmin(1), k), ord=2))
+    return error, off, float((labels.argmax(1) != true.argmin(1)).to(x).mean())
+
+
+def maximisation_error(output: Path, quick: bool = False) -> dict:
+    """Error of distances and of new assignments against M: norms in d = 2, 3 and 5, and squares."""
+    began = time.perf_counter()
+    units = [16, 32, 64] if quick else [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]
+    cases = (
+        [("norm", 2), ("square", 2)] if quick else [("norm", 2), ("norm", 3), ("norm", 5), ("square", 2), ("square", 5)]
+    )
+    record: dict[str, Any] = {
+        "n": 200,
+        "k": 3,
+        "instances": 5 if quick else 20,
+        "distance": [],
+        "off": [],
+        "differ": [],
+    }
+    for measure, d in cases:
+        found = []
+        for m in units:
+            each = [
+                _maximised(x, lloyd(x, start, 1)[1].centers, ConstructionSettings(units=m, measure=measure))
+                for _, x, start in instances(record["instances"], d=d, tau=1)
+            ]
+            found.append(np.array(each).mean(axis=0))
+        floor = 1e-4 if measure == "square" else ROUNDING  # below it, fitted squares are as good as float64 allows
+        for position, name in enumerate(("distance", "off", "differ")):
+            record[name].append(curve(f"{measure}, d = {d}", units, [row[position] for row in found], floor))
+    return save(record, "maximisation_error", output, quick, began)
+
+
+def hardmax_error(output: Path, quick: bool = False) -> dict:
+    """Softmax with temperature C log N against hardmax: all N entries competing, and in the layer, only k centres."""
+    began = time.perf_counter()
+    sizes = [2**power for power in (range(5, 9) if quick else range(5, 13))]
+    entries, layer, bounds = [], [], []
+    for c in (1, 2, 3):
+        vectors = [torch.cat([torch.ones(1), torch.zeros(n - 1)]).to(torch.float64) for n in sizes]
+        betas = [c * math.log(n) for n in sizes]
+        errors = [float((torch.softmax(b * v, 0) - approximation.hardmax(v)).norm()) for b, v in zip(betas, vectors)]
+        entries.append(curve(f"C = {c}", sizes, errors))
+        bounds.append(
+            curve(
+                f"Lemma B.1, C = {c}", sizes, [float(approximation.hardmax_bound(v, b)) for b, v in zip(betas, vectors)]
+            )
+        )
+        layer.append(curve(f"C = {c}", sizes, [_layer_hardmax_error(n, c) for n in sizes]))
+    record = {"gap": 1.0, "entries": entries, "bounds": bounds, "layer": layer}
+    return save(record, "hardmax_error", output, quick, began)
+
+
+def _layer_hardmax_error(n: int, sharpness: float) -> float:
+    """The exact Maximisation step on N points at ±1/4 between centres at ±1: squared distances differ by 1."""
+    rows = Rows(1, 2)
+    x = torch.where(torch.arange(n) % 2 == 0, -0.25, 0.25).to(torch.float64).unsqueeze(1)
+    centers = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)
+    true = distances(x, centers).argmin(1)
+    h = context(x, centers, true)
+    for block in maximisation.exact(rows, n, 1.0, sharpness):
+        h = block(h)
+    return float((h[:, rows.label] - one_hot(true, 2)).norm(dim=1).max())

@@ -1,0 +1,133 @@
+"""Spherical mixtures with the flow as the paper evaluates it: at a given SNR, or at one estimated on a path of values.
+
+Tokens are merged to atoms, and refined by EM (:func:`token_atoms`) or moved to the average over the posterior
+(:func:`posterior_tokens`). :class:`coterie.FlowMixture` uses the flow for the start of a more general search instead.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from coterie.flow.mixtures import decibels
+from coterie.flow.model import MeasureFlow
+from coterie.flow.posterior import LONG, Sweeps, barycentre, posterior_samples
+from coterie.flow.tokens import MERGE_RADIUS, Atoms, flow_tokens, noise_variance
+from coterie_research.measure_flows.atoms import log_joint, merge_all, refine_and_prune, run_em, without_empty
+
+CELL = 0.5  # side of the cells whose points are one token, in noise standard deviations
+MOST_CELLS = 0.8  # of the number of points; above it, cells would hardly save time
+PATH_CONTEXT = 500
+PATH_ATOMS = 32  # of every SNR on the path, the heaviest: a high SNR leaves single points, which pruning would remove
+SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0)
+
+
+def cell_tokens(network: MeasureFlow, points_BND: Tensor, snr_db_B: Tensor) -> Tensor:
+    """Tokens (B, N, D) as of :func:`coterie.flow.tokens.flow_tokens`, but with fewer points for the network.
+
+    Points much nearer to one another than the noise, in a cell of a grid, are one point of their joint weight for the
+    network, and have the same token: attention is quadratic in the number of points.
+    """
+    side_B = CELL * noise_variance(points_BND, snr_db_B).sqrt()
+    found = []
+    for points_ND, snr_db, side in zip(points_BND, snr_db_B, side_B.tolist()):
+        centers_MD, counts_M, cell_N = grid_cells(points_ND, side)
+        if len(centers_MD) > MOST_CELLS * len(points_ND):
+            found.append(flow_tokens(network, points_ND[None], snr_db[None])[0])
+        else:
+            found.append(flow_tokens(network, centers_MD[None], snr_db[None], counts_M[None])[0, cell_N])
+    return torch.stack(found)
+
+
+def grid_cells(points_ND: Tensor, side: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Means (M, D) and counts (M,) of the points in the cells of a grid that are not empty, and the cell of each point.
+
+    The grid begins at the mean of the points, so that it moves with them.
+    """
+    centred_ND = points_ND - points_ND.mean(0)
+    place_ND = centred_ND / max(side, torch.finfo(points_ND.dtype).tiny)
+    _, cell_N, counts_M = torch.unique(place_ND.round(), dim=0, return_inverse=True, return_counts=True)
+    counts_M = counts_M.to(points_ND.dtype)
+    sums_MD = points_ND.new_zeros(len(counts_M), points_ND.shape[1]).index_add_(0, cell_N, points_ND)
+    return sums_MD / counts_M[:, None], counts_M, cell_N
+
+
+def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, most: int | None = None) -> Atoms:
+    """Merge tokens to atoms, at most ``most``, and refine them by EM with the variance that the SNR implies."""
+    var_B = noise_variance(points_BND, snr_db_B)
+    atoms = merge_all(tokens_BND, MERGE_RADIUS * var_B.sqrt())
+    if most is not None and atoms.weights_BK.shape[1] > most:
+        weights_BK, heaviest_BK = atoms.weights_BK.topk(most, dim=1)
+        index_BKD = heaviest_BK[..., None].expand(-1, -1, atoms.centers_BKD.shape[2])
+        atoms = Atoms(atoms.centers_BKD.gather(1, index_BKD), weights_BK / weights_BK.sum(1, keepdim=True))
+    return refine_and_prune(points_BND, atoms, var_B)
+
+
+def posterior_tokens(
+    points_BND: Tensor,
+    tokens_BND: Tensor,
+    snr_db_B: Tensor,
+    generator: torch.Generator,
+    sweeps: Sweeps = LONG,
+    *,
+    snr_known: bool = True,
+) -> Tensor:
+    """Tokens (B, N, D) at the average over the posterior: the estimate with the smallest expected squared W2.
+
+    With ``snr_known=False`` the SNR only gives the initial noise variance, which is then sampled as well.
+    """
+    var_B = noise_variance(points_BND, snr_db_B)
+    atoms = token_atoms(points_BND, tokens_BND, snr_db_B)
+    signal_B = var_B * 10 ** (snr_db_B / 10)
+    draws = posterior_samples(points_BND, atoms, var_B, signal_B, generator, sweeps, var_known=snr_known)
+    return barycentre(tokens_BND, draws)
+
+
+@dataclass(frozen=True)
+class SnrPath:
+    """What each SNR on the path gives, from coarse (low SNR) to fine, and the SNR estimated from the best of them."""
+
+    tried_db: tuple[float, ...]
+    n_clusters: tuple[int, ...]
+    bic: tuple[float, ...]
+    snr_db: float
+
+
+@torch.no_grad()
+def estimate_snr(network: MeasureFlow, points_ND: Tensor) -> SnrPath:
+    """Estimate the SNR of one data set.
+
+    Every SNR of the path gives a mixture, which EM refines, all in one batch. The one with the smallest BIC is chosen,
+    and the residual variance of its clusters gives the SNR, which may lie between the values of the path. At most
+    ``PATH_CONTEXT`` of the points are used, evenly spaced.
+    """
+    tried_B = torch.tensor(SNR_PATH, dtype=points_ND.dtype)
+    fewer_ND = points_ND[:: -(-len(points_ND) // PATH_CONTEXT)]
+    points_BND = fewer_ND.expand(len(SNR_PATH), -1, -1)
+    tokens_BND = cell_tokens(network, points_BND, tried_B)
+    atoms = token_atoms(points_BND, tokens_BND, tried_B, PATH_ATOMS)
+    var_B = noise_variance(points_BND, tried_B)
+    found = [
+        without_empty(Atoms(centers[None], weights[None]), len(fewer_ND))
+        for centers, weights in zip(atoms.centers_BKD, atoms.weights_BK)
+    ]
+    bic = [bayesian_information(fewer_ND, one, float(var)) for one, var in zip(found, var_B)]
+    best = int(np.argmin(bic))
+    _, residual_1 = run_em(points_ND[None], found[best], var_B[best, None], max_iter=1, var_known=False).state
+    return SnrPath(
+        tried_db=SNR_PATH,
+        n_clusters=tuple(one.weights_BK.shape[1] for one in found),
+        bic=tuple(bic),
+        snr_db=decibels(float(points_ND.var(0, correction=0).mean()), float(residual_1)),
+    )
+
+
+def bayesian_information(points_ND: Tensor, atoms: Atoms, var: float) -> float:
+    """The BIC of a spherical mixture with one variance; smaller is better."""
+    n_points, dim = points_ND.shape
+    log_density_N = log_joint(points_ND[None], atoms, points_ND.new_tensor([var])).logsumexp(-1)[0]
+    log_likelihood = float(log_density_N.sum()) - n_points * dim / 2 * math.log(2 * math.pi * var)
+    n_parameters = atoms.weights_BK.shape[1] * (dim + 1)
+    return -2 * log_likelihood + n_parameters * math.log(n_points)

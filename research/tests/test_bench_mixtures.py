@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from coterie_research.benchmarks import mixtures
+
+
+@pytest.mark.parametrize("family", mixtures.FAMILIES)
+def test_a_drawn_mixture_is_the_same_again_and_has_noise_only_in_its_family(family):
+    X, labels, held_out, _ = mixtures.drawn(family, 3)
+    np.testing.assert_array_equal(X, mixtures.drawn(family, 3).X)
+    assert len(X) == len(held_out) == len(labels) == mixtures.ROWS
+    assert (labels < 0).mean() == pytest.approx(0.1 if family == "noise" else 0.0, abs=0.05)
+
+
+def test_calibration_is_zero_where_certainty_is_the_share_of_right_labels():
+    labels, truth = np.zeros(100, dtype=int), (np.arange(100) < 20).astype(int)
+    assert mixtures.calibration(labels, truth, np.full(100, 0.8)) == pytest.approx(0)
+    assert mixtures.calibration(labels, truth, np.ones(100)) == pytest.approx(0.2)
+
+
+def test_measured_methods_are_summarised_with_their_paired_differences():
+    X, labels, held_out, _ = mixtures.drawn("full", 0)
+    methods = {name: mixtures.METHODS[name] for name in ("FlowMixture", "HDBSCAN")}
+    rows = [mixtures.measure(X[:200], labels[:200], held_out, methods)] * 3
+    means = mixtures.summary(rows)
+    assert means["FlowMixture"]["ari"] == rows[0]["FlowMixture"]["ari"]
+    assert "held_out" not in means["HDBSCAN"]
+    for row in rows:
+        row |= {name: row["FlowMixture"] for name in tuple(mixtures.METHODS)[1:3]}
+    gap = mixtures.differences(rows)["FlowMixture - HDBSCAN"]["ari"]
+    np.testing.assert_allclose(gap, means["FlowMixture"]["ari"] - means["HDBSCAN"]["ari"])
+
+
+def test_the_true_mixture_has_the_densities_of_its_parameters():
+    truth = mixtures.drawn("noise", 1).truth
+    X = np.random.default_rng(0).normal(size=(5, truth.centers_KD.shape[1]))
+    for k, (center, root) in enumerate(zip(truth.centers_KD, truth.roots_KDD)):
+        expected = multivariate_normal(center, root @ root.T).logpdf(X) + np.log(0.9 * truth.weights_K[k])
+        np.testing.assert_allclose(truth.log_joint(X)[:, k], expected)
+    np.testing.assert_allclose(truth.log_joint(X)[:, -1], np.log(0.1) - truth.log_volume)
+
+
+@pytest.mark.parametrize("family", mixtures.FAMILIES)
+def test_the_true_mixture_is_hard_to_beat(family):
+    data = mixtures.drawn(family, 1)
+    best = mixtures.best_possible(data)
+    methods = {"FlowMixture": mixtures.METHODS["FlowMixture, noise='auto'"]}
+    ours = mixtures.measure(data.X, data.labels, data.held_out, methods)["FlowMixture"]
+    assert best["ari"] > ours["ari"] - 0.02
+    assert best["held_out"] > ours["held_out"]

@@ -1,0 +1,59 @@
+import json
+
+import numpy as np
+import pytest
+
+from coterie_research import measure_flows as measure_flow
+from coterie_research.measure_flows import published, scoring
+
+
+@pytest.mark.parametrize("name", ["table2", "table11", "figure1", "figure6", "figure8", "depth", "rates"])
+def test_quick_runs_write_json_and_a_picture(tmp_path, name):
+    record = getattr(measure_flow, name)(tmp_path, quick=True)
+    assert json.loads((tmp_path / f"{name}.json").read_text()) == json.loads(json.dumps(record))
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    assert record["command"] == f"coterie reproduce flow/{name} --quick"
+
+
+def test_every_table_of_the_document_has_a_function():
+    assert set(published.TABLES) == set(range(1, 12))
+    assert all(f"table{number}" in measure_flow.__all__ for number in published.TABLES)
+
+
+def test_kmeans_column_agrees_with_the_documents_within_noise():
+    ours = scoring.summary(scoring.score_all({"kmeans": scoring.KMEANS}, 10.0, 1000, 100)["kmeans"])
+    assert abs(ours["log"] - published.TABLES[3]["kmeans"]["moderate"]) < 4 * ours["log_se"]
+
+
+def test_paired_differences_have_the_sign_of_the_better():
+    rng = np.random.default_rng(0)
+    b = rng.exponential(size=500)
+    found = scoring.paired(0.5 * b, b)
+    assert found["log"] == pytest.approx(np.log(0.5))
+    assert found["mean"] < -3 * found["mean_se"]
+    assert found["share_better"] == 1
+
+
+def test_scores_that_were_kept_are_not_computed_again(tmp_path):
+    path, scored = tmp_path / "scores.npz", []
+
+    def score(data):
+        scored.append(len(data))
+        return data.snr_db_B
+
+    def run(count):
+        columns = {"fast": scoring.Column("a", score), "slow": scoring.Column("b", score, most=20), "none": None}
+        return scoring.score_all(columns, 7.0, 30, count, scoring.Kept(path))
+
+    assert {name: len(w2) for name, w2 in run(25).items()} == {"fast": 25, "slow": 20}
+    assert scored == [20, 20, 20]
+    assert np.allclose(run(25)["fast"], 7.0)
+    assert scored == [20, 20, 20]
+
+
+def test_the_centres_drawn_are_those_of_the_points_drawn(tmp_path):
+    record = measure_flow.figure1(tmp_path, quick=True)
+    points, centers = np.array(record["tokens"]["0"]), np.array(record["centers"])
+    nearest = np.linalg.norm(points[:, None] - centers, axis=-1).min(axis=1)
+    spread = np.linalg.norm(points - points.mean(axis=0), axis=-1)
+    assert (nearest**2).mean() < 0.2 * (spread**2).mean()  # at 10 dB the noise is a tenth of the signal

@@ -1,0 +1,42 @@
+"""The measured curves: their slopes are the theory's, and every record draws its picture."""
+
+import json
+
+import pytest
+
+from coterie_research.incontext_em import theory_checks as incontext_theory
+from coterie_research.incontext_em.theory_checks.pictures import DRAW
+from coterie_research.incontext_em.theory_checks.records import curve, slope
+
+
+def test_the_slope_of_a_power_is_its_exponent_and_zeros_have_none():
+    assert slope([1, 2, 4, 8], [1, 0.25, 1 / 16, 1 / 64]) == pytest.approx(-2)
+    assert slope([1, 2, 4], [1, 0.5, 0]) is None
+    assert curve("flat", [1, 2, 4], [3, 3, 3])["slope"] == pytest.approx(0)
+
+
+def test_the_exponent_in_n_is_the_c_of_the_temperature(tmp_path):
+    record = incontext_theory.expectation_error(tmp_path, True)
+    slopes = {one["label"]: one["slope"] for one in record["against_n"]}
+    assert abs(slopes["as printed, C = 2, mixture away from 0"]) < 0.1
+    corrected = [slopes[f"corrected, C = {c}"] for c in (1, 2, 3)]
+    assert corrected[0] < -0.3
+    assert corrected[1] - corrected[0] == pytest.approx(-1, abs=0.5)
+    assert corrected[2] - corrected[1] == pytest.approx(-1, abs=0.5)
+    record = incontext_theory.hardmax_error(tmp_path, True)
+    for c in (1, 2, 3):
+        assert record["layer"][c - 1]["slope"] == pytest.approx(-c, abs=0.05)
+        assert record["entries"][c - 1]["slope"] == pytest.approx(1 - c, abs=0.05)
+
+
+def test_a_picture_is_drawn_from_the_record_alone(tmp_path):
+    incontext_theory.hardmax_error(tmp_path, True)
+    (tmp_path / "hardmax_error.png").unlink()
+    DRAW["hardmax_error"](json.loads((tmp_path / "hardmax_error.json").read_text()), tmp_path / "hardmax_error.png")
+    assert (tmp_path / "hardmax_error.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["fits", "maximisation_error", "parameter_norms"])
+def test_the_quick_versions_run(tmp_path, name):
+    assert getattr(incontext_theory, name)(tmp_path, True)["command"].endswith(f"{name} --quick")
+    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.json", f"{name}.png"}
