@@ -25,7 +25,7 @@ def blobs(n_samples=400, centers=4, n_features=2, seed=0):
     return make_blobs(n_samples, centers=places, cluster_std=0.5, random_state=int(rng.integers(1000)))
 
 
-@parametrize_with_checks([FlowMixture(snr_db=10.0)])
+@parametrize_with_checks([FlowMixture()])
 def test_flow_mixture_passes_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -33,23 +33,17 @@ def test_flow_mixture_passes_scikit_learns_checks(estimator, check):
 @pytest.mark.parametrize("name", ["check_dataframe_column_names_consistency", "check_param_validation"])
 @pytest.mark.filterwarnings("ignore:X (does not have|has)")
 def test_flow_mixture_passes_checks_that_are_left_out(name):
-    getattr(estimator_checks, name)("FlowMixture", FlowMixture(snr_db=10.0))
+    getattr(estimator_checks, name)("FlowMixture", FlowMixture())
 
 
 @pytest.mark.parametrize("covariance_type", ["auto", "tied-spherical"])
-@pytest.mark.parametrize("snr_db", [None, 15.0])
-def test_separated_blobs_are_found_without_their_number(snr_db, covariance_type):
+def test_separated_blobs_are_found_without_their_number(covariance_type):
     X, y = blobs()
-    fitted = FlowMixture(covariance_type=covariance_type, snr_db=snr_db, random_state=0).fit(X)
+    fitted = FlowMixture(covariance_type=covariance_type, random_state=0).fit(X)
     assert adjusted_rand_score(y, fitted.labels_) > 0.95
     assert fitted.weights_[:4].sum() > 0.98
     assert (fitted.predict(X) == fitted.labels_).all()
     assert fitted.covariance_type_ == "tied-spherical"
-    assert (
-        len(fitted.snr_path_)
-        == len(fitted.bic_path_)
-        == (9 if (snr_db, covariance_type) == (None, "tied-spherical") else 0)
-    )
 
 
 def test_more_columns_than_the_network_knows_are_reduced():
@@ -61,8 +55,8 @@ def test_more_columns_than_the_network_knows_are_reduced():
 
 def test_shift_and_scale_of_the_data_carry_over():
     X, _ = blobs()
-    plain = FlowMixture(snr_db=15.0).fit(X)
-    moved = FlowMixture(snr_db=15.0).fit(1000 * X - 7e4)
+    plain = FlowMixture().fit(X)
+    moved = FlowMixture().fit(1000 * X - 7e4)
     np.testing.assert_allclose(moved.cluster_centers_, 1000 * plain.cluster_centers_ - 7e4, rtol=1e-3)
     assert moved.var_ == pytest.approx(1e6 * plain.var_)
 
@@ -97,7 +91,7 @@ def test_saved_estimators_come_back(tmp_path, settings):
     from coterie import load
 
     X, _ = blobs()
-    fitted = FlowMixture(snr_db=12.0, random_state=0, **settings).fit(X)
+    fitted = FlowMixture(random_state=0, **settings).fit(X)
     fitted.save(tmp_path / "model.safetensors")
     loaded = load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
@@ -107,7 +101,7 @@ def test_saved_estimators_come_back(tmp_path, settings):
 def test_rows_beyond_the_context_are_labelled_too():
     X, y = blobs(n_samples=5000)
     began = time.perf_counter()
-    fitted = FlowMixture(snr_db=15.0, max_context=300, random_state=0).fit(X)
+    fitted = FlowMixture(max_context=300, random_state=0).fit(X)
     assert time.perf_counter() - began < 30
     assert adjusted_rand_score(y, fitted.labels_) > 0.95
 
@@ -117,14 +111,6 @@ def test_one_row_is_refused():
         FlowMixture().fit([[1.0, 2.0]])
 
 
-def test_the_posteriors_average_is_a_measure_near_the_centres():
-    X, _ = blobs(n_samples=300)
-    fitted = FlowMixture(covariance_type="tied-spherical", snr_db=15.0, refine="posterior").fit(X)
-    assert fitted.atoms_.shape == X.shape
-    distance = np.linalg.norm(fitted.atoms_[:, None] - fitted.cluster_centers_[None, :4], axis=-1).min(1)
-    assert np.quantile(distance, 0.9) < 0.3
-
-
 def test_rows_whose_squared_distances_vanish_are_refused():
     X = 1e-200 * np.random.default_rng(0).normal(size=(30, 2))
     with pytest.raises(ValueError, match="scale the columns"):
@@ -132,11 +118,10 @@ def test_rows_whose_squared_distances_vanish_are_refused():
 
 
 @pytest.mark.parametrize("covariance_type", ["auto", "tied-spherical"])
-@pytest.mark.parametrize("snr_db", [None, 12.0])
-def test_rows_of_weight_two_are_like_two_rows_and_weight_zero_is_only_labelled(snr_db, covariance_type):
+def test_rows_of_weight_two_are_like_two_rows_and_weight_zero_is_only_labelled(covariance_type):
     X, _ = blobs(n_samples=120)
     weight = np.random.default_rng(0).integers(0, 3, size=len(X))
-    model = FlowMixture(covariance_type=covariance_type, snr_db=snr_db, tol=1e-8, random_state=0)
+    model = FlowMixture(covariance_type=covariance_type, tol=1e-8, random_state=0)
     weighted = clone(model).fit(X, sample_weight=weight)
     repeated = clone(model).fit(np.repeat(X, weight, axis=0))
     np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_, rtol=1e-4)
@@ -155,18 +140,18 @@ def test_the_context_of_weighted_rows_has_each_in_proportion_to_its_weight():
 def test_em_that_has_not_converged_warns():
     X, _ = blobs()
     with pytest.warns(ConvergenceWarning, match="1 iterations: increase max_iter"):
-        fitted = FlowMixture(snr_db=12.0, max_iter=1, tol=0.0).fit(X)
+        fitted = FlowMixture(max_iter=1, tol=0.0).fit(X)
     assert not fitted.converged_
-    settled = FlowMixture(snr_db=12.0).fit(X)
+    settled = FlowMixture().fit(X)
     assert settled.converged_
     assert 1 < settled.n_iter_ <= 100
-    assert FlowMixture(snr_db=12.0, refine=None).fit(X).n_iter_ == 0
+    assert FlowMixture(refine=None).fit(X).n_iter_ == 0
 
 
 def test_networks_are_taken_by_name_or_path_and_only_of_the_right_kind():
     X, _ = blobs(n_samples=100)
-    by_name = FlowMixture(snr_db=12.0, network="flow-d8").fit(X)
-    by_path = FlowMixture(snr_db=12.0, network=checkpoints.SHELF / "flow-d8.safetensors").fit(X)
+    by_name = FlowMixture(network="flow-d8").fit(X)
+    by_path = FlowMixture(network=checkpoints.SHELF / "flow-d8.safetensors").fit(X)
     np.testing.assert_array_equal(by_name.atoms_, by_path.atoms_)
     with pytest.raises(ValueError, match="'zeroshot' is of kind 'zeroshot', not 'flow'"):
         FlowMixture(network="zeroshot").fit(X)
@@ -177,9 +162,9 @@ def test_networks_are_taken_by_name_or_path_and_only_of_the_right_kind():
 def test_threads_and_device_are_the_callers():
     X, _ = blobs(n_samples=100)
     before = torch.get_num_threads()
-    fitted = FlowMixture(snr_db=12.0, n_jobs=1, device="cpu").fit(X)
+    fitted = FlowMixture(n_jobs=1, device="cpu").fit(X)
     assert torch.get_num_threads() == before
-    np.testing.assert_allclose(fitted.cluster_centers_, FlowMixture(snr_db=12.0).fit(X).cluster_centers_, rtol=1e-5)
+    np.testing.assert_allclose(fitted.cluster_centers_, FlowMixture().fit(X).cluster_centers_, rtol=1e-5)
     with pytest.raises(ValueError, match="device='nowhere'"):
         FlowMixture(device="nowhere").fit(X)
 
@@ -247,7 +232,7 @@ def test_the_posterior_tells_how_certain_the_clusters_are():
     assert fitted.certainty_.min() >= 0
     assert fitted.certainty_[fitted.labels_ == 1].mean() > 0.9
     with pytest.raises(ValueError, match="refine='posterior'"):
-        FlowMixture(snr_db=10.0).fit(X).co_assignment()
+        FlowMixture().fit(X).co_assignment()
 
 
 def test_columns_of_different_units_do_not_matter():
@@ -256,7 +241,7 @@ def test_columns_of_different_units_do_not_matter():
     assert adjusted_rand_score(y, fitted.labels_) > 0.95
 
 
-def test_the_flow_alone_with_another_covariance_type():
+def test_clusters_of_the_flow_have_the_covariance_type_asked_for():
     X, _ = ellipses(200)
     fitted = FlowMixture(covariance_type="full", refine=None).fit(X)
     assert fitted.covariances_.shape == (fitted.n_clusters_, 2, 2)
@@ -265,7 +250,9 @@ def test_the_flow_alone_with_another_covariance_type():
 
 def test_models_of_the_first_version_predict_as_before():
     X, _ = blobs()
-    fitted = FlowMixture(covariance_type="tied-spherical", snr_db=12.0).fit(X)
+    fitted = FlowMixture(
+        covariance_type="tied-spherical",
+    ).fit(X)
     expected = fitted.predict_proba(X)
     for name in ("covariances_", "covariance_type_", "noise_weight_", "box_", "outliers_", "certainty_"):
         delattr(fitted, name)
@@ -348,12 +335,6 @@ def test_weights_that_are_shares_are_refused():
     X, _ = blobs(100)
     with pytest.raises(ValueError, match="how many rows a row stands for"):
         FlowMixture().fit(X, sample_weight=np.full(100, 0.01))
-
-
-def test_the_flow_time_is_that_of_the_snr_the_network_was_told():
-    X, _ = blobs(100)
-    low, least = (FlowMixture(snr_db=snr_db, random_state=0).fit(X).flow_time_ for snr_db in (-20.0, 3.0))
-    assert low == least
 
 
 def test_rows_far_away_have_probabilities_and_no_rows_cannot_be_drawn():

@@ -2,8 +2,8 @@ import numpy as np
 import torch
 
 from coterie.data.mixtures import MixturePrior, sample_mixtures
-from coterie.flow.atoms import Atoms
 from coterie.flow.posterior import Sweeps, _draw_components, _log_components, barycentre, posterior_samples
+from coterie.flow.tokens import Atoms
 from coterie.metrics import squared_w2
 
 SHORT = Sweeps(burn_in=10, apart=5, n_draws=8)

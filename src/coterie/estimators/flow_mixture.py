@@ -4,7 +4,7 @@ import os
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -56,25 +56,12 @@ class FlowMixture(
     noise : bool or "auto", default=False
         Whether the mixture has a uniform component on the bounding box of the data, whose rows are outliers. "auto"
         selects it if it lowers the BIC.
-    snr_db : float or None, default=None
-        The signal-to-noise ratio (SNR) in decibels: 10 log10 of the variance of the centres divided by the variance
-        within the clusters, between -20 and 60. The network describes data by few wide clusters if it is low, and by
-        many narrow ones if it is high; below 3 and above 15 it is told 3 and 15, unless ``refine`` is None or the type
-        is "tied-spherical" without noise. If None, it is estimated. With "tied-spherical", a given SNR fixes the
-        variance.
-    n_layers : int or None, default=None
-        Number of layers of the network, which are steps of the flow. If None, the number used in training.
-    regime : {"uniform", "unit", "none"} or None, default=None
-        How the total flow time is divided into step sizes. "uniform" divides it equally among the layers, "unit" takes
-        steps of size 1 until the time is used up, and "none" takes a step of size 1 in every layer regardless of the
-        SNR. If None, the regime used in training.
     refine : {"em", "posterior", None}, default="em"
         What follows the flow. "em" refines the clusters by EM and merges those that do not lower the BIC. "posterior"
         additionally draws mixtures from the posterior distribution given up to ``max_context`` rows: the clusters are
         averages over these draws, and ``n_clusters_proba_``, ``center_intervals_`` and ``co_assignment`` tell how
-        certain they are. With "tied-spherical" and without noise, ``atoms_`` is then the average of the mixing measure,
-        which has the smallest expected Wasserstein distance to the true one (this takes about a second). None keeps the
-        clusters of the flow; "auto" is then "tied-spherical", and ``noise`` has no effect.
+        certain they are. None keeps the clusters of the flow, at the signal-to-noise ratio of the smallest BIC;
+        ``noise`` then has no effect.
     max_iter : int, default=100
         Maximum number of iterations of EM, after the number of clusters has been determined.
     tol : float, default=1e-3
@@ -107,7 +94,7 @@ class FlowMixture(
         "tied-spherical". A variance is at least a millionth of that of the column, or of its squared interquartile
         range if this is smaller.
     covariance_type_ : str
-        The covariance type, as given or as selected; "tied-spherical" if ``refine`` is None and all rows are equal.
+        The covariance type, as given or as selected; "tied-spherical" if it is "auto" and all rows are equal.
     var_ : float
         Variance within the clusters, averaged over clusters and columns.
     noise_weight_ : float
@@ -138,15 +125,12 @@ class FlowMixture(
     converged_ : bool
         Whether EM converged within ``max_iter`` iterations.
     atoms_ : ndarray of shape (n_atoms, n_features)
-        The centres found by the flow, before EM: as it gives them with ``refine=None`` and with "tied-spherical" and
-        without noise, otherwise the means of the rows that are nearest to them. See also ``refine``.
+        The clusters found by the flow, before EM: the means of the rows that are nearest to its atoms.
     flow_time_ : float
         Total flow time that the network chose for the SNR.
     snr_db_ : float
-        The SNR in decibels, as given or as estimated.
-    snr_path_, bic_path_, n_clusters_path_ : ndarray of shape (n_tried,)
-        The values of the SNR that were tried, and the BIC and the number of clusters for each. They are empty unless
-        the SNR was estimated by the flow alone: with ``refine=None``, or with "tied-spherical" and without noise.
+        The signal-to-noise ratio (SNR) in decibels: 10 log10 of the variance of the centres divided by the variance
+        within the clusters.
     n_features_in_ : int
         Number of columns seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -169,9 +153,6 @@ class FlowMixture(
     _parameter_constraints: ClassVar[dict] = {
         "covariance_type": [StrOptions({"auto", "full", "tied", "diag", "spherical", "tied-spherical"})],
         "noise": ["boolean", StrOptions({"auto"})],
-        "snr_db": [None, Interval(Real, -20, 60, closed="both")],
-        "n_layers": [None, Interval(Integral, 1, None, closed="left")],
-        "regime": [None, StrOptions({"uniform", "unit", "none"})],
         "refine": [None, StrOptions({"em", "posterior"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -187,9 +168,6 @@ class FlowMixture(
         *,
         covariance_type="auto",
         noise=False,
-        snr_db=None,
-        n_layers=None,
-        regime=None,
         refine="em",
         max_iter=100,
         tol=1e-3,
@@ -201,9 +179,6 @@ class FlowMixture(
     ):
         self.covariance_type = covariance_type
         self.noise = noise
-        self.snr_db = snr_db
-        self.n_layers = n_layers
-        self.regime = regime
         self.refine = refine
         self.max_iter = max_iter
         self.tol = tol
@@ -257,11 +232,9 @@ class FlowMixture(
 
     def _find(self, X, weight):
         """Set the attributes that describe the mixture."""
-        import torch
-
         from coterie import checkpoints
-        from coterie.flow.inference import FlowOptions, fit_mixture
-        from coterie.flow.mixtures import fit_gaussians, posterior, within
+        from coterie.flow.gaussians import KINDS
+        from coterie.flow.mixtures import Shapes, fit_gaussians, posterior, within
 
         if len(X) < 2:
             raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={len(X)}.")
@@ -272,57 +245,25 @@ class FlowMixture(
         name = self.network
         if name == "auto":
             name = "flow-d2" if X.shape[1] == 2 else "flow-d8" if X.shape[1] <= 8 else "flow-d16"
-        options = FlowOptions(self.n_layers, self.regime, self.refine, self.max_iter, self.tol)
         network = checkpoints.load(name, kind="flow", device=check_device(self.device))
-        generator = torch.Generator().manual_seed(int(random.randint(2**31)))
-        given = {"context": context, "counts_N": weight, "options": options}
-        found: Any
-        path = None
+        kinds = KINDS if self.covariance_type == "auto" else (self.covariance_type,)
+        shapes = Shapes(kinds, (False, True) if self.noise == "auto" else (bool(self.noise),))
+        max_iter = 0 if self.refine is None else self.max_iter
         with threads.torch_threads(self.n_jobs):
-            if self._flow_alone():
-                found = fit_mixture(network, X, self.snr_db, generator=generator, **given)
-                mixture, path = self._with_covariances(found, X, weight), found.path
-            else:
-                found = fit_gaussians(network, X, self.snr_db, self._shapes(), **given)
-                mixture = found.mixture
+            found = fit_gaussians(network, X, shapes, context=context, counts_N=weight, max_iter=max_iter, tol=self.tol)
+            mixture = found.mixture
             if self.refine == "posterior":
                 rng = np.random.default_rng(random.randint(2**31))
                 draws = posterior(X[context], mixture, rng)
                 mixture, self.draw_indices_ = draws.mixture, context
                 self._keep_draws(draws, origin)
         self.cluster_centers_, self.weights_ = mixture.centers_KD + origin, mixture.weights_K
-        self.covariances_, self.covariance_type_ = mixture.covariances, mixture.kind
-        if mixture.kind == "tied-spherical":
-            self.covariances_ = float(mixture.covariances)
+        self.covariance_type_ = mixture.kind
+        self.covariances_ = float(mixture.covariances) if mixture.kind == "tied-spherical" else mixture.covariances
         self.noise_weight_, self.var_ = mixture.noise, float(np.trace(within(mixture))) / X.shape[1]
         self.snr_db_, self.flow_time_, self.atoms_ = found.snr_db, found.flow_time, found.atoms_AD + origin
         self.n_iter_, self.converged_ = found.n_iter, found.converged
-        self.snr_path_ = np.array(path.tried_db if path else ())
-        self.bic_path_ = np.array(path.bic if path else ())
-        self.n_clusters_path_ = np.array(path.n_clusters if path else (), dtype=int)
         self.n_clusters_ = self._n_features_out = mixture.n_clusters
-
-    def _flow_alone(self) -> bool:
-        """Whether the number of clusters is found by the flow and its own model."""
-        return self.refine is None or (self.covariance_type == "tied-spherical" and not self.noise)
-
-    def _shapes(self):
-        from coterie.flow.gaussians import KINDS
-        from coterie.flow.mixtures import Shapes
-
-        kinds = KINDS if self.covariance_type == "auto" else (self.covariance_type,)
-        return Shapes(kinds, (False, True) if self.noise == "auto" else (bool(self.noise),))
-
-    def _with_covariances(self, found, X, weight):
-        """The mixture of the flow; with another covariance type, the covariances of its clusters."""
-        from coterie.flow.gaussians import Gaussians, Rows, estimate, shares_of
-
-        round_one = Gaussians(found.centers_KD, found.weights_K, np.asarray(found.var), "tied-spherical")
-        if self.covariance_type in ("auto", "tied-spherical") or len(np.unique(X, axis=0)) == 1:
-            return round_one
-        rows = Rows.of(X, weight)
-        shares, _ = shares_of(round_one.log_joint(rows.values_ND))
-        return estimate(rows, rows.counted(shares), self.covariance_type, noise=False)
 
     def _keep_draws(self, draws, origin) -> None:
         self.n_clusters_proba_ = draws.n_clusters_proba

@@ -9,24 +9,24 @@ it. :func:`posterior` draws mixtures from the posterior, and sums up what they s
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from coterie.flow.atoms import merge_tokens
-from coterie.flow.gaussians import Fit, Gaussians, Kind, Rows, estimate, run_em
-from coterie.flow.inference import MERGE_RADIUS, FlowOptions, decibels, flow_tokens
+from coterie.flow.gaussians import Fit, Gaussians, Kind, Rows, estimate, run_em, shares_of
 from coterie.flow.model import MeasureFlow
 from coterie.flow.sampler import SHORT, Draws, posterior_draws
-from coterie.flow.search import best_mixture
+from coterie.flow.search import best_mixture, start_from
+from coterie.flow.tokens import MERGE_RADIUS, flow_tokens, merge_tokens, noise_variance
 from coterie.gibbs import Sweeps
 from coterie.principal import principal_axes
 from coterie.starts import require_spread
 
 START_DB = 11.0
-SNR_RANGE = (3.0, 15.0)  # that the networks are trained for
+SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0)  # from the first to the last that the networks are trained for
 START_ROWS = 256  # that the flow sees: EM uses all rows, so more of them make it slower and not better
 MOST_ATOMS = 24
 LEAST_DIVIDED = 8  # rows of a cluster that the flow may divide
@@ -56,17 +56,17 @@ class Estimate:
 def fit_gaussians(
     network: MeasureFlow,
     rows_ND: np.ndarray,
-    snr_db: float | None,
     shapes: Shapes,
     *,
     context: np.ndarray,
     counts_N: np.ndarray | None = None,
-    options: FlowOptions,
+    max_iter: int = 100,
+    tol: float = 1e-3,
 ) -> Estimate:
     """Estimate the mixture that ``rows_ND`` were drawn from.
 
     ``context`` holds the indices of the rows from which the number of clusters is found, and ``counts_N`` how many
-    times each row counts. If ``snr_db`` is given, the flow runs once at this SNR.
+    times each row counts. If ``max_iter`` is 0, the clusters are those of the flow.
     """
     rows_ND = rows_ND.astype(np.float64, copy=False)
     mean_D = np.average(rows_ND, axis=0, weights=counts_N)
@@ -82,33 +82,53 @@ def fit_gaussians(
     std_D = np.sqrt(np.maximum(var_D / scale**2, 1e-12))
     round_only = not set(shapes.kinds) - {"tied-spherical", "spherical"}
     first_DD = np.eye(len(std_D)) if round_only else np.diag(1 / std_D)
-    told = _told(START_DB if snr_db is None else snr_db)
-    labels_N, atoms_AD = start_labels(network, searched.values_ND, first_DD, told, options)
-    limits = options.max_iter, options.tol
-    fit, bic = best_mixture(searched, labels_N, shapes.kinds, shapes.noise, *limits)
-    if snr_db is None and fit.mixture.n_clusters > 1:
-        whitening_DD = np.linalg.inv(np.linalg.cholesky(within(fit.mixture))).T
-        again = _told(decibels(float((searched.values_ND @ whitening_DD).var(0).mean()), 1.0))
-        labels_N, again_AD = start_labels(network, searched.values_ND, whitening_DD, again, options)
-        mixture = fit.mixture
-        other, other_bic = best_mixture(searched, labels_N, (mixture.kind,), (mixture.noise > 0,), *limits)
-        if other_bic < bic:
-            fit, bic, atoms_AD, told = other, other_bic, again_AD, again
-    if snr_db is None:
-        fit = _divided(network, searched, fit, bic, shapes, options)
-    if counts_N is not None or len(context) < len(rows_ND):
-        fit = run_em(complete, fit.mixture, options.max_iter, options.tol)
+    find = _flow_clusters if max_iter == 0 else partial(_search, max_iter=max_iter, tol=tol)
+    fit, atoms_AD, told = find(network, searched, shapes, first_DD)
+    if max_iter and (counts_N is not None or len(context) < len(rows_ND)):
+        fit = run_em(complete, fit.mixture, max_iter, tol)
     return Estimate(
         _in_order(_rescaled(fit.mixture, mean_D, scale), complete.size),
         atoms_AD * scale + mean_D,
-        decibels(1.0, float(np.trace(within(fit.mixture))) / len(std_D)) if snr_db is None else float(snr_db),
+        decibels(1.0, float(np.trace(within(fit.mixture))) / len(std_D)),
         float(network.flow_time(torch.tensor([told]).to(network.encoder_DE))),
         fit.n_iter,
         fit.converged,
     )
 
 
-def _divided(network: MeasureFlow, rows: Rows, fit: Fit, bic: float, shapes: Shapes, options: FlowOptions) -> Fit:
+Found = tuple[Fit, np.ndarray, float]  # a mixture, the atoms of the flow that it began with, and their SNR in dB
+
+
+def _flow_clusters(network: MeasureFlow, rows: Rows, shapes: Shapes, scale_DD: np.ndarray) -> Found:
+    """The mixture of the rows' nearest atoms, of the first kind, at the SNR of the smallest BIC."""
+    found = []
+    for told in SNR_PATH:
+        labels_N, atoms_AD = start_labels(network, rows.values_ND, scale_DD, told)
+        mixture = start_from(rows, labels_N, shapes.kinds[0], noise=False)
+        log_likelihood = float(shares_of(mixture.log_joint(rows.values_ND))[1].sum())
+        found.append((Fit(mixture, log_likelihood, 0, True), atoms_AD, told))
+    return min(found, key=lambda each: rows.bic(each[0].mixture, each[0].log_likelihood))
+
+
+def _search(
+    network: MeasureFlow, rows: Rows, shapes: Shapes, scale_DD: np.ndarray, *, max_iter: int, tol: float
+) -> Found:
+    """The mixture that EM and merges find from the atoms of the flow, on the rows as they are, whitened and divided."""
+    told = START_DB
+    labels_N, atoms_AD = start_labels(network, rows.values_ND, scale_DD, told)
+    fit, bic = best_mixture(rows, labels_N, shapes.kinds, shapes.noise, max_iter, tol)
+    if fit.mixture.n_clusters > 1:
+        whitening_DD = np.linalg.inv(np.linalg.cholesky(within(fit.mixture))).T
+        again = _told(decibels(float((rows.values_ND @ whitening_DD).var(0).mean()), 1.0))
+        labels_N, again_AD = start_labels(network, rows.values_ND, whitening_DD, again)
+        mixture = fit.mixture
+        other, other_bic = best_mixture(rows, labels_N, (mixture.kind,), (mixture.noise > 0,), max_iter, tol)
+        if other_bic < bic:
+            fit, bic, atoms_AD, told = other, other_bic, again_AD, again
+    return _divided(network, rows, fit, bic, shapes, max_iter, tol), atoms_AD, told
+
+
+def _divided(network: MeasureFlow, rows: Rows, fit: Fit, bic: float, shapes: Shapes, max_iter: int, tol: float) -> Fit:
     """Let the flow divide the rows of each cluster, and those of the uniform component, as long as the BIC falls.
 
     The flow sees all rows at one scale. If one cluster or row is far from the others, these look like one cluster.
@@ -119,27 +139,27 @@ def _divided(network: MeasureFlow, rows: Rows, fit: Fit, bic: float, shapes: Sha
         groups_N = joint_NC.argmax(1)
         for group in np.unique(groups_N):
             mine = groups_N == group
-            parts = _parts(network, rows.values_ND[mine], options)
+            parts = _parts(network, rows.values_ND[mine], max_iter, tol)
             if parts.any():
                 labels_N[mine] = n_parts + parts
                 n_parts += int(parts.max()) + 1
         if n_parts == fit.mixture.n_clusters:
             return fit
-        other, other_bic = best_mixture(rows, labels_N, shapes.kinds, shapes.noise, options.max_iter, options.tol)
+        other, other_bic = best_mixture(rows, labels_N, shapes.kinds, shapes.noise, max_iter, tol)
         if other_bic >= bic:
             return fit
         fit, bic = other, other_bic
 
 
-def _parts(network: MeasureFlow, values_ND: np.ndarray, options: FlowOptions) -> np.ndarray:
+def _parts(network: MeasureFlow, values_ND: np.ndarray, max_iter: int, tol: float) -> np.ndarray:
     """A few clusters among some rows, with a common covariance: enough to see that there are several."""
     values_ND = values_ND[:, np.ptp(values_ND, axis=0) > 0]
     if len(values_ND) < LEAST_DIVIDED or not values_ND.size or not can_be_cut(values_ND):
         return np.zeros(len(values_ND), dtype=int)
     rows = Rows.of(values_ND)
     scale_DD = np.diag(1 / np.sqrt(rows.floor_D))  # a small share of the spread, which few far rows do not change
-    labels_N, _ = start_labels(network, values_ND, scale_DD, START_DB, options, PART_ROWS, MOST_PARTS)
-    fit, _ = best_mixture(rows, labels_N, ("tied-spherical", "tied"), (False,), options.max_iter, options.tol)
+    labels_N, _ = start_labels(network, values_ND, scale_DD, START_DB, PART_ROWS, MOST_PARTS)
+    fit, _ = best_mixture(rows, labels_N, ("tied-spherical", "tied"), (False,), max_iter, tol)
     return fit.mixture.log_joint(values_ND).argmax(1)
 
 
@@ -166,7 +186,6 @@ def start_labels(
     x_ND: np.ndarray,
     scale_DD: np.ndarray,
     snr_db: float,
-    options: FlowOptions,
     most_rows: int = START_ROWS,
     most_atoms: int = MOST_ATOMS,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -180,15 +199,18 @@ def start_labels(
         z_ND = z_ND @ principal_axes(z_ND)[0][: network.config.dim].T
     seen_1NP = torch.as_tensor(z_ND[:: -(-len(z_ND) // most_rows)], dtype=torch.float32)[None]
     told_1 = torch.tensor([snr_db])
-    # few rows: cells would save little time
-    tokens_1NP = flow_tokens(network, seen_1NP, told_1, n_layers=options.n_layers, regime=options.regime, exact=True)
-    var_1 = seen_1NP.var(1, correction=0).mean(-1) / (1 + 10 ** (told_1 / 10))
-    atoms = merge_tokens(tokens_1NP, MERGE_RADIUS * var_1.sqrt())
-    heaviest = atoms.weights_BK[0].argsort(descending=True, stable=True)[:most_atoms]
-    labels_N = cdist(z_ND, atoms.centers_BKD[0, heaviest].double().numpy(), "sqeuclidean").argmin(1)
+    tokens_ND = flow_tokens(network, seen_1NP, told_1)[0]
+    centers_KP, weights_K = merge_tokens(tokens_ND, MERGE_RADIUS * float(noise_variance(seen_1NP, told_1).sqrt()))
+    heaviest = weights_K.argsort(descending=True, stable=True)[:most_atoms]
+    labels_N = cdist(z_ND, centers_KP[heaviest].double().numpy(), "sqeuclidean").argmin(1)
     used, labels_N = np.unique(labels_N, return_inverse=True)
     members_NK = np.eye(len(used))[labels_N]
     return labels_N, members_NK.T @ x_ND / members_NK.sum(0)[:, None]
+
+
+def decibels(total_var: float, noise_var: float) -> float:
+    """The SNR in dB for a total variance and a noise variance per dimension."""
+    return 10 * math.log10(max(total_var / noise_var - 1, 1e-2))
 
 
 def within(mixture: Gaussians) -> np.ndarray:
@@ -204,7 +226,7 @@ def within(mixture: Gaussians) -> np.ndarray:
 
 def _told(snr_db: float) -> float:
     """The nearest SNR that the networks are trained for."""
-    return min(max(snr_db, SNR_RANGE[0]), SNR_RANGE[1])
+    return min(max(snr_db, SNR_PATH[0]), SNR_PATH[-1])
 
 
 def _one_point(mean_D: np.ndarray, kind: Kind) -> Estimate:

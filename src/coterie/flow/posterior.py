@@ -21,7 +21,7 @@ from scipy.special import gammaln
 from torch import Tensor
 
 from coterie import threads
-from coterie.flow.atoms import Atoms
+from coterie.flow.tokens import Atoms
 from coterie.gibbs import Sweeps, draw_centers, draw_index, draw_labels, draw_weights
 from coterie.metrics import transport_plans
 
