@@ -9,6 +9,7 @@ from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 
 from coterie import KMeans, SoftKMeans, TrimmedKMeans, distributed
+from coterie.distributed import fitting
 from coterie.distributed.passes import Passes
 from coterie.kmeans import block_statistics
 from tests.distributed.test_exact import K, points
@@ -51,7 +52,7 @@ def test_a_fit_goes_on_where_it_stopped(member, tmp_path, interrupted):
     interrupted.extend([None] * 5)  # no more failures
     before = len(interrupted)
     with distributed.checkpoint(path, resume=True):
-        resumed = clone(member).set_params(random_state=99).fit(X)  # the start is in the file
+        resumed = clone(member).fit(X)
     whole = clone(member).fit(X)
     np.testing.assert_array_equal(resumed.cluster_centers_, whole.cluster_centers_)
     assert resumed.n_iter_ == whole.n_iter_
@@ -70,13 +71,79 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     with distributed.checkpoint(path, resume=True):
         with pytest.raises(ValueError, match="number of clusters is 6, here it is 3"):
             KMeans(3, random_state=0).fit(X)
-        with pytest.raises(ValueError, match="mean of the columns"):
-            KMeans(K, random_state=0).fit(X + 1)
         with pytest.raises(ValueError, match="n_init=1"):
             KMeans(K, n_init=2).fit(X)
     path.write_text("nothing")
     with distributed.checkpoint(path, resume=True), pytest.raises(ValueError, match="not a checkpoint"):
         KMeans(K).fit(X)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda rows: rows + 1, "fingerprint of the rows is"),
+        (lambda rows: rows.mean(axis=0) + 5 * (rows - rows.mean(axis=0)), "fingerprint of the rows is"),
+        (lambda rows: 2 * rows, "fingerprint of the rows is"),
+        (lambda rows: np.vstack([rows[:1], rows[:-1]]), "fingerprint of the rows is"),
+        (lambda rows: rows[:, ::-1], "fingerprint of the rows is"),
+        (lambda rows: rows.astype(np.float32), "type of the numbers is float64, here it is float32"),
+    ],
+)
+def test_a_fit_does_not_go_on_with_other_rows(change, message, tmp_path):
+    """Rows of the same mean and five times the spread were taken for the same rows."""
+    path, rows = tmp_path / "centres.safetensors", points()
+    with distributed.checkpoint(path):
+        KMeans(K, random_state=0, max_iter=2).fit(da.from_array(rows, chunks=(400, 3)))
+    before = path.read_bytes()
+    with distributed.checkpoint(path, resume=True), pytest.raises(ValueError, match=message):
+        KMeans(K, random_state=0).fit(da.from_array(change(rows), chunks=(400, 3)))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"random_state": 1}, "random_state is 0, here it is 1"),
+        ({"random_state": None}, "random_state is 0, here it is None"),
+        ({"tol": 0.5}, "tol is 0.0001, here it is 0.5"),
+        ({"init": "random", "n_init": 1}, "init is k-means[+][+], here it is random"),
+        ({"init": np.zeros((K, 3)), "n_init": 1}, "init is k-means[+][+], here it is array"),
+    ],
+)
+def test_a_fit_does_not_go_on_with_other_parameters(change, message, tmp_path):
+    path, X = tmp_path / "centres.safetensors", da.from_array(points(), chunks=(400, 3))
+    member = KMeans(K, random_state=0, max_iter=2)
+    with distributed.checkpoint(path):
+        member.fit(X)
+    with distributed.checkpoint(path, resume=True):
+        with pytest.raises(ValueError, match=message):
+            clone(member).set_params(**change).fit(X)
+        assert clone(member).set_params(max_iter=300, n_jobs=1, verbose=0).fit(X).n_iter_ > 2
+
+
+def test_a_checkpoint_of_another_version_and_other_weights_are_refused(tmp_path, monkeypatch):
+    path, X = tmp_path / "centres.safetensors", da.from_array(points(), chunks=(400, 3))
+    weight = np.ones(len(X))
+    with distributed.checkpoint(path):
+        KMeans(K, random_state=0).fit(X)
+    with distributed.checkpoint(path, resume=True):
+        KMeans(K, random_state=0).fit(X, sample_weight=weight)  # which is the same fit
+        weight[:2] = 0.5, 1.5
+        with pytest.raises(ValueError, match="fingerprint of the rows"):
+            KMeans(K, random_state=0).fit(X, sample_weight=weight)
+        monkeypatch.setattr(fitting, "__version__", "0.0.1")
+        with pytest.raises(ValueError, match=r"version is .*, here it is 0\.0\.1\."):
+            KMeans(K, random_state=0).fit(X)
+
+
+def test_a_generator_is_identified_by_its_state(tmp_path):
+    path, X = tmp_path / "centres.safetensors", da.from_array(points(), chunks=(400, 3))
+    with distributed.checkpoint(path):
+        KMeans(K, random_state=np.random.RandomState(3)).fit(X)
+    with distributed.checkpoint(path, resume=True):
+        KMeans(K, random_state=np.random.RandomState(3)).fit(X)
+        with pytest.raises(ValueError, match="random_state is generator"):
+            KMeans(K, random_state=np.random.RandomState(4)).fit(X)
 
 
 @pytest.mark.parametrize(

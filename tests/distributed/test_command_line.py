@@ -1,8 +1,6 @@
 """``coterie cluster`` on Parquet files in blocks."""
 
 import json
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -87,9 +85,25 @@ def test_progress_is_a_line_an_iteration_where_there_is_no_terminal(data, here):
 def test_a_run_that_was_stopped_goes_on(data, here):
     whole = json.loads(succeed("cluster data -k 4 -x name --json -o whole").stdout)
     succeed("cluster data -k 4 -x name --json -o part --max-iter 1 --checkpoint c.st")
-    again = json.loads(succeed("cluster data -k 4 -x name --json -o rest --checkpoint c.st --resume --seed 7").stdout)
+    again = json.loads(succeed("cluster data -k 4 -x name --json -o rest --checkpoint c.st --resume").stdout)
     assert again["inertia"] == whole["inertia"]
     assert again["iterations"] == whole["iterations"]
+
+
+@pytest.mark.parametrize("scale", ["", "--scale"])
+def test_a_run_does_not_go_on_with_another_table_or_seed(scale, data, here):
+    """With --scale, the checkpoint of one table was continued on any other of the same size."""
+    run = f"cluster data -k 4 -x name {scale} --checkpoint c.st --max-iter 2 -o"
+    succeed(run, "first")
+    assert "random_state is 0, here it is 7" in refuse(run, "other --resume --seed 7")
+    table = pd.read_parquet("data/part0.parquet")
+    table.assign(b=5 * table["b"]).to_parquet("data/part0.parquet", row_group_size=300)
+    assert "belongs to another fit: its fingerprint of the rows" in refuse(run, "other --resume")
+
+
+def test_a_run_without_scaling_does_not_go_on_with_it(data, here):
+    succeed("cluster data -k 4 -x name --checkpoint c.st -o first")
+    assert "fingerprint of the rows" in refuse("cluster data -k 4 -x name --scale --checkpoint c.st --resume -o other")
 
 
 def test_what_is_wrong_is_one_line(data, here):
@@ -110,6 +124,27 @@ def test_what_is_wrong_is_one_line(data, here):
     assert "contains NaN" in refuse("cluster data -k 4 -x name -o labels")
 
 
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ("--save data/part0.parquet", "--save data/part0.parquet would overwrite the input"),
+        ("--checkpoint data/part2.parquet", "--checkpoint data/part2.parquet would overwrite the input"),
+        ("--checkpoint linked.parquet", "would overwrite the input"),
+        ("--save m --checkpoint m", "--checkpoint m would overwrite the file of --save"),
+        ("--save labels", "--save labels would overwrite the file of --output"),
+        ("--save nodir/m", "there is no folder"),
+        ("--checkpoint nodir/c", "there is no folder"),
+    ],
+)
+def test_no_output_takes_the_place_of_a_file_that_is_read_or_written(options, message, data, here, monkeypatch):
+    """A checkpoint or a model replaced the table, and a missing folder was found out after the fit."""
+    (data / "linked.parquet").symlink_to(data / "data" / "part0.parquet")
+    before = {path.name: path.read_bytes() for path in (data / "data").iterdir()}
+    monkeypatch.setattr(parquet, "read", lambda *_: pytest.fail("rows were read"))
+    assert message in refuse("cluster data -k 4 -x name -o labels", options)
+    assert {path.name: path.read_bytes() for path in (data / "data").iterdir()} == before
+
+
 def test_a_scheduler_that_does_not_answer(data, monkeypatch):
     monkeypatch.setattr(out_of_core, "CONNECT_SECONDS", 1)
     began = time.monotonic()
@@ -126,10 +161,7 @@ def test_data_larger_than_memory_are_noticed_by_their_footer(data, monkeypatch):
 
 @pytest.mark.slow
 def test_a_cluster_of_its_own(data):
-    command = [sys.executable, "-c", "from coterie.cli import main; main()", "cluster", "data/*.parquet", "-k", "4"]
-    done = subprocess.run([*command, "-x", "name", "--workers", "2"], capture_output=True, text=True, cwd=data)
-    assert done.returncode == 0, done.stderr
-    assert "4 clusters by kmeans" in done.stdout
+    assert "4 clusters by kmeans" in succeed("cluster data/*.parquet -k 4 -x name --workers 2").stdout
     labels = pd.read_parquet(data / "data-clusters")["cluster"].to_numpy()
     frame = frame_of(data)[["a", "b", "c"]]
     found = coterie.KMeans(K, random_state=0).fit(frame)

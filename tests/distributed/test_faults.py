@@ -12,9 +12,8 @@ import pytest
 from distributed.comm import CommClosedError
 
 import distributed
-from coterie.distributed import passes
+from coterie.distributed import fitting, passes
 from coterie.distributed.blocks import blocks_of
-from coterie.distributed.fitting import fit
 from coterie.distributed.passes import ClusterError
 from coterie.kmeans.algorithm import Algorithm
 from tests.distributed.processes import SLOW_START, Cluster, slow_array, slow_block
@@ -27,10 +26,13 @@ pytestmark = [
 
 
 def run(on_iteration=None):
-    start = slow_block(0)[:K]
-    rng = np.random.RandomState(0)
-    blocks = blocks_of(slow_array(BLOCKS))
-    return fit(blocks, Algorithm(), K, start, rng, max_iter=6, tol=0.0, on_iteration=on_iteration)
+    return fit(slow_array(BLOCKS), slow_block(0)[:K], on_iteration)
+
+
+def fit(X, start, on_iteration=None):
+    blocks = passes.Passes(blocks_of(X))
+    known, loop = fitting.look(blocks, len(start)), {"max_iter": 6, "tol": 0.0, "on_iteration": on_iteration}
+    return fitting.run(blocks, iter([start]), Algorithm(), known, parameters={}, **loop)
 
 
 def at_iteration(number, action, delay=0.03):
@@ -110,11 +112,11 @@ def test_a_connection_that_breaks_while_the_workers_are_counted(monkeypatch):
 
     monkeypatch.setattr(passes, "_wait", lambda future, seconds: time.sleep(0.01))
     X = da.from_array(np.arange(40.0).reshape(20, 2), chunks=(10, 2)).map_blocks(slowly, meta=np.zeros((0, 2)))
-    start, rng = np.array([[0.0, 1.0], [30.0, 31.0]]), np.random.RandomState(0)
+    start = np.array([[0.0, 1.0], [30.0, 31.0]])
     local = distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None)
     with local, distributed.Client(local):
         monkeypatch.setattr(distributed.Client, "nthreads", nthreads)
-        known = fit(blocks_of(X), Algorithm(), 2, start, rng, max_iter=6, tol=0.0)
+        known = fit(X, start)
     assert len(broken) == 2
     np.testing.assert_array_equal(known.centers, [[9.0, 10.0], [29.0, 30.0]])
 

@@ -33,8 +33,8 @@ def test_code_cached_for_one_processor_is_not_used_by_another(tmp_path):
         child = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return json.loads(child.stdout)
 
-    first, other, again, once_more = run(AVX2), run(SSE), run(AVX2), run(SSE)
-    assert [one["bits"] for one in (first, other, again, once_more)] == [256, 128, 256, 128]
-    assert [one["compiled"] for one in (first, other, again, once_more)] == [True, True, False, False]
-    assert [one["read"] for one in (first, other, again, once_more)] == [False, False, True, True]
+    first, other, again = run(AVX2), run(SSE), run(AVX2)
+    assert [one["bits"] for one in (first, other, again)] == [256, 128, 256]
+    assert [one["compiled"] for one in (first, other, again)] == [True, True, False]
+    assert [one["read"] for one in (first, other, again)] == [False, False, True]
     assert first["sum"] == pytest.approx(other["sum"], rel=1e-12)

@@ -71,7 +71,7 @@ def test_ties_go_to_the_lowest_index_and_labels_are_nearest_whatever_is_equal_or
     np.testing.assert_array_equal(Assigner(X, n_threads=1).assign(start), first)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), dtype=st.sampled_from([np.float32, np.float64]))
 def test_a_remembering_assigner_gives_what_a_new_one_gives_for_any_centres(seed, dtype):
     rng = np.random.RandomState(seed)

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from coterie import KMeans, checkpoints
-from coterie.benchmarks import learned_lloyd as benchmark
 from coterie.kmeans import train
 from coterie.kmeans.learned import (
     SHIPPED,
@@ -78,12 +77,3 @@ def test_training_lowers_the_loss_and_resumes(tmp_path):
     resumed = run.train(tmp_path / "parts", resume=True)
     for a, b in zip(whole.parameters(), resumed.parameters()):
         assert torch.equal(a, b)
-
-
-def test_the_benchmark_says_what_it_left_out(tmp_path, monkeypatch):
-    monkeypatch.delenv("COTERIE_DATA", raising=False)
-    benchmark._TABLES.clear()
-    result = benchmark.run(quick=True, output=tmp_path)
-    assert {row["kind"] for row in result["rows"]} == {"blobs", "uniform"}
-    assert "COTERIE_DATA" in result["missing"][0]
-    assert all(row["ratio"] < 1 for row in result["rows"])

@@ -6,6 +6,7 @@ Example::
         KMeans(100).fit(X)
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,10 +72,29 @@ class Checkpoint:
         if different:
             name = different[0]
             raise ValueError(
-                f"{self.path} belongs to another fit: its {name} is {belongs.get(name)}, here it is "
-                f"{problem[name]}. Use another file, or start a new fit with resume=False."
+                f"{self.path} belongs to another fit: its {name} is {belongs.get(name, 'unknown')}, here it is "
+                f"{problem[name]}. Use another file, or start a new fit without resuming."
             )
         return saved
+
+
+def identified(value: Any) -> Any:
+    """A parameter as JSON that differs for different parameters: arrays and generators by their content."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.random.RandomState):
+        _, keys, *rest = value.get_state(legacy=True)
+        return f"generator {_digest(np.asarray(keys))} {rest}"
+    if callable(value):
+        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    array = np.asarray(value)
+    return f"array {_digest(array)} of shape {array.shape}"
+
+
+def _digest(array: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
 def _checked(header: dict, tensors: dict[str, np.ndarray]) -> Saved:
@@ -106,7 +127,8 @@ def checkpoint(path: str | os.PathLike, *, resume: bool = False) -> Iterator[Che
         The safetensors file. It is replaced atomically.
     resume : bool, default=False
         Whether a fit continues from the centres in the file, if it exists. The file must belong to a fit of the same
-        data, algorithm and parameters; otherwise a ValueError is raised. If False, an existing file is overwritten.
+        rows, algorithm, parameters (but for ``max_iter`` and those that say where to compute), random state and
+        version; otherwise a ValueError is raised. If False, an existing file is overwritten.
 
     Yields
     ------

@@ -1,57 +1,52 @@
 """A fit on Dask blocks: the survey, the start, and the block engine with checkpoints."""
 
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from coterie import em, starts
+from coterie import __version__, em, starts
 from coterie.distributed import parallel_start
-from coterie.distributed.blocks import Blocks
-from coterie.distributed.checkpointing import Saved, current
+from coterie.distributed.blocks import Layout
+from coterie.distributed.checkpointing import Saved, current, identified
 from coterie.distributed.passes import Passes
 from coterie.distributed.survey import Survey, survey
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.block_engine import BlockEngine, start_state
+from coterie.kmeans.block_engine import BlockEngine, begin
 from coterie.kmeans.iteration import Centers, OnIteration, Result
 from coterie.kmeans.sphere import on_sphere
 
+_ONLY_EXECUTION = ("n_clusters", "max_iter", "device", "n_jobs", "verbose")  # n_clusters has a name of its own
 
-def fit(
-    blocks: Blocks,
+
+def run(
+    passes: Passes,
+    starts: Iterator[np.ndarray],
     algorithm: Algorithm,
-    n_clusters: int,
-    init: Any,
-    rng: np.random.RandomState,
+    known: Survey,
     *,
+    parameters: Mapping[str, Any],
     max_iter: int,
     tol: float,
     device: str = "cpu",
-    known: Survey | None = None,
     on_iteration: OnIteration | None = None,
 ) -> Result:
-    """Perform one run from one start. The labels of the result are left empty.
+    """Perform one run from the next of the starts. The labels of the result are left empty. ``tol`` is absolute.
 
-    ``init`` is "k-means++", "random" or an array (n_clusters, d). ``tol`` is relative to the mean variance of the
-    columns. Inside ``checkpoint(...)`` every iteration is saved.
+    Inside ``checkpoint(...)`` every iteration is saved; ``parameters`` are those of the estimator, which identify the
+    fit together with its rows.
     """
-    passes = Passes(blocks)
-    known = look(passes, n_clusters) if known is None else known
-    checkpoint = current()
-    problem = _problem(blocks, algorithm, n_clusters, known)
-    dtype = blocks.layout.dtype
+    checkpoint, layout = current(), passes.layout
+    problem = {} if checkpoint is None else _problem(layout, algorithm, known, parameters)
     saved = checkpoint.load(problem) if checkpoint is not None else None
     if saved is None:
-        places = first_centers(passes, algorithm, n_clusters, init, rng, known)
-        if algorithm.gamma is None:
-            mean_cost = BlockEngine(passes, algorithm, dtype, device=device).mean_cost(places)
-            algorithm = algorithm.with_gamma(mean_cost, places.shape[1])
-        state = start_state(algorithm, places)
-        saved = Saved(0, state.places, state.weights, algorithm.gamma)
+        begun, state = begin(passes, algorithm, next(starts), device)
+        saved = Saved(0, state.places, state.weights, begun.gamma)
         if checkpoint is not None:
             checkpoint.save(saved, problem)
     algorithm = replace(algorithm, gamma=saved.gamma)
-    engine = BlockEngine(passes, algorithm, dtype, watched=on_iteration is not None, device=device)
+    engine = BlockEngine(passes, algorithm, layout.dtype, watched=on_iteration is not None, device=device)
     if saved.done:
         return engine.finished(Centers(saved.places, saved.weights), saved.number, True)
 
@@ -61,9 +56,8 @@ def fit(
             checkpoint.save(Saved(done.number, state.places, state.weights, saved.gamma, done.converged), problem)
         return on_iteration(done) if on_iteration is not None else False
 
-    limit = tol * known.mean_variance if tol else 0.0
     return engine.run(
-        Centers(saved.places, saved.weights), max_iter=max_iter, tol=limit, on_iteration=after, first=saved.number + 1
+        Centers(saved.places, saved.weights), max_iter=max_iter, tol=tol, on_iteration=after, first=saved.number + 1
     )
 
 
@@ -104,16 +98,18 @@ def first_centers(
     return on_sphere(centers) if algorithm.spherical else centers
 
 
-def _problem(blocks: Blocks, algorithm: Algorithm, n_clusters: int, known: Survey) -> dict:
-    """What identifies the fit of a checkpoint."""
-    settings = {field.name: getattr(algorithm, field.name) for field in fields(algorithm) if field.name != "row"}
+def _problem(layout: Layout, algorithm: Algorithm, known: Survey, parameters: Mapping[str, Any]) -> dict:
+    """What identifies the fit of a checkpoint: its rows, parameters and version, but not where and how long it runs."""
+    chosen = {name: identified(value) for name, value in parameters.items() if name not in _ONLY_EXECUTION}
     return {
+        "version": __version__,
         "algorithm": algorithm.row.name,
-        "number of clusters": n_clusters,
-        "number of columns": blocks.layout.n_features,
+        "number of clusters": parameters["n_clusters"],
+        "number of columns": layout.n_features,
         "number of rows": known.rows,
-        "number of blocks": blocks.layout.n_blocks,
-        "total weight": known.weight,
-        "mean of the columns": [float(f"{value:.9g}") for value in known.mean],
-        **settings,
+        "number of blocks": layout.n_blocks,
+        "type of the numbers": layout.dtype,
+        "fingerprint of the rows": f"{known.fingerprint:016x}",
+        **chosen,
+        **({"seed of the draws": algorithm.seed} if algorithm.draws else {}),
     }

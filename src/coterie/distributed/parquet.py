@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from coterie.data.tables import TableError
-from coterie.files import OutputError, check_writable, replacing
+from coterie.files import replacing
 
 BLOCK_BYTES = 64 * 2**20  # of a block in memory; a row group is never cut
 
@@ -194,9 +194,6 @@ class LabelParts:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        if folder.exists():
-            raise OutputError(f"{folder} already exists: remove it, or choose another folder with --output.")
-        check_writable(folder)
         self.hidden = folder.with_name(f".{folder.name}-{os.getpid()}")
 
     def write(self, rows: ParquetRows, X: Any, predict: Callable[[Any], Any]) -> np.ndarray:

@@ -21,6 +21,7 @@ class Survey:
     largest: float  # absolute value
     hashes: np.ndarray  # of distinct rows: as many as there are clusters, or all
     wanted: int
+    fingerprint: int  # of all rows and their weights, in any order
 
     def __add__(self, other: "Survey") -> "Survey":
         weight = self.weight + other.weight
@@ -30,7 +31,8 @@ class Survey:
         hashes = np.union1d(self.hashes, other.hashes)[: self.wanted]
         sizes = {**self.sizes, **other.sizes}
         largest = max(self.largest, other.largest)
-        return Survey(sizes, self.rows + other.rows, weight, mean, sq, largest, hashes, self.wanted)
+        fingerprint = (self.fingerprint + other.fingerprint) % 2**64
+        return Survey(sizes, self.rows + other.rows, weight, mean, sq, largest, hashes, self.wanted, fingerprint)
 
     @property
     def mean_variance(self) -> float:
@@ -41,12 +43,14 @@ class Survey:
 def survey(block: Block, n_clusters: int) -> Survey:
     """The survey of one block."""
     X = block.X
-    hashes = np.unique(starts.hash_rows(X[: 4 * n_clusters + 64], 1))
-    if len(hashes) < n_clusters and len(X) > 4 * n_clusters + 64:
-        hashes = np.unique(starts.hash_rows(X, 1))
+    keys = starts.hash_rows(X, 1)
+    hashes = np.unique(keys[: 4 * n_clusters + 64])
+    if len(hashes) < n_clusters:
+        hashes = np.unique(keys)
     found = moments(X, block.weight)
     weight = float(found.weight[0])
     sizes = {block.number: block.n_rows}
     largest = max(float(X.max()), -float(X.min()))
     sq = found.variance * weight
-    return Survey(sizes, len(X), weight, found.mean, sq, largest, hashes[:n_clusters], n_clusters)
+    fingerprint = starts.fingerprint(keys, block.weight)
+    return Survey(sizes, len(X), weight, found.mean, sq, largest, hashes[:n_clusters], n_clusters, fingerprint)

@@ -19,10 +19,11 @@ from coterie.distributed import is_dask
 from coterie.em import Iteration
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
-from coterie.estimators.validation import check_device, check_enough_rows, check_rows, check_sized_rows, check_weights
+from coterie.estimators.sources import RowsInMemory, Source
+from coterie.estimators.validation import check_device, check_rows, check_sized_rows, check_weights
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.iteration import Result, mean_variance
-from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm, scaled_result
+from coterie.kmeans.iteration import Result
+from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm
 from coterie.kmeans.sphere import on_sphere
 
 # Compiled kernels and torch are imported where they are used: importing an estimator stays light.
@@ -111,62 +112,27 @@ class CenterClusterer(
         self : object
             The fitted estimator.
         """
+        return self._fit(_source(self, X, sample_weight))
+
+    def _fit(self, source: Source):
+        """Perform the runs and keep the best one: the first whose criterion none of the others clearly undercuts."""
         self._forget()
-        if is_dask(X):
-            from coterie.estimators import on_dask
-
-            return on_dask.fit(self, X, sample_weight)
-        if is_chunked(X):
-            from coterie.estimators import on_chunks
-
-            return on_chunks.fit(self, X, sample_weight)
-        X, largest = check_sized_rows(self, X, reset=True, accept_sparse=self._takes_sparse)
-        weight = check_weights(X, sample_weight)
-        kept = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
-        check_enough_rows(len(kept), self.n_clusters)
-        algorithm = self._algorithm()
-        rows = on_sphere(X) if algorithm.spherical else X
-        if weight is not None and len(kept) < X.shape[0]:
-            rows, weight = rows[kept], weight[kept]
-        exponent = exponent_of(rows, largest=largest if rows is X else None)
-        rows, algorithm = scaled(rows, -exponent), scaled_algorithm(algorithm, -exponent)
-        random_state = check_random_state(self.random_state)
-        relative = getattr(self, "tol", 0.0)
-        tol = relative * mean_variance(rows, weight) if relative else 0.0
         n_init = self._n_runs()
+        random_state = check_random_state(self.random_state)
         best, lowest = None, np.inf
-        with watching(self, X, n_init, self.max_iter) as watch:
-            for result in self._runs(rows, weight, algorithm, tol, random_state, exponent, n_init, watch):
-                criterion = self._criterion(result, rows, weight, algorithm) if n_init > 1 else 0.0
+        with source.opened(), watching(self, source.X, n_init, self.max_iter) as watch:
+            for result in source.runs(n_init, random_state, watch):
+                criterion = source.criterion(result) if n_init > 1 else 0.0
                 if best is None or criterion < lowest * (1 - ROUNDING):
                     best, lowest = result, criterion
             assert best is not None
-            self._keep(scaled_result(best, exponent), kept)
-            if len(kept) < X.shape[0]:
-                self.labels_ = self._labels(on_sphere(X) if algorithm.spherical else X)
+            self._keep(source.finished(best), source.kept)
+            self.labels_ = source.labels(best)
             watch.close(vars(self))
         return self
 
-    def _runs(
-        self, X, weight, algorithm: Algorithm, tol: float, random_state, exponent: int, n_runs: int, watch
-    ) -> Iterator[Result]:
-        """The results of all runs. Unobserved runs on a table of moderate size are performed as one batch."""
-        from coterie.kmeans import engines
-
-        starts = self._starts(X, weight, algorithm, random_state, n_runs, exponent)
-        free = watch.silent and getattr(self, "engine", "auto") == "auto"
-        if free and engines.in_one_call(X, self.n_clusters, algorithm, self._device()):
-            loop = {"sample_weight": weight, "max_iter": self.max_iter, "tol": tol, "n_threads": self._n_threads()}
-            yield from engines.run_in_one_call(X, list(starts), algorithm, **loop)
-            return
-        for number in range(n_runs):
-            with watch.run(number) as on_iteration:
-                seeded = self._seeded(algorithm, random_state)
-                result = self._run(X, next(starts), weight, seeded, tol, random_state, on_iteration)
-            yield result
-
     def _run(self, X, start, weight, algorithm: Algorithm, tol: float, random_state, on_iteration) -> Result:
-        """One run from one start."""
+        """One run in memory from one start."""
         from coterie.kmeans import engines
 
         return engines.run(
@@ -182,22 +148,6 @@ class CenterClusterer(
             on_iteration=on_iteration,
         )
 
-    def _criterion(self, result: Result, X, weight, algorithm: Algorithm) -> float:
-        """The objective, minimised over the runs.
-
-        Where outliers are expected and trimming does not remove them, it excludes the farthest points, which would
-        otherwise decide which run is best.
-        """
-        if not algorithm.outliers or result.limits is not None:
-            return result.inertia
-        from coterie.kmeans import engines
-
-        _, cost = engines.choose(X, result.centers, algorithm, self._device(), self._n_threads())
-        weight = np.ones(len(cost)) if weight is None else weight
-        order = np.argsort(cost)
-        near = np.cumsum(weight[order]) <= (1.0 - algorithm.outliers) * weight.sum()
-        return float(weight[order][near] @ cost[order][near])
-
     def _n_runs(self) -> int:
         given = not isinstance(self.init, str) and not callable(self.init)
         if self.n_init == "auto":
@@ -207,7 +157,7 @@ class CenterClusterer(
                 f"n_init={self.n_init} is ignored because init is an array of centres: {type(self).__name__} performs "
                 "one run.",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             return 1
         return self.n_init
@@ -261,7 +211,6 @@ class CenterClusterer(
         algorithm = self._algorithm()
         k = len(result.centers)
         self.cluster_centers_ = result.centers
-        self.labels_ = result.labels
         self.inertia_ = result.inertia
         self.n_iter_ = result.n_iter
         self.converged_ = result.converged
@@ -285,14 +234,14 @@ class CenterClusterer(
                 f"{type(self).__name__} did not converge in max_iter={self.max_iter} iterations: increase max_iter or "
                 "tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if not algorithm.variant.soft and self.n_clusters_ < self.n_clusters:
             warnings.warn(
                 f"The number of distinct clusters, {self.n_clusters_}, is less than n_clusters={self.n_clusters}: X "
                 "may have duplicate rows.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _attributes_during_fit(self, iteration: Iteration) -> dict[str, Any]:
@@ -429,6 +378,18 @@ class CenterClusterer(
         tags.input_tags.sparse = self._takes_sparse
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _source(estimator: CenterClusterer, X, sample_weight) -> Source:
+    if is_dask(X):
+        from coterie.estimators.on_dask import DaskRows
+
+        return DaskRows(estimator, X, sample_weight)
+    if is_chunked(X):
+        from coterie.estimators.on_chunks import ChunkedRows
+
+        return ChunkedRows(estimator, X, sample_weight)
+    return RowsInMemory(estimator, X, sample_weight)
 
 
 def algorithm_of(estimator: Any) -> Algorithm | None:

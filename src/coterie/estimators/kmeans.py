@@ -151,7 +151,7 @@ class KMeans(CenterClusterer):
         y : int array of shape (n_samples,), default=None
             Labels 0, 1, ... of the rows whose cluster is known, and -1 or NaN for all others. These rows keep their
             labels, their means are the starting centres, and the other rows join the nearest centre. A y without -1 is
-            ignored, like the targets that a pipeline passes on.
+            ignored, like the targets that a pipeline passes on. Not supported for files, chunks and Dask data.
         sample_weight : array of shape (n_samples,), default=None
             How often each row counts. A row of weight 2 is equivalent to two copies of the row; a row of weight 0 is
             ignored. None gives all rows the weight 1. Not supported for files and chunks.
@@ -168,8 +168,10 @@ class KMeans(CenterClusterer):
         linked = must_link is not None or cannot_link is not None
         known = None
         if is_dask(X) or is_chunked(X):
-            if linked:
-                raise ValueError("must_link and cannot_link need an array or a DataFrame: load the rows into memory.")
+            if linked or y is not None:
+                raise ValueError(
+                    "y, must_link and cannot_link need an array or a DataFrame: load the rows into memory."
+                )
         elif linked or y is not None:
             known = Constraints.of(_num_samples(X), y, must_link, cannot_link)
         if known is None:
@@ -197,6 +199,7 @@ class KMeans(CenterClusterer):
                 best = result if best is None or result.inertia < best.inertia else best
             assert best is not None
             self._keep(best, np.arange(len(X)))
+            self.labels_ = best.labels
             watch.close(vars(self))
         return self
 

@@ -4,48 +4,41 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from coterie.data.chunks import Chunks
-from coterie.estimators.progress import watching
+from coterie.estimators.sources import Source
 from coterie.estimators.validation import check_enough_rows, check_rows, check_weights
 from coterie.kmeans import chunked
-from coterie.kmeans.iteration import Result
 from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
 
 
-def fit(estimator, X, sample_weight):
-    """Fit on the rows of a file (Parquet, NPY) or of ``Chunks``."""
-    if sample_weight is not None:
-        raise ValueError("Rows of a file have no sample_weight: repeat the rows, or load them and fit the array.")
-    estimator._require_plain_fit("A file")
-    chunks = X if isinstance(X, Chunks) else Chunks(X)
-    algorithm = estimator._algorithm()
-    sample = chunked.sample(chunks, estimator.n_clusters, estimator._n_threads())
-    check_rows(estimator, sample.rows, reset=True)
-    check_enough_rows(sample.n_rows, estimator.n_clusters)
-    rows = on_sphere(sample.rows) if algorithm.spherical else sample.rows
-    random_state, n_init = check_random_state(estimator.random_state), estimator._n_runs()
-    starts = estimator._starts(rows, sample.times, algorithm, random_state, n_init)
-    best: Result | None = None
-    with watching(estimator, rows, n_init, estimator.max_iter) as watch:
-        for number in range(n_init):
-            seeded = estimator._seeded(algorithm, random_state)
-            with watch.run(number) as on_iteration:
-                result = chunked.run(
-                    chunks,
-                    next(starts),
-                    seeded,
-                    device=estimator._device(),
-                    max_iter=estimator.max_iter,
-                    tol=estimator.tol * sample.mean_variance,
-                    n_threads=estimator._n_threads(),
-                    on_iteration=on_iteration,
-                )
-            if best is None or result.inertia < best.inertia:
-                best = result
-        assert best is not None
-        estimator._keep(best, np.arange(sample.n_rows))
-        watch.close(vars(estimator))
-    return estimator
+class ChunkedRows(Source):
+    """The rows of a file (Parquet, NPY) or of ``Chunks``."""
+
+    def __init__(self, estimator, X, sample_weight):
+        super().__init__(estimator)
+        if sample_weight is not None:
+            raise ValueError("Rows of a file have no sample_weight: repeat the rows, or load them and fit the array.")
+        estimator._require_plain_fit("A file")
+        self.chunks = X if isinstance(X, Chunks) else Chunks(X)
+        self.sample = chunked.sample(self.chunks, estimator.n_clusters, estimator._n_threads())
+        check_rows(estimator, self.sample.rows, reset=True)
+        check_enough_rows(self.sample.n_rows, estimator.n_clusters)
+        self.X = on_sphere(self.sample.rows) if self.algorithm.spherical else self.sample.rows
+
+    def starts(self, n_runs, random_state):
+        return self.estimator._starts(self.X, self.sample.times, self.algorithm, random_state, n_runs)
+
+    def run(self, starts, algorithm, random_state, on_iteration):
+        one = self.estimator
+        tol = one.tol * self.sample.mean_variance
+        loop = {"max_iter": one.max_iter, "tol": tol, "on_iteration": on_iteration}
+        return chunked.run(self.passes(), next(starts), algorithm, one._device(), one._n_threads(), **loop)
+
+    def passes(self):
+        return chunked.ChunkPasses(self.chunks, spherical=self.algorithm.spherical)
+
+    def labels(self, result):
+        return np.concatenate([self.estimator._labels(block.X) for block in self.passes().blocks()])
 
 
 def partial_fit(model, X, sample_weight):

@@ -4,56 +4,77 @@ A module of its own, imported when Dask data come in, so that plain arrays need 
 """
 
 import copy
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
-from coterie.estimators.progress import watching
-from coterie.kmeans.iteration import Result
+from coterie.estimators.sources import Source
 
 
-def fit(estimator, X, sample_weight=None, known=None):
-    """Fit on a Dask array or dataframe; ``labels_`` is a lazy Dask array. ``known`` is a survey made before, if any."""
-    _require_dask()
-    from coterie.distributed import checkpointing, fitting
-    from coterie.distributed.blocks import blocks_of
-    from coterie.distributed.holding import held
-    from coterie.distributed.passes import Passes
+class DaskRows(Source):
+    """A Dask array or dataframe; ``labels_`` is a lazy Dask array. ``known`` is a survey made before, if any."""
 
-    algorithm = estimator._algorithm()
-    estimator._require_plain_fit("Dask data")
-    blocks = blocks_of(X, sample_weight, spherical=algorithm.spherical)
-    _check_shape(estimator, X, blocks.layout, reset=True)
-    n_init = estimator._n_runs()
-    if n_init > 1 and checkpointing.current() is not None:
-        raise ValueError("A checkpoint holds one run: set n_init=1, or fit outside coterie.distributed.checkpoint.")
-    rng = check_random_state(estimator.random_state)
-    best: Result | None = None
-    with held(blocks) as blocks, watching(estimator, X, n_init, estimator.max_iter) as watch:
-        known = fitting.look(Passes(blocks), estimator.n_clusters) if known is None else known
-        for number in range(n_init):
-            with watch.run(number) as on_iteration:
-                result = fitting.fit(
-                    blocks,
-                    estimator._seeded(algorithm, rng),
-                    estimator.n_clusters,
-                    _init_of(estimator, X, rng),
-                    rng,
-                    max_iter=estimator.max_iter,
-                    tol=estimator.tol,
-                    device=estimator._device(),
-                    known=known,
-                    on_iteration=on_iteration,
-                )
-            if best is None or result.inertia < best.inertia:
-                best = result
-        assert best is not None
-        estimator._keep(best, np.arange(0))
-        estimator.labels_ = predict(estimator, X)
-        watch.close(vars(estimator))
-    return estimator
+    def __init__(self, estimator, X, sample_weight=None, known=None):
+        _require_dask()
+        from coterie.distributed.blocks import blocks_of
+
+        super().__init__(estimator)
+        estimator._require_plain_fit("Dask data")
+        self.X, self.known = X, known
+        self.blocks = blocks_of(X, sample_weight, spherical=self.algorithm.spherical)
+        _check_shape(estimator, X, self.blocks.layout, reset=True)
+        self.parameters = {name: copy.deepcopy(value) for name, value in estimator.get_params(deep=False).items()}
+
+    @contextmanager
+    def opened(self):
+        from coterie.distributed import fitting
+        from coterie.distributed.holding import held
+        from coterie.distributed.passes import Passes
+
+        with held(self.blocks) as blocks:
+            self._passes = Passes(blocks)
+            if self.known is None:
+                self.known = fitting.look(self._passes, self.estimator.n_clusters)
+            yield
+
+    def passes(self):
+        return self._passes
+
+    def starts(self, n_runs, random_state):
+        from coterie.distributed import fitting
+
+        one = self.estimator
+        for _ in range(n_runs):
+            init = one.init(self.X, one.n_clusters, random_state=random_state) if callable(one.init) else one.init
+            yield fitting.first_centers(self._passes, self.algorithm, one.n_clusters, init, random_state, self.known)
+
+    def runs(self, n_runs, random_state, watch):
+        from coterie.distributed import checkpointing
+
+        if n_runs > 1 and checkpointing.current() is not None:
+            raise ValueError("A checkpoint holds one run: set n_init=1, or fit outside coterie.distributed.checkpoint.")
+        return super().runs(n_runs, random_state, watch)
+
+    def run(self, starts, algorithm, random_state, on_iteration):
+        from coterie.distributed import fitting
+
+        one = self.estimator
+        return fitting.run(
+            self._passes,
+            starts,
+            algorithm,
+            self.known,
+            parameters=self.parameters,
+            device=one._device(),
+            max_iter=one.max_iter,
+            tol=one.tol * self.known.mean_variance,
+            on_iteration=on_iteration,
+        )
+
+    def labels(self, result):
+        return predict(self.estimator, self.X)
 
 
 def predict(estimator, X):
@@ -123,12 +144,6 @@ def _light(estimator):
     if not isinstance(light.init, str):
         light.init = "k-means++"
     return light
-
-
-def _init_of(estimator, X, rng):
-    if not callable(estimator.init):
-        return estimator.init
-    return np.asarray(estimator.init(X, estimator.n_clusters, random_state=rng))
 
 
 def _check_shape(estimator, X, layout, *, reset: bool) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from coterie.kmeans import block_statistics, iteration
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.block_statistics import Step
+from coterie.kmeans.family import VARIANTS, Row
 from coterie.kmeans.iteration import Centers, Result
 from coterie.kmeans.kernel_input import check_cost
 from coterie.kmeans.refill import refill
@@ -135,7 +136,19 @@ class BlockEngine:
         )
 
 
-def start_state(algorithm: Algorithm, centers: np.ndarray) -> Centers:
-    """The state before the first iteration: the centres and, if mixing weights are estimated, equal weights."""
-    k = len(centers)
-    return Centers(centers, np.full(k, 1.0 / k) if algorithm.mixing_weights else None)
+def begin(
+    passes: Passes, algorithm: Algorithm, centers: np.ndarray, device: str = "cpu", n_threads: int | None = 1
+) -> tuple[Algorithm, Centers]:
+    """The algorithm with gamma set, and the state before the first iteration."""
+    k, d = centers.shape
+    if algorithm.gamma is None:
+        engine = BlockEngine(passes, algorithm, centers.dtype, device=device, n_threads=n_threads)
+        algorithm = algorithm.with_gamma(engine.mean_cost(centers), d)
+    return algorithm, Centers(centers, np.full(k, 1.0 / k) if algorithm.mixing_weights else None)
+
+
+def trimmed_objective(passes: Passes, algorithm: Algorithm, centers: np.ndarray, device: str = "cpu") -> float:
+    """The sum of the costs of the rows at their nearest centres, without the share that may be outliers."""
+    row = Row(algorithm.row.form, VARIANTS["trimmed"])
+    trimmed = replace(algorithm, row=row, keep=1.0 - algorithm.outliers, per_cluster=False)
+    return BlockEngine(passes, trimmed, centers.dtype, device=device).e_step(Centers(centers)).objective

@@ -4,7 +4,6 @@ A pass adds the statistics of its chunks, so the centres agree with those of the
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any, NamedTuple
@@ -12,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coterie import starts, threads
-from coterie.kmeans import engines, single_pass
+from coterie.kmeans import single_pass
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.block_engine import BlockEngine, start_state
+from coterie.kmeans.block_engine import BlockEngine, begin
 from coterie.kmeans.block_statistics import Block
 from coterie.kmeans.iteration import Moments, OnIteration, Result, moments
 from coterie.kmeans.sphere import on_sphere
@@ -26,45 +25,40 @@ SAMPLE = 50_000  # distinct rows that a start is made from, at least
 class ChunkPasses:
     """Passes over chunks in this process, with one chunk in memory at a time."""
 
-    def __init__(self, chunks: Iterable[np.ndarray], spherical: bool = False):
-        self.chunks, self.spherical = chunks, spherical
+    def __init__(self, chunks: Iterable[Any], weight: np.ndarray | None = None, spherical: bool = False):
+        self.chunks, self.weight, self.spherical = chunks, weight, spherical
 
     def blocks(self) -> Iterator[Block]:
+        first = 0
         for number, X in enumerate(self.chunks):
-            yield Block(number, on_sphere(X) if self.spherical else X, None, len(X))
+            n = X.shape[0]
+            weight = None if self.weight is None else self.weight[first : first + n]
+            yield Block(number, on_sphere(X) if self.spherical else X, weight, n)
+            first += n
 
     def total(self, function: Callable[[Block, Any], Any], state: Any) -> Any:
         return reduce(add, (function(block, state) for block in self.blocks()))
 
 
 def run(
-    chunks: Iterable[np.ndarray],
+    passes: ChunkPasses,
     centers: np.ndarray,
     algorithm: Algorithm,
-    *,
     device: str = "cpu",
+    n_threads: int | None = None,
+    *,
     max_iter: int = 300,
     tol: float = 0.0,
-    n_threads: int | None = None,
     on_iteration: OnIteration | None = None,
 ) -> Result:
-    """Fit an algorithm, reading ``chunks`` once in every pass. ``tol`` is absolute.
+    """Fit an algorithm, reading the chunks once in every pass. ``tol`` is absolute. The labels are left empty.
 
-    Only one chunk and O(k d) numbers are in memory, and at the end the labels.
+    Only one chunk and O(k d) numbers are in memory.
     """
-    passes = ChunkPasses(chunks, algorithm.spherical)
     options: dict[str, Any] = {"watched": on_iteration is not None, "device": device, "n_threads": n_threads}
-    if algorithm.gamma is None:
-        mean_cost = BlockEngine(passes, algorithm, centers.dtype, **options).mean_cost(centers)
-        algorithm = algorithm.with_gamma(mean_cost, centers.shape[1])
+    algorithm, state = begin(passes, algorithm, centers, device, n_threads)
     engine = BlockEngine(passes, algorithm, centers.dtype, **options)
-    state = start_state(algorithm, np.ascontiguousarray(centers))
-    result = engine.run(state, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
-    labels = [
-        engines.labels(block.X, result.centers, algorithm, result.weights, result.limits, device, n_threads)
-        for block in passes.blocks()
-    ]
-    return replace(result, labels=np.concatenate(labels))
+    return engine.run(state, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
 
 
 class Sample(NamedTuple):

@@ -29,7 +29,7 @@ def refill(X, labels, sq_distances, sums, counts, sample_weight=None) -> bool:
         Whether anything moved. A row at distance 0 never moves, nor do the last rows of a cluster.
     """
     empty = np.flatnonzero(counts <= 0)
-    if not empty.size:
+    if not empty.size or not len(labels):  # there are no far rows if every row is a centre
         return False
     distances = np.where(np.asarray(labels) >= 0, sq_distances, 0.0)
     moved = 0

@@ -63,6 +63,13 @@ def hash_rows(X, n_threads: int) -> np.ndarray:
     return hashes
 
 
+def fingerprint(keys: np.ndarray, weight: np.ndarray | None = None) -> int:
+    """A sum over rows, given by their keys, that tells tables apart: by values, scale, repetitions and weights."""
+    one = np.float64(1.0).view(np.uint64)
+    heavy = keys if weight is None else keys + (np.ascontiguousarray(weight, np.float64).view(np.uint64) - one)
+    return int(mix(heavy + STEP).sum(dtype=np.uint64))
+
+
 def relative(keys: np.ndarray, largest: float) -> np.ndarray:
     """Keys that stay the same if all data are multiplied by a power of two; ``largest`` is their largest size."""
     return keys - ((np.float64(largest).view(np.uint64) >> MANTISSA) & EXPONENT)

@@ -1,0 +1,116 @@
+"""Where the rows of a fit are: in memory, in chunks or on Dask. A source makes starts, runs and labels."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from coterie.estimators.validation import check_enough_rows, check_sized_rows, check_weights
+from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.iteration import OnIteration, Result, mean_variance
+from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm, scaled_result
+from coterie.kmeans.sphere import on_sphere
+
+
+class Source(ABC):
+    """The rows of one fit of one estimator."""
+
+    X: Any  # as the user gave it, for callbacks
+    kept: np.ndarray = np.arange(0)  # which rows of an array took part
+
+    def __init__(self, estimator: Any):
+        self.estimator = estimator
+        self.algorithm: Algorithm = estimator._algorithm()
+
+    def opened(self) -> AbstractContextManager:
+        """A block in which the rows are read."""
+        return nullcontext()
+
+    @abstractmethod
+    def starts(self, n_runs: int, random_state) -> Iterator[np.ndarray]:
+        """The starting centres (k, d) of one run after another."""
+
+    @abstractmethod
+    def run(self, starts: Iterator[np.ndarray], algorithm: Algorithm, random_state, on_iteration) -> Result:
+        """One run, from the next of the starts."""
+
+    def runs(self, n_runs: int, random_state, watch) -> Iterator[Result]:
+        starts = self.starts(n_runs, random_state)
+        for number in range(n_runs):
+            with watch.run(number) as on_iteration:
+                seeded = self.estimator._seeded(self.algorithm, random_state)
+                result = self.run(starts, seeded, random_state, on_iteration)
+            yield result
+
+    @abstractmethod
+    def passes(self) -> Any:
+        """The same rows as blocks (:class:`coterie.kmeans.block_engine.Passes`)."""
+
+    def criterion(self, result: Result) -> float:
+        """What is minimised over the runs: the objective, without the farthest rows where outliers are expected."""
+        if not self.algorithm.outliers or result.limits is not None:
+            return result.inertia
+        from coterie.kmeans.block_engine import trimmed_objective
+
+        return trimmed_objective(self.passes(), self.algorithm, result.centers, self.estimator._device())
+
+    def finished(self, result: Result) -> Result:
+        """The result in the units of X."""
+        return result
+
+    @abstractmethod
+    def labels(self, result: Result) -> Any:
+        """The labels of all rows. The estimator has the attributes of the result."""
+
+
+class RowsInMemory(Source):
+    """An array or a CSR matrix."""
+
+    def __init__(self, estimator, X, sample_weight):
+        super().__init__(estimator)
+        self.X, largest = check_sized_rows(estimator, X, reset=True, accept_sparse=estimator._takes_sparse)
+        weight = check_weights(self.X, sample_weight)
+        self.kept = np.arange(self.X.shape[0]) if weight is None else np.flatnonzero(weight)
+        check_enough_rows(len(self.kept), estimator.n_clusters)
+        self.all_rows = on_sphere(self.X) if self.algorithm.spherical else self.X
+        rows = self.all_rows
+        if weight is not None and len(self.kept) < rows.shape[0]:
+            rows, weight = rows[self.kept], weight[self.kept]
+        self.weight = weight
+        self.exponent = exponent_of(rows, largest=largest if rows is self.X else None)
+        self.rows = scaled(rows, -self.exponent)
+        self.algorithm = scaled_algorithm(self.algorithm, -self.exponent)
+        tol = getattr(estimator, "tol", 0.0)
+        self.tol = tol * mean_variance(self.rows, weight) if tol else 0.0
+
+    def starts(self, n_runs, random_state):
+        return self.estimator._starts(self.rows, self.weight, self.algorithm, random_state, n_runs, self.exponent)
+
+    def runs(self, n_runs, random_state, watch):
+        """Unobserved runs on a table of moderate size are performed as one batch."""
+        from coterie.kmeans import engines
+
+        one = self.estimator
+        free = watch.silent and getattr(one, "engine", "auto") == "auto"
+        if not (free and engines.in_one_call(self.rows, one.n_clusters, self.algorithm, one._device())):
+            return super().runs(n_runs, random_state, watch)
+        loop = {"sample_weight": self.weight, "max_iter": one.max_iter, "tol": self.tol, "n_threads": one._n_threads()}
+        starts = list(self.starts(n_runs, random_state))
+        return iter(engines.run_in_one_call(self.rows, starts, self.algorithm, **loop))
+
+    def run(self, starts, algorithm, random_state, on_iteration: OnIteration | None):
+        run = self.estimator._run
+        return run(self.rows, next(starts), self.weight, algorithm, self.tol, random_state, on_iteration)
+
+    def passes(self):
+        from coterie.kmeans.chunked import ChunkPasses
+
+        return ChunkPasses([self.rows], self.weight)
+
+    def finished(self, result):
+        return scaled_result(result, self.exponent)
+
+    def labels(self, result):
+        return result.labels if len(self.kept) == self.X.shape[0] else self.estimator._labels(self.all_rows)
