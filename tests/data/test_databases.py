@@ -5,6 +5,7 @@ import io
 import json
 import sqlite3
 import sys
+import zipfile
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -160,3 +161,15 @@ def test_texts_of_a_database_that_are_not_unicode_are_replaced(tmp_path):
         connection.execute("INSERT INTO t VALUES (CAST(x'67fc' AS TEXT), 1.5)")
         connection.commit()
     assert read_table(tmp_path / "a.sqlite")["a"].tolist() == ["g\ufffd"]
+
+
+def test_a_workbook_is_read_beyond_the_size_that_it_states(tmp_path):
+    """A sheet of 6 x 4 cells that states A1:B2 was read as 2 x 2."""
+    pytest.importorskip("openpyxl")
+    frame = pd.DataFrame({"a": range(5), "b": range(5), "c": [1, 2, 3, 4, None], "d": ["x", None, None, None, None]})
+    frame.to_excel(tmp_path / "a.xlsx", index=False)
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b'<dimension ref="A1:D6"', b'<dimension ref="A1:B2"'))
+    pd.testing.assert_frame_equal(read_table(tmp_path / "b.xlsx"), read_table(tmp_path / "a.xlsx"))
+    assert read_table(tmp_path / "b.xlsx").shape == (5, 4)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from coterie.data.columns import holds_dates, values_of
-from coterie.data.encoding import Encoding
+from coterie.data.encoding import Encoding, are_principal
 from coterie.data.kinds import LEVELS
 
 
@@ -58,9 +58,9 @@ def test_a_number_that_never_changes_does_not_take_the_place_of_others():
     assert len(np.unique(points.round(9), axis=0)) == 2
 
 
-def test_a_value_called_other_is_not_the_rest():
-    encoding = Encoding.of([np.array(["other", "a", None], dtype=object)], ["plan"])
-    assert encoding.value_names == ["plan = a", "plan = other", "plan = (other)"]
+def test_a_value_called_blank_is_not_the_rest():
+    encoding = Encoding.of([np.array(["blank", "blank", None], dtype=object)], ["plan"])
+    assert encoding.value_names == ["plan = blank", "plan = (blank)"]
 
 
 def test_categories_of_digits_may_come_as_numbers():
@@ -132,13 +132,10 @@ def test_rows_that_all_have_a_gap_are_filled_from_their_own_kind():
     np.testing.assert_array_equal(encoding.values([age, rare, kind])[2:4, 0], [5, 50])
 
 
-def test_later_gaps_stand_in_the_middle_and_unknown_levels_in_the_rest():
-    encoding = Encoding.of([np.array([1.0, 2.0, 2.0, 9.0]), np.array(["x", "x", "y", None], dtype=object)], "ab")
-    assert encoding.value_names == ["a", "b = x", "b = y", "b = other"]
+def test_later_gaps_stand_in_the_middle_and_unknown_levels_are_none_of_the_known():
+    encoding = Encoding.of([np.array([1.0, 2.0, 2.0, 9.0]), np.array(["x", "x", "y", "y"], dtype=object)], "ab")
     new = [np.array([np.nan]), np.array(["never seen"], dtype=object)]
-    np.testing.assert_array_equal(encoding.values(new), [[2.0, 0, 0, 1]])
-    complete = Encoding.of([np.array(["x", "y"], dtype=object)])
-    np.testing.assert_array_equal(complete.values(new[1:]), [[0, 0]])
+    np.testing.assert_array_equal(encoding.values(new), [[2.0, 0, 0]])
     filled = encoding.encode([np.array([np.nan]), np.array(["x"], dtype=object)]).numbers
     assert filled[0, 0] == 2.0
     assert np.isnan(filled[0, 1])
@@ -200,3 +197,13 @@ def test_an_affine_encoding_keeps_the_type_and_can_be_undone():
     np.testing.assert_array_equal(scaled.original(points), rows)
     assert not scaled.is_identity
     assert scaled.names == scaled.value_names == scaled.point_names == ["a", "b"]
+
+
+def test_principal_components_are_not_scaled():
+    X = np.random.default_rng(0).normal(size=(80, 4)) @ np.diag([9.0, 4.0, 2.0, 1.0])
+    X -= X.mean(axis=0)
+    components = (X @ np.linalg.svd(X, full_matrices=False)[2].T).round(5)
+    assert are_principal(list(components.T))
+    assert np.ptp(Encoding.of(list(components.T)).points(list(components.T)), axis=0)[0] == np.ptp(components[:, 0])
+    for other in (X, components + 1, components[:, ::-1], np.where(components > 9, np.nan, components)):
+        assert not are_principal(list(other.T))

@@ -4,7 +4,7 @@ import pytest
 
 from coterie.data.columns import TableError
 from coterie.data.encoding import Encoding
-from coterie.data.reading import like_codes, parse_kinds, read_again, read_columns
+from coterie.data.reading import parse_kinds, read_again, read_columns
 from coterie.data.tables import Table
 
 N = 120
@@ -49,6 +49,7 @@ def column(values, name="a", beside=None, **settings):
         (np.full(N, 7.0), "a", "number", False),
         (["x"] * N, "a", "category", False),
         ([None, "?", " "] * (N // 3), "a", "empty", False),
+        (np.arange(0, 50 * N, 50) % 4_321 + 7, "rownames", "id", False),
     ],
 )
 def test_kinds_are_guessed_from_values_and_names(values, name, kind, used):
@@ -58,6 +59,66 @@ def test_kinds_are_guessed_from_values_and_names(values, name, kind, used):
     frame = pd.DataFrame({"beside": RNG.normal(size=N), name: values})
     shuffled = read_columns(frame.sample(frac=1, random_state=0))[-1]
     assert (shuffled.kind, shuffled.why) == (found.kind, found.why)
+
+
+BOXES = np.random.default_rng(1).random((N, 4)) < [0.3, 0.5, 0.6, 0.4]
+
+
+@pytest.mark.parametrize("ticked", ["Turkey", 1.0])
+def test_a_blank_beside_one_value_means_no(ticked):
+    frame = pd.DataFrame({f"q{i}": np.where(BOXES[:, i], ticked, None) for i in range(4)})
+    frame["unit"] = np.where(np.arange(N) < N - 2, "cm", None)  # few blanks are gaps
+    *boxes, unit = read_columns(frame)
+    assert [box.used for box in boxes] == [True] * 4
+    assert not unit.used
+    encoding = Encoding.learn(boxes)
+    assert encoding.value_names[1] == "q0 = blank"
+    np.testing.assert_array_equal(encoding.values([box.values for box in boxes])[:, ::2], BOXES)
+    again = Table.of(frame.loc[~BOXES[:, 0]]).columns_for(encoding)
+    np.testing.assert_array_equal(encoding.values(again)[:, ::2], BOXES[~BOXES[:, 0]])
+
+
+def test_several_choices_in_a_cell_are_columns_of_yes_and_no():
+    names = np.array(["sport", "music", "art", "film"])
+    cells = [", ".join(names[row]) or None for row in BOXES]
+    read = read_columns(pd.DataFrame({"likes": cells}))
+    assert sorted(one.name for one in read) == sorted(f"likes: {name}" for name in names)
+    encoding, answered = Encoding.learn(read), BOXES.any(axis=1)
+    for one, again in zip(read, Table.of(pd.DataFrame({"likes": cells})).columns_for(encoding)):
+        ticked = BOXES[:, list(names).index(one.name[7:])]
+        np.testing.assert_array_equal(again, one.values)
+        np.testing.assert_array_equal(one.values[answered] == "yes", ticked[answered])
+        assert one.missing.sum() == (~answered).sum()
+
+
+@pytest.mark.parametrize(
+    "values", [[f"City {i}, {'Peru' if i % 2 else 'Chad'}" for i in range(8)] * 15, ["1,5 m", "2 m", "a, b"] * 40]
+)
+def test_addresses_are_no_choices(values):
+    assert [one.name for one in read_columns(pd.DataFrame({"a": values}))] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "values, code",
+    [
+        (np.append(RNG.normal(20, 5, N - 2), [-999, -999]), -999),
+        (np.append(RNG.integers(1, 6, N - 5), [99] * 5), 99),
+        (np.append(RNG.integers(1, 6, N - 5), [9] * 5), 9),
+        (np.append(RNG.integers(0, 60, N - 1), [-9]), -9),
+        (np.append(RNG.integers(20, 90, N - 1), [99]), None),
+        (np.append(RNG.normal(0, 1, N - 1), [9]), None),
+        (np.append(RNG.integers(-50, 60, N - 1), [-99]), None),
+    ],
+)
+def test_nines_far_from_all_other_numbers_are_missing(values, code):
+    frame = pd.DataFrame({"a": values, "b": RNG.normal(size=N)})
+    read = read_columns(frame)
+    assert read[0].absent == (() if code is None else (code,))
+    assert read[0].missing.sum() == (0 if code is None else (values == code).sum())
+    kept = read_columns(frame, kinds={"a": "number"})[0]
+    assert kept.missing.sum() == 0
+    again = Table.of(frame).columns_for(Encoding.learn(read))[0]
+    assert sum(one is None or one != one for one in again) == read[0].missing.sum()
 
 
 def test_a_first_column_without_a_name_numbers_the_rows():
@@ -104,7 +165,8 @@ def test_numbers_that_behave_like_codes_are_a_category():
     assert column(code, "ward", height).kind == "category"
     assert column(code, "ward", code + RNG.normal(size=400)).kind == "ordinal"
     assert column(code, "ward", RNG.normal(size=400)).kind == "ordinal"
-    assert like_codes(code.astype(float), [np.exp(code + RNG.normal(size=400))]) < 0.05
+    assert column(code, "ward", np.exp(code + RNG.normal(size=400))).kind == "ordinal"
+    assert column(code, "ward", np.where(RNG.random(400) < 0.3, np.nan, height)).kind == "category"
 
 
 def test_columns_with_one_value_each_are_one_category():
@@ -161,6 +223,12 @@ def test_many_texts_among_numbers_are_no_errors_unless_the_column_is_said_to_hol
     assert asked.why == "as asked for; 10 values are no number and count as missing: 'none 0', 'none 1', 'none 2', …"
     with pytest.raises(TableError, match="cannot be read as numbers"):
         column(with_texts(*[f"none {i}" for i in range(70)]), kinds={"a": "number"})
+
+
+def test_long_numbers_of_which_some_have_a_letter_are_codes():
+    values = [("C" if i == 7 else "") + str(536_000 + i) for i in range(N)]
+    assert column(values, "invoice").kind == "text"
+    assert column([*values[:7], "C53", *values[8:]], "invoice").values.dtype == float
 
 
 def test_few_numbers_beside_letters_are_codes():

@@ -4,6 +4,8 @@ import stat
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from coterie.data import text_files
@@ -90,9 +92,7 @@ def test_integers_that_turn_into_fractions_after_the_first_block(put, monkeypatc
         ("header.csv", "a,b\n", "no rows"),
         ("short.csv", "a,b\n1,2\n3\n", "line 3 has 1 cells, but the first line has 2"),
         ("long.csv", "a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the first line has 2"),
-        ("twice.csv", "a,b,a\n1,2,3\n", "two columns named 'a'"),
         ("rubbish.csv", b"\x89PNG\x00\x01\x02\n\x00", "not text"),
-        ("numbers.csv", "1.5,2\n3,4\n", "--no-header"),
         ("broken.csv.gz", b"not gzip at all", "gzip"),
         (
             "cut.csv.gz",
@@ -120,6 +120,38 @@ def test_a_first_line_of_numbers_can_be_data_or_names(put):
     path = put("a.csv", "2019,2020\n3,4\n")
     assert list(read_table(path, header=True).columns) == ["2019", "2020"]
     np.testing.assert_array_equal(Table.read(path, header=False).matrix(), [[2019, 2020], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    "content, names, told",
+    [
+        ("1.5,2\n3,4\n", ["x0", "x1"], "--header"),
+        ("5.1,3.5,setosa\n4.9,3.0,setosa\n7.0,3.2,virginica\n", ["x0", "x1", "x2"], "--header"),
+        ("b,?,0,2.5.2020\na,58.67,4,1.5.2020\na,1,?,3.5.2020\n", ["x0", "x1", "x2", "x3"], "--header"),
+        ("p,x,s\ne,x,s\np,b,y\ne,b,y\n", ["x0", "x1", "x2"], "--header"),
+        ("name,city\nAnn,Bonn\nBob,Bern\n", ["name", "city"], ""),
+        ("country,2010,2020\nPeru,1.5,2\nChad,3,4\n", ["country", "2010", "2020"], ""),
+        ("0,1,2\n0.5,1.5,3\n1.5,0.5,2\n", ["0", "1", "2"], ""),
+        (",name,city\n0,Ann,Bonn\n1,Bob,Bern\n", ["(unnamed)", "name", "city"], ""),
+        ("#,Name,HP\n1,Bulbasaur,45\n2,Ivysaur,60\n", ["#", "Name", "HP"], ""),
+        ("a,b,a,,\n1,2,3,4,5\n", ["a", "b", "a (2)", "(unnamed)", "(unnamed) (2)"], "numbered"),
+        ("a,a (2),a\n1,2,3\n", ["a", "a (2)", "a (3)"], "numbered"),
+        ("# made in 2024\n# by us, them\n\na,b,c\n1,2,3\n4,5,6\n# the end\n", ["a", "b", "c"], "2 lines"),
+        ("Sales of 2024\n\na;b;c\n1,5;2;3\n4;5;6\n", ["a", "b", "c"], "The first line is not part"),
+        ("Sales of 2024;;\na;b;c\n1,5;2;3\n4;5;6\n", ["a", "b", "c"], "The first line is not part"),
+    ],
+)
+def test_names_are_found_or_made(put, content, names, told):
+    table = Table.read(put("a.csv", content))
+    assert table.names == names
+    assert told in " ".join(table.notes) if told else not table.notes
+
+
+def test_columns_of_a_parquet_file_that_are_called_alike_are_numbered(tmp_path):
+    pq.write_table(pa.table([[1, 2], [3, 4]], names=["a", "a"]), tmp_path / "a.parquet")
+    table = Table.read(tmp_path / "a.parquet")
+    assert table.names == ["a", "a (2)"]
+    assert "'a'" in table.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -163,11 +163,3 @@ def test_one_cluster_has_no_differences(tmp_path, monkeypatch):
     page = (tmp_path / "one.html").read_text()
     assert 'data-verdict="no groups found"' in page
     assert "Differences between the clusters" not in page
-
-
-def test_a_shell_completes_commands_and_options():
-    for shell in ("bash", "zsh", "fish"):
-        told = call("completion", shell)
-        assert told.code == 0
-        assert "cluster" in told.out
-        assert "names" in told.out

@@ -10,7 +10,7 @@ from sklearn.cluster import AgglomerativeClustering
 from sklearn.exceptions import ConvergenceWarning
 
 import coterie
-from coterie.tabular import ClusteredTable, quality
+from coterie.tabular import ClusteredTable, cluster_table, quality
 from coterie.tabular.cautions import cautions
 from coterie.tabular.certainty import count_probabilities, row_facts
 from coterie.tabular.clustered_table import stratified_sample
@@ -213,3 +213,13 @@ def test_samples_keep_small_clusters():
     assert (labels[rows] == 1).sum() == 15
     assert len(rows) <= 1_020
     assert len(np.unique(rows)) == len(rows)
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_clusters_that_follow_missing_values_are_named(follow):
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1], 60)
+    frame = pd.DataFrame(rng.normal(size=(120, 3)) + 9 * group[:, None], columns=list("abc"))
+    frame.loc[group == 1 if follow else rng.random(120) < 0.5, "a"] = np.nan
+    notes = " ".join(cluster_table(frame).facts.notes)
+    assert ("The clusters follow missing values: 'a' is missing in 100% of cluster" in notes) == follow

@@ -31,7 +31,9 @@ class Column:
     ``values`` are floats (NaN is missing) or texts (None is missing). ``why`` is the reason for the kind, in words.
     ``sources`` are the columns of the table behind it: more than one for a category that was stored as one column per
     value. ``spelling`` is how texts were read: the decimal mark of numbers, or the order of dates ("dmy").
-    ``unit`` is what stood behind or before every number, such as "%".
+    ``unit`` is what stood behind or before every number, such as "%". ``absent`` are numbers that stood for a missing
+    value, such as -999. For one of the choices of a column of several (see :mod:`coterie.data.choices`), ``spelling``
+    is the separator and the choice.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Column:
     sources: tuple[str, ...] = ()
     spelling: str = ""
     unit: str = ""
+    absent: tuple[float, ...] = ()
 
     @property
     def missing(self) -> np.ndarray:

@@ -28,21 +28,19 @@ def require_package(package: str, what: str, extra: str) -> None:
         raise TableError(f"{what} needs the package {package}: pip install 'coterie[{extra}]'.")
 
 
-def read_workbook(path: Path, sheet: str | None) -> "tuple[pd.DataFrame, tuple[str, ...]]":
-    """A sheet of an Excel workbook, the first one by default, and notes."""
-    import pandas as pd
-
+def read_workbook(path: Path, sheet: str | None) -> tuple[list[str], list[tuple], tuple[str, ...]]:
+    """The names of the columns and the rows of a sheet of an Excel workbook, the first one by default, and notes."""
     require_package("openpyxl", "Reading an Excel workbook", "excel")
     sheets, rows = _sheet(path, sheet)
     if not rows:
         raise TableError(f"The sheet {sheet or sheets[0]!r} of {path} is empty.")
     width = max(i + 1 for row in rows for i, cell in enumerate(row) if cell is not None)
-    names = [str(name) if name is not None else "" for name in rows[0][:width]]
-    frame = pd.DataFrame([row[:width] for row in rows[1:]], columns=names).infer_objects()
+    header, *body = [(*row, *[None] * width)[:width] for row in rows]  # empty cells at the end may be left out
+    names = [str(name) if name is not None else "" for name in header]
     if len(sheets) == 1 or sheet is not None:
-        return frame, ()
+        return names, body, ()
     note = f"{path.name} has {len(sheets)} sheets; {sheets[0]!r} was read."
-    return frame, (f"{note} --query NAME on the command line reads another one.",)
+    return names, body, (f"{note} --query NAME on the command line reads another one.",)
 
 
 def _sheet(path: Path, sheet: str | None) -> tuple[list[str], list[tuple]]:
@@ -56,6 +54,7 @@ def _sheet(path: Path, sheet: str | None) -> tuple[list[str], list[tuple]]:
             if sheet is not None and sheet not in sheets:
                 raise TableError(f"{path} has no sheet {sheet!r}: its sheets are {quoted(sheets)}.")
             wanted = book[sheet or sheets[0]]
+            wanted.reset_dimensions()  # what the file says about its size may be wrong: all rows are read
             return sheets, [row for row in wanted.iter_rows(values_only=True) if any(c is not None for c in row)]
     except TableError:
         raise

@@ -29,6 +29,7 @@ FILLED_AT_ONCE = 50_000  # rows
 FACTOR_ROWS = 50_000  # from which factors are computed
 SKEW = 1.5  # ratio of the upper and the lower half of a column from which logarithms are considered
 SKEW_ROWS = 50_000  # from which that is seen
+UNCORRELATED = 1e-3  # correlation of principal components at most, after rounding
 MOST_BELOW = 20.0  # spreads below the median at which values of other tables end, on a log scale
 
 
@@ -36,9 +37,10 @@ MOST_BELOW = 20.0  # spreads below the median at which values of other tables en
 class ColumnEncoding:
     """How one column is encoded: a number by its center and scale, a category by its levels.
 
-    ``rest`` says that a last level stands for rare and missing values. If ``log`` is not None, a number x is compared
-    as log(x + log), and ``middle`` and ``spread`` are those of the logarithms. ``kind``, ``sources`` and ``spelling``
-    say how the values are read from a table; see :class:`coterie.data.columns.Column`.
+    ``rest`` says that a last level stands for rare values, or for blanks where there is one level. If ``log`` is not
+    None, a number x is compared as log(x + log), and ``middle`` and ``spread`` are those of the logarithms. ``kind``,
+    ``sources``, ``spelling`` and ``absent`` say how the values are read from a table; see
+    :class:`coterie.data.columns.Column`.
     """
 
     middle: float = 0.0
@@ -51,11 +53,24 @@ class ColumnEncoding:
     sources: list[str] = field(default_factory=list)
     spelling: str = ""
     unit: str = ""
+    absent: list[float] = field(default_factory=list)
 
     @property
     def median(self) -> float:
         """The median in the units of the table, which stands for missing values."""
         return self.middle if self.log is None else float(np.exp(self.middle) - self.log)
+
+    @property
+    def is_box(self) -> bool:
+        """Whether it was ticked or left blank: a missing value is an answer."""
+        return self.levels is not None and len(self.levels) == 1
+
+    @property
+    def named_levels(self) -> list[str]:
+        """The levels of a category and, last, what the rest is called."""
+        levels = self.levels or []
+        rest = "blank" if self.is_box else "rare"
+        return levels + [f"({rest})" if rest in levels else rest] * self.rest
 
     @property
     def width(self) -> int:
@@ -90,15 +105,19 @@ class Encoding:
 
     @classmethod
     def learn(cls, read: Sequence[Column], *, scale: bool = True) -> "Encoding":
-        """Learn an encoding from columns of a table; those that are not used must be left out."""
+        """Learn an encoding from columns of a table; those that are not used must be left out.
+
+        Principal components are not scaled: the spread of each says how much it counts.
+        """
         columns, made = [column.values for column in read], cls()
+        scale = scale and not are_principal(columns)
         for column in read:
             one = _category(column.values) if column.values.dtype == object else _number(column.values, logs=scale)
             made.columns.append(
                 replace(
                     one if scale else replace(one, spread=1.0),
                     name=column.name, kind=column.kind, sources=list(column.sources), spelling=column.spelling,
-                    unit=column.unit,
+                    unit=column.unit, absent=list(column.absent),
                 )
             )  # fmt: skip
         made.donors = made._chosen_donors(columns)
@@ -197,7 +216,7 @@ class Encoding:
     @property
     def sources(self) -> list[str]:
         """Names of the columns of the table behind them: several for a category with one column per value."""
-        return [source for column in self.columns for source in column.sources or [column.name]]
+        return list(dict.fromkeys(source for column in self.columns for source in column.sources or [column.name]))
 
     @property
     def log_names(self) -> list[str]:
@@ -212,9 +231,7 @@ class Encoding:
             if column.levels is None:
                 made.append(column.name)
             else:
-                rest = "(other)" if "other" in column.levels else "other"
-                made += [f"{column.name} = {level}" for level in column.levels]
-                made += [f"{column.name} = {rest}"] * column.rest
+                made += [f"{column.name} = {level}" for level in column.named_levels]
         return made
 
     @property
@@ -261,11 +278,11 @@ class Encoding:
         return np.eye(len(number) + 1)[found][:, : column.width]  # without a rest, an unseen value has no level
 
     def _missing(self, columns: Sequence[np.ndarray]) -> np.ndarray:
-        """(N, D) which numbers are missing."""
+        """(N, D) which values are missing. A blank beside one level is a value."""
         missing = [
-            np.isnan(values) if values.dtype != object and column.levels is None else np.zeros(len(values), dtype=bool)
+            np.zeros(len(values), dtype=bool) if column.is_box else Column("", column.kind, values).missing
             for column, values in zip(self.columns, columns)
-        ]
+        ]  # fmt: skip
         return np.repeat(np.column_stack(missing), self._widths, axis=1)
 
     def _chosen_donors(self, columns: Sequence[np.ndarray]) -> np.ndarray | None:
@@ -400,6 +417,20 @@ def _number(values: np.ndarray, *, logs: bool = False) -> ColumnEncoding:
     return ColumnEncoding(unit * float(middle), spread if spread > 0 else 1.0)
 
 
+def are_principal(columns: Sequence[np.ndarray]) -> bool:
+    """Whether columns are principal components: of mean zero, uncorrelated, and each no wider than the one before."""
+    if len(columns) < 3 or len(columns[0]) <= len(columns) or any(values.dtype == object for values in columns):
+        return False
+    deviation_D = np.array([values.std() for values in columns])  # NaN if a value is missing
+    mean_D = np.array([values.mean() for values in columns])
+    falling = np.isfinite(deviation_D).all() and deviation_D[-1] > 0 and (np.diff(deviation_D) <= 0).all()
+    if not falling or (np.abs(mean_D) > UNCORRELATED * deviation_D).any():
+        return False
+    z_ND = np.column_stack(columns) / deviation_D
+    between_DD = z_ND.T @ z_ND / len(z_ND) - np.eye(len(columns))
+    return bool(np.abs(between_DD).max() <= UNCORRELATED)
+
+
 def log_shift(known: np.ndarray) -> float | None:
     """What to add to the numbers of a column before their logarithm; None if they are better compared as they are.
 
@@ -426,11 +457,12 @@ def _asymmetry(values: np.ndarray) -> float:
 
 
 def _category(values: np.ndarray) -> ColumnEncoding:
-    common = Counter(value for value in values if value is not None).most_common()
-    common = sorted(common, key=lambda one: (-one[1], one[0]))[:LEVELS]
+    found = Counter(value for value in values if value is not None)
+    common = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:LEVELS]
     levels, counts = [name for name, _ in common], [count for _, count in common]
-    others = len(values) - sum(counts)
-    shares = np.array([*counts, others]) / max(1, len(values))
+    rows = len(values) if len(common) == 1 else found.total()
+    others = rows - sum(counts)
+    shares = np.array([*counts, others]) / max(1, rows)
     apart = 1 - float((shares**2).sum())  # chance that two rows differ
     return ColumnEncoding(0.0, float(np.sqrt(apart)) if apart > 0 else 1.0, levels, rest=others > 0)
 

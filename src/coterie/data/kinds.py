@@ -18,10 +18,34 @@ NUMERIC = (NUMBER, COUNT, ORDINAL)  # kinds whose values are compared by their d
 USABLE = (NUMBER, COUNT, ORDINAL, DATE, CATEGORY)  # kinds that can be clustered
 LEVELS = 32  # of a category; rarer values share one level
 FEW = 12  # different integers that may be codes or steps of a scale
+BLANK = 0.05  # share of the rows from which blanks beside one value are an answer
 STEPS = 5  # of a scale that is compared like a category, by measurement (results/LOG.md); longer ones are numbers
 _IDS = frozenset(("id", "ids", "uid", "uuid", "guid", "pk", "rowid", "objectid"))
 _NUMBERS_OF_ROWS = frozenset(
-    ("no", "nr", "num", "number", "key", "index", "idx", "row", "rownum", "serial", "sku", "code")
+    (
+        "no",
+        "nr",
+        "num",
+        "number",
+        "key",
+        "index",
+        "idx",
+        "row",
+        "rownum",
+        "serial",
+        "sku",
+        "code",
+        "rowname",
+        "rownames",
+        "icpsr",
+        "case",
+        "caseid",
+        "obs",
+        "observation",
+        "record",
+        "respondent",
+        "subject",
+    )
 )
 _LABELS = frozenset(
     ("zip", "zipcode", "postcode", "postal", "plz", "phone", "telephone", "mobile", "fax", "ssn", "isbn")
@@ -70,7 +94,8 @@ class Sight:
     """What a guess sees of a column: its different values, how often they occur, and its name.
 
     ``values`` are floats or texts without missing ones. ``rows`` is the number of different rows of the table, so that
-    rows that occur twice do not hide an identifier. ``first`` is whether this is the first column.
+    rows that occur twice do not hide an identifier. ``first`` is whether this is the first column, and ``blank`` the
+    share of the rows without a value.
     """
 
     name: str
@@ -79,6 +104,7 @@ class Sight:
     rows: int
     first: bool = False
     dates: bool = False
+    blank: float = 0.0
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -95,6 +121,12 @@ class Sight:
         return self.values.dtype != object and bool((self.values == np.round(self.values)).all())
 
     @property
+    def is_box(self) -> bool:
+        """Whether the one value is an answer to "select all that apply", so that a blank is the other answer."""
+        one = not self.dates and (self.values.dtype == object or self.values[0] == 1)
+        return one and self.blank >= BLANK and self.counts[0] > 1
+
+    @property
     def unique(self) -> bool:
         """Whether nearly every row has a value of its own."""
         return self.distinct >= 5 and self.distinct >= 0.95 * self.rows
@@ -105,6 +137,8 @@ def guess(sight: Sight) -> Guess:
     if not sight.distinct:
         return Guess(EMPTY, "it has no values", used=False)
     if sight.distinct == 1:
+        if sight.is_box:
+            return Guess(CATEGORY, f"{shown(sight.values[0])} or blank, as of boxes that are ticked: blank is no")
         kind = CATEGORY if sight.values.dtype == object else DATE if sight.dates else NUMBER
         return Guess(kind, f"every value is {shown(sight.values[0], sight.dates)}", used=False)
     if sight.dates:

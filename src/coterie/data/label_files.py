@@ -1,6 +1,7 @@
 """Labels of rows, written to CSV, TSV, Parquet, Excel and NPY files."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from coterie.data.databases import require_package
 from coterie.data.tables import Table, file_type
 from coterie.files import check_writable, replacing
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # of cells that spreadsheet programs evaluate
+# The beginning of a cell that a spreadsheet program evaluates. A number with a sign is none.
+FORMULA = re.compile(r"[=@\t\r]|[-+](?!(inf|[\d.,]*(e[-+]?\d+)?%?)\Z)", re.IGNORECASE)
 WRITTEN = (".csv", ".tsv", ".parquet", ".xlsx", ".npy")
 MOST_EXCEL_ROWS = 1_048_575
 
@@ -33,14 +35,16 @@ def write_labels(
     path : path
         A .csv, .tsv, .parquet, .xlsx or .npy file. It is written completely or not at all.
     labels : array of shape (n_rows,)
-    table : DataFrame, optional
-        Write its columns too, before the labels; not for .npy files.
+    table : DataFrame or Table, optional
+        Write its columns too, before the labels; not for .npy files. The cells of a table that was read with
+        ``cells=True`` are written as they were: to CSV and TSV files as their texts, to others as values.
     beside : mapping of str to array of shape (n_rows,), optional
         Further columns after the labels, such as their certainty; .npy files hold the labels only.
     escape_formulas : bool
-        Write an apostrophe before texts and column names in CSV and TSV files that a spreadsheet program would evaluate
-        as a formula (those that begin with =, +, -, @, a tab or a carriage return). By default cells are written
-        unchanged, because other programs would read the apostrophe as a part of the text. Numbers are never changed.
+        Write an apostrophe before texts and column names in CSV, TSV and Excel files that a spreadsheet program would
+        evaluate as a formula (those that begin with =, +, -, @, a tab or a carriage return). By default cells are
+        written unchanged, because other programs would read the apostrophe as a part of the text. Numbers are never
+        changed. Texts of Excel files are texts in any case, also those that begin with =.
     profile : DataFrame, optional
         One row per cluster, for a second sheet of an Excel workbook; other files do without it.
 
@@ -56,24 +60,40 @@ def write_labels(
         return path
     import pandas as pd
 
-    written = pd.DataFrame() if table is None else Table.of(table).frame.reset_index(drop=True)
+    as_text = kind in (".csv", ".tsv")
+    written = pd.DataFrame() if table is None else Table.of(table).cells(as_text=as_text).copy(deep=False)
     for name, values in {"cluster": labels, **(beside or {})}.items():
         written[_unused_name(name, list(written.columns))] = pd.Series(values)
+    inert = _without_formulas if escape_formulas else lambda frame: frame
     with replacing(path) as temporary:
         if kind == ".parquet":
-            written.to_parquet(temporary, index=False)
+            _of_one_type(written).to_parquet(temporary, index=False)
         elif kind == ".xlsx":
-            _write_workbook(temporary, {"rows": written, "clusters": profile})
+            sheets = {"rows": written} if profile is None else {"rows": written, "clusters": profile}
+            _write_workbook(temporary, {name: inert(frame) for name, frame in sheets.items()})
         else:
-            written = _without_formulas(written) if escape_formulas else written
+            written = inert(written)
             compression: Any = "gzip" if path.suffix.lower() == ".gz" else None
             written.to_csv(temporary, index=False, sep="\t" if kind == ".tsv" else ",", compression=compression)
     return path
 
 
+def _of_one_type(frame: Any) -> Any:
+    """With texts in columns of a worksheet that hold values of several types, which Parquet does not have."""
+    import pandas as pd
+
+    mixed = [
+        name
+        for name in frame.columns
+        if frame[name].dtype == object
+        and pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer")
+    ]
+    return frame.assign(**{name: frame[name].map(str, na_action="ignore") for name in mixed})
+
+
 def _without_formulas(frame: Any) -> Any:
     def inert(value: Any) -> Any:
-        return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+        return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
 
     texts = [name for name in frame.columns if getattr(frame[name].dtype, "kind", "O") not in "biufmM"]
     changed = frame.assign(**{name: frame[name].astype(object).map(inert) for name in texts})
@@ -98,16 +118,32 @@ def _write_workbook(path: Path, sheets: dict[str, Any]) -> None:
 
     with open(path, "wb") as file, pd.ExcelWriter(file, engine="openpyxl") as writer:
         for name, frame in sheets.items():
-            if frame is None:
-                continue
             if len(frame) > MOST_EXCEL_ROWS:
                 raise TableError(
                     f"An Excel sheet has at most {MOST_EXCEL_ROWS:,} rows: write .csv or .parquet instead."
                 )
+            frame = _as_excel_holds_it(frame)
             zoned = frame.select_dtypes("datetimetz").columns  # Excel has no time zones
             frame.assign(**{one: frame[one].dt.tz_convert(None) for one in zoned}).to_excel(
                 writer, sheet_name=name, index=False
             )
+            for cell in (cell for row in writer.sheets[name].iter_rows() for cell in row):
+                if cell.data_type in "fe":  # openpyxl takes "=1+1" for a formula and "#N/A" for an error
+                    cell.data_type = "s"
+
+
+def _as_excel_holds_it(frame: Any) -> Any:
+    """Numbers of Excel are floats: larger integers, such as identifiers, are written as texts."""
+    import pandas as pd
+
+    changed = {}
+    for name in frame.columns:
+        column, kind = frame[name], frame[name].dtype
+        if str(kind).startswith("decimal"):
+            changed[name] = column.astype("float64")
+        elif pd.api.types.is_integer_dtype(kind) and ((column > 2**53) | (column < -(2**53))).any():
+            changed[name] = column.astype("string")
+    return frame.assign(**changed)
 
 
 def _unused_name(wanted: str, taken: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.data import spelling
+from coterie.data import choices, spelling
 from coterie.data.columns import Column, TableError, as_texts, holds_dates, is_empty, values_of
 from coterie.data.kinds import (
     CATEGORY,
@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 MOST_ROWS_COMPARED = 200_000  # beyond, equal rows are not looked for
 STRANGERS = 0.02  # share of the rows with another text at which a column still holds numbers
 STRANGERS_AS_ASKED = 0.5  # the same if a user says that it holds numbers
+ABSENT = "far from the others counts as missing"
 CODE_ROWS = 10_000  # from which it is seen whether numbers behave like codes
-CODE_GAIN = 0.15  # share of variance; see :func:`like_codes`
+CODE_COLUMNS = 200  # with which they are compared
+CODE_GAIN = 0.15  # share of variance; see :class:`_Ranks`
 _TRUE, _FALSE = ("true", "yes", "y", "t", "1", "ja", "oui", "on"), ("false", "no", "n", "f", "0", "nein", "non", "off")
 
 
@@ -72,7 +74,7 @@ def read_columns(
     names = list(frame.columns) if names is None else list(names)
     wanted, kept, chosen = dict(kinds or {}), set(keep), set(named)
     different_rows = _DifferentRows(frame)
-    read = []
+    read: list[Column] = []
     for name in names:
         series = frame[name]
         column = _guessed(name, series, different_rows, first=name == frame.columns[0])
@@ -80,19 +82,42 @@ def read_columns(
             column = _as_asked(column, series, wanted[name])
         elif not column.used and (name in kept or (name in chosen and column.kind != TEXT)):
             column = _kept(column)
+        elif column.kind in (CATEGORY, TEXT) and (mark := choices.separator(_different(column.values)[0])):
+            read += choices.split(replace(column, used=True), mark)
+            continue
         read.append(column)
     free = {column.name for column in read if column.name not in wanted}
     return _with_blocks(_with_codes(read, free), free)
 
 
 def read_again(
-    frame: "pd.DataFrame", name: str, kind: str, sources: Sequence[str], spelled: str, levels: Sequence[str] | None
+    frame: "pd.DataFrame",
+    name: str,
+    kind: str,
+    sources: Sequence[str],
+    spelled: str,
+    levels: Sequence[str] | None,
+    absent: Sequence[float] = (),
 ) -> np.ndarray:
     """The values of a column of another table, read as the column of that name was read before."""
+    values = _read_again(frame, name, kind, sources, spelled, levels)
+    if not len(absent):
+        return values
+    if values.dtype != object:
+        return np.where(np.isin(values, absent), np.nan, values)
+    codes = {f"{one:.15g}" for one in absent}
+    return as_texts(None if text in codes else text for text in values)
+
+
+def _read_again(
+    frame: "pd.DataFrame", name: str, kind: str, sources: Sequence[str], spelled: str, levels: Sequence[str] | None
+) -> np.ndarray:
     if len(sources) > 1:
         return _merged([values_of(frame[source]) for source in sources], levels_of_block(name, sources))
     series = frame[sources[0] if sources else name]
     values = values_of(series)
+    if kind == CATEGORY and len(spelled) > 1:
+        return choices.chosen(category_texts(values, series), spelled)
     if levels is not None:
         texts = _known_truth(category_texts(values, series), levels)
         return texts if values.dtype == object or set(texts) & set(levels) else values
@@ -173,9 +198,10 @@ class _DifferentRows:
 
 def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, first: bool) -> Column:
     values, is_date = values_of(series), holds_dates(series)
-    how, spelled, unit = "", "", ""
+    how, spelled, unit, absent = "", "", "", ()  # type: str, str, str, tuple[float, ...]
     if not is_date and _plainly_numbers(values):
-        return Column(name, NUMBER, values, "numbers", True, (name,))
+        values, absent = _without_sentinels(values)
+        return Column(name, NUMBER, values, "numbers" + _about_absent(absent), True, (name,), absent=absent)
     if values.dtype == object and not _declared(series):
         different, places = _different(values)
         if found := spelling.numbers(different):
@@ -187,12 +213,42 @@ def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, 
         elif mostly := _mostly_numbers(different, places, STRANGERS):
             values, spelled, unit = _spread(mostly.values, places), mostly.decimal, mostly.unit
             how = _about_strangers(mostly)
+    if values.dtype != object and not is_date:
+        values, absent = _without_sentinels(values)
     different_values, counts = _counted(values)
-    sight = Sight(name, different_values, counts, different_rows(len(counts)), first, is_date)
+    blank = 1 - counts.sum() / max(1, len(values))
+    sight = Sight(name, different_values, counts, different_rows(len(counts)), first, is_date, blank)
     made = guess(sight)
     if _is_ordered(series) and made.kind in (CATEGORY, ORDINAL):
         made = Guess(ORDINAL, "steps of a scale: " + " < ".join(map(str, series.dtype.categories)))
-    return _as(Column(name, made.kind, values, made.why, made.used, (name,), spelled, unit), series, how)
+    why = made.why + _about_absent(absent)
+    return _as(Column(name, made.kind, values, why, made.used, (name,), spelled, unit, absent), series, how)
+
+
+def _without_sentinels(values: np.ndarray) -> tuple[np.ndarray, tuple[float, ...]]:
+    """Numbers without the smallest or largest if it is all nines and stands for a missing value, and what it was.
+
+    It is negative where all others are not, or at least as far from them as they are from each other.
+    """
+    known, absent = values[np.isfinite(values)], []
+    for most, sign in ((np.min, -1), (np.max, 1)):
+        end = float(most(known)) if len(known) else 0.0
+        if not re.fullmatch(r"-?9+", f"{end:.15g}") or (sign > 0 and end < 9):
+            continue
+        others = known[known != end]
+        if len(others) <= len(known) / 2 or others.min() == others.max():
+            continue
+        if abs(end) == 9 and (others != np.round(others)).any():  # one digit is a code among codes only
+            continue
+        gap = sign * (end - float((np.max if sign > 0 else np.min)(others)))
+        if gap >= others.max() - others.min() or (end < 0 <= others.min()):
+            absent.append(end)
+            known = others
+    return (np.where(np.isin(values, absent), np.nan, values) if absent else values), tuple(absent)
+
+
+def _about_absent(absent: Sequence[float]) -> str:
+    return f"; {' and '.join(f'{one:.15g}' for one in absent)} {ABSENT}" if absent else ""
 
 
 def _mostly_numbers(
@@ -232,7 +288,10 @@ def _as_asked(column: Column, series: "pd.Series", wanted: str) -> Column:
     if column.kind == EMPTY:
         return column
     if kind == CATEGORY:
-        return replace(column, kind=kind, values=category_texts(values, series), why=why, used=True, spelling="")
+        return replace(
+            column, kind=kind, values=category_texts(values, series), why=why, used=True, spelling="", absent=()
+        )
+    column = replace(column, absent=())
     if values.dtype != object or kind == ORDINAL:
         return _as(replace(column, kind=kind, values=values, why=why, used=True), series)
     different, places = _different(values)
@@ -262,11 +321,11 @@ def _kept(column: Column) -> Column:
 
 def _with_codes(read: list[Column], free: set[str]) -> list[Column]:
     """Few whole numbers become a category if they behave like codes; short scales are compared like categories."""
-    others = [column.values for column in read if column.kind in (NUMBER, COUNT) and column.used]
+    others = _Ranks([column.values for column in read if column.kind in (NUMBER, COUNT) and column.used])
     made = []
     for column in read:
         if column.kind == ORDINAL and column.values.dtype != object:
-            if column.name in free and like_codes(column.values, others) > CODE_GAIN:
+            if column.name in free and others.most_unlike(column.values) > CODE_GAIN:
                 why = f"{column.why}, whose order says nothing about other columns"
                 column = replace(column, kind=CATEGORY, values=category_texts(column.values), why=why)
             elif _few_steps(column.values):
@@ -275,35 +334,55 @@ def _with_codes(read: list[Column], free: set[str]) -> list[Column]:
     return made
 
 
-def like_codes(values: np.ndarray, others: Sequence[np.ndarray]) -> float:
-    """How much more the levels explain of another column than any rising or falling function of the values.
+class _Ranks:
+    """The ranks of columns of numbers, NaN where a value is missing, to see whether others behave like codes."""
 
-    The share of variance, at most over the other columns. It is about 0 for a scale, whose effect has a direction.
-    """
-    from sklearn.isotonic import isotonic_regression
+    def __init__(self, columns: Sequence[np.ndarray]):
+        some = columns[:: -(-len(columns) // CODE_COLUMNS) or 1]
+        self.every = -(-len(some[0]) // CODE_ROWS) if some else 1
+        chosen = [values[:: self.every] for values in some]
+        ranks = [np.where(np.isfinite(one), one.argsort().argsort(), np.nan) for one in chosen]
+        self.ranks_NM = np.column_stack(ranks) if ranks else np.zeros((0, 0))
 
-    every = -(-len(values) // CODE_ROWS)
-    values, most = values[::every], 0.0
-    for other in others:
-        other = other[::every]
-        both = np.isfinite(values) & np.isfinite(other)
-        levels, places, counts = np.unique(values[both], return_inverse=True, return_counts=True)
-        if len(levels) < 3:
-            continue
-        ranks = other[both].argsort().argsort().astype(np.float64)  # of a skewed column, too
-        total = ranks.var()
-        means = np.bincount(places, ranks) / counts
-        lost = [
-            float(
+    def most_unlike(self, values: np.ndarray) -> float:
+        """How much more levels explain of a column than any rising or falling function of the values.
+
+        The share of variance, at most over the columns. It is about 0 for a scale, whose effect has a direction. All
+        that levels explain bounds it from above, so that few columns need a closer look.
+        """
+        from sklearn.isotonic import isotonic_regression
+
+        if not self.ranks_NM.size:
+            return 0.0
+        values = values[:: self.every]
+        rows = np.isfinite(values)
+        levels, places = np.unique(values[rows], return_inverse=True)
+        own_NL, ranks_NM = np.eye(len(levels))[places], self.ranks_NM[rows]
+        known_NM = np.isfinite(ranks_NM)
+        ranks_NM = np.where(known_NM, ranks_NM, 0.0)
+        n_M = np.maximum(known_NM.sum(axis=0), 1)
+        mean_M = ranks_NM.sum(axis=0) / n_M
+        total_M = (ranks_NM**2).sum(axis=0) / n_M - mean_M**2
+        counts_LM = own_NL.T @ known_NM
+        means_LM = np.where(counts_LM > 0, own_NL.T @ ranks_NM / np.maximum(counts_LM, 1), mean_M)
+        explained_M = (counts_LM * (means_LM - mean_M) ** 2).sum(axis=0) / n_M
+        most = 0.0
+        for m in np.argsort(-explained_M / np.maximum(total_M, 1e-12)):
+            there = counts_LM[:, m] > 0
+            means, counts = means_LM[there, m], counts_LM[there, m]
+            chance = (len(means) - 1) / n_M[m]  # of variance that levels explain by chance
+            if total_M[m] <= 0 or len(means) < 3 or explained_M[m] / total_M[m] - chance <= most:
+                continue
+            if explained_M[m] / total_M[m] - chance <= CODE_GAIN:
+                break
+            lost = [
                 np.average(
                     (isotonic_regression(means, sample_weight=counts, increasing=up) - means) ** 2, weights=counts
                 )
-            )
-            for up in (True, False)
-        ]
-        chance = (len(levels) - 1) / max(1, both.sum())  # of variance that levels explain by chance
-        most = max(most, min(lost) / total - chance if total > 0 else 0.0)
-    return most
+                for up in (True, False)
+            ]
+            most = max(most, float(min(lost) / total_M[m] - chance))
+        return most
 
 
 def _with_blocks(read: list[Column], free: set[str]) -> list[Column]:

@@ -21,6 +21,7 @@ _NUMBER = re.compile(
     r"(?P<digits>\d[\d.,'’\u00a0\u202f\u2009 ]*|[.,]\d+)(?P<power>[eE][-+]?\d{1,3})?"
     rf"\s*(?P<unit>%|‰|{_CURRENCY}|[°µ]?[A-Za-zµ°²³/]{{1,10}})?\s*(?P<close>\))?",
 )
+_CODE = re.compile(r"[A-Za-z]{1,3}-?(\d{4,})")
 _MONTHS = {"janfebmaraprmayjunjulaugsepoctnovdec"[3 * i : 3 * i + 3]: i + 1 for i in range(12)}
 _CLOCK = (
     r"(?:[T ,]\s*(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?P<part>[.,]\d{1,9})?)?"
@@ -112,6 +113,9 @@ def mostly_numbers(
     values = np.full(len(texts), np.nan)
     values[is_number] = found.values
     strange = tuple(text for text, is_one in zip(texts, is_number) if not is_one)
+    digits = {len(text.strip()) for text, is_one in zip(texts, is_number) if is_one and text.strip().isdigit()}
+    if any((code := _CODE.fullmatch(text.strip())) and len(code[1]) in digits for text in strange):
+        return None  # 536379 and C536379: numbers of invoices, some of them marked
     return Numbers(values, found.decimal, found.unit, strange, rows)
 
 

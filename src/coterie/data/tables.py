@@ -38,7 +38,7 @@ from coterie.data.databases import (
 from coterie.data.encoding import Encoding
 from coterie.data.kinds import EMPTY, NUMBER
 from coterie.data.raw_files import read_npy
-from coterie.data.text_files import FALLBACK, read_text, require_unique_names
+from coterie.data.text_files import FALLBACK, read_text, unique_names
 from coterie.wording import quoted, shown
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class Table:
     def __init__(self, names: Sequence[str], *, frame: "pd.DataFrame | None" = None, array: np.ndarray | None = None):
         self.names = list(names)
         self.notes: tuple[str, ...] = ()  # about the file that the table was read from
+        self.texts: pd.DataFrame | None = None  # of the cells of a text file, if they are kept
+        self.exact: dict[str, pd.Series] = {}  # columns with values that they do not keep in ``frame``
         self._frame, self._array = frame, array
 
     @classmethod
@@ -73,14 +75,20 @@ class Table:
         return cls(list(frame.columns), frame=frame)
 
     @classmethod
-    def read(cls, source: str | os.PathLike, *, header: bool | None = None, query: str | None = None) -> "Table":
-        """The table in a file; see :func:`read_table`."""
+    def read(
+        cls,
+        source: str | os.PathLike,
+        *,
+        header: bool | None = None,
+        query: str | None = None,
+        cells: bool = False,
+    ) -> "Table":
+        """The table in a file; see :func:`read_table`. ``cells``: whether to keep the texts of its cells."""
         if str(source) == STDIN:
-            return _from_stdin(header, query)
+            return _from_stdin(header=header, query=query, cells=cells)
         if "://" in str(source):
             table = cls.of(read_url(str(source), query))
-            _check_shape(table, source_name(source))
-            return table
+            return _checked(table, source_name(source))
         path = Path(source)
         kind = file_type(path)
         if query is not None and kind not in (*WORKBOOKS, *DATABASES):
@@ -99,23 +107,19 @@ class Table:
                 array = read_npy(path)
                 table = cls.of(np.asarray(array, dtype=array.dtype.newbyteorder("=")))
             elif kind == ".parquet":
-                table = cls.of(_to_frame(_read_parquet(path)))
+                table = _from_arrow(_read_parquet(path))
             elif kind in JSON_LINES:
-                table = cls.of(_to_frame(read_json_lines(path)))
+                table = _from_arrow(read_json_lines(path))
             elif kind in WORKBOOKS:
-                frame, notes = read_workbook(path, query)
-                require_unique_names(list(frame.columns), path)
-                table = cls.of(frame)
-                table.notes = notes
+                table = _from_workbook(path, query)
             elif kind in DATABASES:
                 is_duckdb = kind == ".duckdb"
                 table = cls.of(read_duckdb(path, query) if is_duckdb else read_sqlite(path, query))
             else:
-                table = _from_text(path, "\t" if kind == ".tsv" else None, header)
+                table = _from_text(path, "\t" if kind == ".tsv" else None, header, cells)
         except OSError as error:
             raise TableError(f"{path} cannot be read: {error.strerror or error}.") from error
-        _check_shape(table, path)
-        return table
+        return _checked(table, path)
 
     def __len__(self) -> int:
         return len(self.frame) if self._array is None else len(self._array)
@@ -137,7 +141,16 @@ class Table:
         """Some of the rows, numbered from 0 again."""
         if self._array is not None:
             return Table(self.names, array=self._array[rows])
-        return Table(self.names, frame=self.frame.iloc[rows].reset_index(drop=True))
+        taken = Table(self.names, frame=self.frame.iloc[rows].reset_index(drop=True))
+        taken.exact = {name: column.iloc[rows].reset_index(drop=True) for name, column in self.exact.items()}
+        taken.texts = None if self.texts is None else self.texts.iloc[rows].reset_index(drop=True)
+        return taken
+
+    def cells(self, *, as_text: bool) -> "pd.DataFrame":
+        """The cells as they were read: as texts, if these were kept and are wanted, or with the values of the file."""
+        if as_text and self.texts is not None:
+            return self.texts
+        return self.frame.reset_index(drop=True).assign(**self.exact)
 
     def choose(
         self, columns: str | Sequence[str] | None = None, exclude: str | Sequence[str] | None = None
@@ -187,7 +200,7 @@ class Table:
         from coterie.data.reading import read_again
 
         return [
-            read_again(self.frame, one.name, one.kind, one.sources, one.spelling, one.levels)
+            read_again(self.frame, one.name, one.kind, one.sources, one.spelling, one.levels, one.absent)
             for one in encoding.columns
         ]
 
@@ -266,8 +279,8 @@ def read_table(path: str | os.PathLike, *, header: bool | None = None, query: st
         DuckDB file, the URL of a database for SQLAlchemy, or "-" for standard input. The extension decides how it is
         read. The separator, the decimal mark and the character encoding of a text file are found from its first lines.
     header : bool, optional
-        Whether the first line of a text file contains the column names. By default it does, unless the line contains
-        only numbers: that raises an error that asks for this argument. Columns without names are called x0, x1, ...
+        Whether the first line of a text file contains the column names. By default it does, unless its cells look like
+        those below. Columns without names are called x0, x1, ...
     query : str, optional
         The SQL query of a database, or the name of a sheet of a workbook. By default the only table, or the first
         sheet.
@@ -311,15 +324,20 @@ def source_name(source: str | os.PathLike) -> str:
     return "standard input" if str(source) == STDIN else Path(source).name
 
 
-def _check_shape(table: Table, source: object) -> None:
-    require_unique_names(table.names, source)
+def _checked(table: Table, source: object) -> Table:
+    """The table, if it has rows and columns, with every name once."""
+    if len(set(table.names)) < len(table.names):
+        names, numbered = unique_names(table.names)
+        notes, table = table.notes, Table.of(table.frame.set_axis(names, axis=1))
+        table.notes = notes + numbered
     if not table.names:
         raise TableError(f"{source} has no columns.")
     if not len(table):
         raise TableError(f"{source} has column names but no rows: there is nothing to cluster.")
+    return table
 
 
-def _from_stdin(header: bool | None, query: str | None) -> Table:
+def _from_stdin(**how: Any) -> Table:
     """The table that is piped in; the first bytes say what it is."""
     content = sys.stdin.buffer.read()
     if not content.strip():
@@ -331,25 +349,67 @@ def _from_stdin(header: bool | None, query: str | None) -> Table:
         path = Path(folder) / f"stdin{ending}"
         path.write_bytes(content)
         try:
-            return Table.read(path, header=header, query=query)
+            return Table.read(path, **how)
         except TableError as error:
             raise TableError(str(error).replace(str(path), "Standard input")) from None
 
 
-def _from_text(path: Path, delimiter: str | None, header: bool | None) -> Table:
+def _from_workbook(path: Path, query: str | None) -> Table:
+    import pandas as pd
+
+    names, rows, notes = read_workbook(path, query)
+    names, numbered = unique_names(names)
+    table = Table.of(pd.DataFrame(rows, columns=names).infer_objects())
+    for name, cells in zip(names, zip(*rows)):
+        if table.frame[name].dtype == float:  # integers with gaps, too
+            table.exact[name] = pd.Series(cells, dtype=object)
+    table.notes = notes + numbered
+    return table
+
+
+def _from_arrow(read: Any, texts: Any = None) -> Table:
+    """A table that remembers what a DataFrame of numbers does not keep.
+
+    These are integers and truth values with gaps, decimals, and, in ``texts``, numbers that are codes: with zeros
+    before them, or with more digits than a float.
+    """
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    called, numbered = unique_names(read.column_names)
+    read = read.rename_columns(called) if numbered else read
+    table = Table.of(_to_frame(read))
+    table.notes = numbered
+    for place, (name, column) in enumerate(zip(read.column_names, read.columns)):
+        whole, kind = pa.types.is_integer(column.type), column.type
+        codes = r"^\s*[+-]?0\d" if whole else r"^\s*[+-]?(0\d|\d{16,}\s*$)"
+        number = texts is not None and (whole or pa.types.is_floating(kind))
+        if number and pc.any(pc.match_substring_regex(texts.column(place), codes)).as_py():
+            table.exact[name] = texts.column(place).to_pandas()
+        elif name not in table.names:
+            continue  # an index of pandas
+        elif pa.types.is_decimal(kind) or (column.null_count and (whole or pa.types.is_boolean(kind))):
+            table.exact[name] = column.to_pandas(types_mapper=pd.ArrowDtype)
+    return table
+
+
+def _from_text(path: Path, delimiter: str | None, header: bool | None, cells: bool) -> Table:
     """The table in a text file, with notes where its form had to be guessed."""
     from coterie.data.reading import written_numbers
 
-    read, form = read_text(path, delimiter, header)
-    table = Table.of(_to_frame(read))
+    read, texts, form = read_text(path, delimiter, header, cells=cells)
+    table = _from_arrow(read, texts)
+    table.texts = texts.to_pandas() if cells else None
     if form.decimal == ",":  # thousands are then separated by points, which Arrow does not read
         for name in table.names:
             if table.frame[name].dtype == object or str(table.frame[name].dtype) in ("str", "string"):
                 numbers = written_numbers(table.frame[name], ",")
                 if numbers is not None:
                     table.frame[name] = numbers
+    table.notes += form.notes
     if form.encoding == FALLBACK:
-        table.notes = (f"{path.name} is not UTF-8 and was read as Windows text (cp1252).",)
+        table.notes += (f"{path.name} is not UTF-8 and was read as Windows text (cp1252).",)
     return table
 
 
@@ -367,12 +427,10 @@ def _read_parquet(path: Path) -> Any:
     try:
         with pq.ParquetFile(path) as file:
             table = file.read()
-        names = table.column_names
     except (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise TableError(f"{path} is not a complete Parquet file: write it again, or check its extension.") from error
-    require_unique_names(names, path)
     return table
 
 

@@ -3,6 +3,8 @@
 import csv
 import io
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import numpy as np
 
 from coterie.data.columns import TableError
 from coterie.data.raw_files import FIRST_READ, first_bytes, has_hexadecimal, open_bytes, unpacked_size
-from coterie.data.spelling import decimal_mark
+from coterie.data.spelling import dates, decimal_mark, is_missing
+from coterie.wording import quoted
 
 FIRST_BLOCK = 2**24  # bytes from which the types of the columns are guessed
 LARGEST_BLOCK = 2**31 - 2
@@ -23,56 +26,46 @@ FALLBACK = "cp1252"  # of text that is not UTF-8: what spreadsheets on Windows w
 
 @dataclass(frozen=True)
 class Form:
-    """How a text file is written. ``skip`` is the number of lines before the header."""
+    """How a text file is written.
+
+    ``names`` are the columns, each once. ``skip`` is the number of lines before the table, and ``header`` whether its
+    first line holds the names.
+    """
 
     encoding: str
     delimiter: str
     decimal: str
-    first: list[str]
+    names: list[str]
+    header: bool
+    notes: tuple[str, ...] = ()
     skip: int = 0
-    row_names: bool = False  # whether rows have one cell more than the header, at their beginning
     spaces: bool = False  # whether cells are separated by any number of spaces
 
 
-def read_text(path: Path, delimiter: str | None, header: bool | None) -> tuple[Any, Form]:
-    """The Arrow table in a text file, and how the file is written.
+def read_text(path: Path, delimiter: str | None, header: bool | None, *, cells: bool = False) -> tuple[Any, Any, Form]:
+    """The Arrow table in a text file, the texts of its cells if they are wanted, and how the file is written.
 
-    Without ``delimiter``, it is the separator that gives every line the same number of cells.
+    Without ``delimiter``, it is the separator that gives every line the same number of cells. Without ``header``, the
+    types of the cells say whether the first line holds names; see :func:`_holds_names`.
     """
     import pyarrow as pa
 
-    form = _form(path, delimiter)
-    if header is None and _all_numbers(form):
-        shown = ", ".join(form.first[:3]) + (", ..." if len(form.first) > 3 else "")
-        raise TableError(
-            f"The first line of {path} contains only numbers ({shown}): specify whether it is data (--no-header) or "
-            "column names (--header)."
-        )
-    named = [] if header is False else [cell.strip() or UNNAMED for cell in form.first]
-    require_unique_names(named, path)
-    names = [f"x{i}" for i in range(len(form.first))] if header is False else None
-    if form.row_names:
-        names = [UNNAMED, *named] if header is not False else [f"x{i}" for i in range(len(form.first) + 1)]
-    skip_header = form.row_names and header is not False
+    form = _form(path, delimiter, header)
     try:
         try:
-            table = _parsed(path, form, names, skip_header)
+            table, texts = _parsed(path, form, cells)
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             if "UTF8" not in str(error) and not isinstance(error, UnicodeDecodeError):
                 raise
-            table = None
+            table = texts = None
         if table is None or any(pa.types.is_binary(field.type) for field in table.schema):
             form = replace(form, encoding=FALLBACK)
-            table = _parsed(path, form, names, skip_header)
+            table, texts = _parsed(path, form, cells)
     except (pa.ArrowInvalid, pa.ArrowMemoryError, UnicodeDecodeError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
         raise TableError(_about_parsing(path, error)) from error
-    if names is not None:
-        return table, form
-    named = [name.strip() or UNNAMED for name in table.column_names]  # Arrow may see other cells in a damaged line
-    require_unique_names(named, path)
-    return table.rename_columns(named), form
+    return table, texts, form
 
 
 def _without_hexadecimal(table: Any, texts: Any, integers: list[int]) -> Any:
@@ -85,7 +78,8 @@ def _without_hexadecimal(table: Any, texts: Any, integers: list[int]) -> Any:
     return table
 
 
-def _parsed(path: Path, form: Form, names: list[str] | None, skip_header: bool) -> Any:
+def _parsed(path: Path, form: Form, cells: bool) -> tuple[Any, Any]:
+    """The table and, if they are wanted or needed, the texts of its cells."""
     import pyarrow as pa
     import pyarrow.csv
 
@@ -98,26 +92,30 @@ def _parsed(path: Path, form: Form, names: list[str] | None, skip_header: bool) 
             pyarrow.csv.ReadOptions(
                 use_threads=use_threads,
                 block_size=block_size,
-                column_names=names,
+                column_names=form.names,
                 skip_rows=form.skip,
-                skip_rows_after_names=int(skip_header),
+                skip_rows_after_names=int(form.header),
                 encoding="utf8" if form.spaces else form.encoding,
             ),
-            pyarrow.csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
+            pyarrow.csv.ParseOptions(
+                delimiter=form.delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=lambda row: "skip" if (row.text or "").startswith("#") else "error",
+            ),
             convert,
         )
 
+    how = (FIRST_BLOCK, True)
     try:
-        table = read(FIRST_BLOCK, True)
+        table = read(*how)
     except pa.ArrowInvalid:
         # A type guessed from the first block may not hold for the rest; and only one thread can number the lines.
-        table = read(_block_for_whole_file(path), False)
+        how = (_block_for_whole_file(path), False)
+        table = read(*how)
     integers = [place for place, field in enumerate(table.schema) if pa.types.is_integer(field.type)]
-    if integers and has_hexadecimal(path):
-        types = {table.field(place).name: pa.string() for place in integers}
-        texts = read(_block_for_whole_file(path), False, types)
-        table = _without_hexadecimal(table, texts, integers)
-    return table
+    coded = bool(integers) and has_hexadecimal(path)
+    texts = read(*how, dict.fromkeys(table.column_names, pa.string())) if cells or coded else None
+    return _without_hexadecimal(table, texts, integers) if coded else table, texts
 
 
 def _single_spaced(path: Path, form: Form) -> bytes:
@@ -127,12 +125,18 @@ def _single_spaced(path: Path, form: Form) -> bytes:
     return re.sub(r"(?m)^[ \t]+|[ \t]+$", "", re.sub(r"[ \t]+", " ", text)).encode()
 
 
-def require_unique_names(names: list[str], path: object) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise TableError(f"{path} has two columns named {name!r}: rename one of them.")
-        seen.add(name)
+def unique_names(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Names of which none is empty or occurs twice, and a note if any was numbered."""
+    called = [name or UNNAMED for name in names]
+    taken, counts, made = set(called), Counter[str](), []
+    for name in called:
+        new, counts[name] = name, counts[name] + 1
+        while counts[name] > 1 and new in taken:
+            new, counts[name] = f"{name} ({counts[name]})", counts[name] + (new != name)
+        taken.add(new)
+        made.append(new)
+    repeated = [name for name, count in counts.items() if count > 1]
+    return made, (f"Columns that are called alike were numbered: {quoted(repeated)}.",) if repeated else ()
 
 
 def _block_for_whole_file(path: Path) -> int:
@@ -140,7 +144,7 @@ def _block_for_whole_file(path: Path) -> int:
     return min(LARGEST_BLOCK, unpacked_size(path) + 1)
 
 
-def _form(path: Path, delimiter: str | None) -> Form:
+def _form(path: Path, delimiter: str | None, header: bool | None) -> Form:
     """How a file is written, from its first lines."""
     start = first_bytes(path)
     encoding = _encoding(start)
@@ -164,10 +168,80 @@ def _form(path: Path, delimiter: str | None) -> Form:
     rows = _cells(lines, delimiter)
     if not rows:
         raise TableError(f"{path} contains only blank lines: it needs a line of column names and at least one row.")
-    first, body = rows[0], rows[1:]
-    row_names = bool(body) and all(len(row) == len(first) + 1 for row in body)
-    skip = text[: text.find(lines[0])].count("\n") if told else 0
-    return Form(encoding, delimiter, _decimal(rows, delimiter), first, skip, row_names, delimiter == " ")
+    before, notes = _lines_before(rows), []
+    if before:
+        notes.append(f"The first {'line is' if before == 1 else f'{before} lines are'} not part of the table.")
+    skip = every.index(lines[before], every.index(lines[0]) + before)
+    rows = rows[before:]
+    cells = [cell.strip() for cell in rows[0]]
+    if header is None:
+        header = _holds_names(rows)
+        if not header:
+            notes.append("The first line was read as data: it looks like the lines below (--header reads it as names).")
+    row_names = len(rows) > 1 and all(len(row) == len(cells) + 1 for row in rows[1:])
+    if header:
+        cells[0] = cells[0].removeprefix("#").strip() or cells[0]
+        names, numbered = unique_names([""] * row_names + cells)
+        notes += numbered
+    else:
+        names = [f"x{i}" for i in range(len(cells) + row_names)]
+    decimal = _decimal(rows, delimiter)
+    return Form(encoding, delimiter, decimal, names, header, tuple(notes), skip, delimiter == " ")
+
+
+def _lines_before(rows: list[list[str]]) -> int:
+    """The number of lines before a table: comments that begin with #, or titles of one cell above a line of names."""
+    usual = _usual_width(rows)
+    filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
+    for start, row in enumerate(rows):
+        is_comment = row[0].startswith("#") and (usual == 1 or len(row) != usual)
+        if not is_comment and len(row) in (usual, usual - 1) and filled[start] >= min(usual, 2):
+            break
+    if all(row[0].startswith("#") for row in rows[:start]):
+        return start
+    is_table = usual > 2 and all(len(row) == usual for row in rows[start + 1 :]) and _holds_names(rows[start:])
+    return start if is_table and max(filled[:start]) == 1 else 0
+
+
+def _usual_width(rows: list[list[str]]) -> int:
+    widths = Counter(len(row) for row in rows)
+    return max(widths, key=lambda width: (widths[width], width))
+
+
+def _holds_names(rows: list[list[str]]) -> bool:
+    """Whether the first line of a table holds names of columns and not values like those below it.
+
+    It holds values if it has a number or date wherever all cells below are numbers or dates, or, without such columns,
+    if most of its cells occur again below. Years in even steps and 0, 1, 2, ... are names nevertheless.
+    """
+    first, body = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
+    if not body:
+        return not all(map(_is_number, first))
+    typed = [place for place, cells in enumerate(zip(*body)) if _kind_of(cells) != ""]
+    known = [place for place in typed if not is_missing(first[place])]
+    if any(_kind_of([first[place]]) != _kind_of([row[place] for row in body]) for place in known):
+        return True
+    if known:
+        return _counts([first[place] for place in known]) and not _counts([body[0][place] for place in known])
+    return sum(cell in cells for cell, cells in zip(first, zip(*body))) <= len(first) / 2
+
+
+def _kind_of(cells: Sequence[str]) -> str:
+    """Whether all known cells are numbers, or all are dates."""
+    known = [cell for cell in cells if not is_missing(cell)]
+    if known and all(map(_is_number, known)):
+        return "number"
+    return "date" if known and dates(known) is not None else ""
+
+
+def _counts(cells: Sequence[str]) -> bool:
+    """Whether cells are names that count: 0, 1, 2, ..., or years in even steps."""
+    if len(cells) < 2 or not all(re.fullmatch(r"\d+", cell.strip()) for cell in cells):
+        return False
+    numbers = np.array([int(cell) for cell in cells])
+    steps = set(np.diff(numbers).tolist())
+    are_years = numbers.min() >= 1800 and numbers.max() <= 2100
+    return len(steps) == 1 and (min(steps) > 0 if are_years else numbers[:3].tolist() == [0, 1, 2])
 
 
 def _encoding(start: bytes) -> str:
@@ -181,12 +255,12 @@ def _encoding(start: bytes) -> str:
 
 
 def _delimiter(lines: list[str]) -> str:
-    """The separator for which most lines have as many cells as the first one."""
+    """The separator for which most lines have the same number of cells."""
     best, score = ",", (0.0, 0)
     for delimiter in ",;\t|":
         rows = _cells(lines, delimiter)
-        count = len(rows[0]) if rows else 0
-        found = (sum(len(row) in (count, count + 1) for row in rows) / max(1, len(rows)), count)
+        count = _usual_width(rows) if rows else 0
+        found = (sum(len(row) == count for row in rows) / max(1, len(rows)), count)
         if count > 1 and found > score:
             best, score = delimiter, found
     if score[1] == 0:
@@ -224,10 +298,6 @@ def _decimal(rows: list[list[str]], delimiter: str) -> str:
 
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?", text.strip()) is not None
-
-
-def _all_numbers(form: Form) -> bool:
-    return all(_is_number(cell) for cell in form.first)
 
 
 def _about_parsing(path: Path, error: Exception) -> str:

@@ -12,13 +12,8 @@ import numpy as np
 # Shapes are words of letters. A letter is a size that is the same in the whole file: k clusters, d features, n rows. A
 # digit is that size itself. "int" and "bool" precede other types than float; "any" allows infinity and NaN.
 CENTERS = {"cluster_centers_": "k d"}
-NEEDED: dict[str, dict[str, str]] = {
-    "AttentionClustering": CENTERS,
-    "KMeans": CENTERS,
-    "KMedoids": CENTERS,
-    "RobustKMeans": CENTERS,
+NEEDED: dict[str, dict[str, str]] = {  # of estimators that predict with more than centres
     "SoftKMeans": {**CENTERS, "weights_": "k"},
-    "SphericalKMeans": CENTERS,
     "TrimmedKMeans": {**CENTERS, "threshold_": "k"},
     "FlowMixture": {**CENTERS, "weights_": "k"},
     "InContextClusterer": {
@@ -77,6 +72,7 @@ OPTIONAL = {
     "center_intervals_": "2 k d",
     "head_": "h",
 }
+REMOVED = {"FlowMixture": {"snr_db", "n_layers", "regime"}}  # parameters of earlier versions, used by fit only
 COUNTS = {"n_features_in_", "n_clusters_", "n_iter_", "n_modes_", "hidden_size_", "latent_size_"}
 COUNTS |= {"networks_per_cluster_", "_n_features_out"}
 POSITIVE = {"var_", "gamma_"}  # numbers that rows are divided by
@@ -95,7 +91,7 @@ def check_attributes(kind: type, attributes: dict[str, Any]) -> None:
     sizes = {"d": attributes.get("n_features_in_", 0)}
     if "_n_features_out" in attributes and kind.__name__ != "VAEMixture":  # whose features are the latent dimensions
         sizes["k"] = attributes["_n_features_out"]
-    needed = NEEDED[kind.__name__]
+    needed = NEEDED.get(kind.__name__, CENTERS)
     if kind.__name__ == "SoftKMeans" and any(name.startswith(("posterior_", "coassignment_")) for name in attributes):
         needed = {**needed, **POSTERIOR}
     missing = [name for name in ("n_features_in_", *needed) if name not in attributes]
@@ -118,6 +114,7 @@ def check_attributes(kind: type, attributes: dict[str, Any]) -> None:
 
 def check_parameters(kind: Any, given: dict[str, Any]) -> Any:
     """The estimator with these parameters, or a ValueError if a name or type is not one of this class."""
+    given = {name: value for name, value in given.items() if name not in REMOVED.get(kind.__name__, ())}
     unknown = sorted(set(given) - set(kind._get_param_names()))
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r}")

@@ -4,14 +4,13 @@
 :class:`TableModel` is the part that is saved and predicts for other tables.
 """
 
-from coterie.tabular.algorithms import ALGORITHMS, SettingError, make_estimator
+from coterie.tabular.algorithms import SettingError, make_estimator
 from coterie.tabular.clustered_table import ClusteredTable
 from coterie.tabular.clustering import Request, Watcher, cluster_table
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.model import TableModel
 
 __all__ = [
-    "ALGORITHMS",
     "ClusteredTable",
     "EncodedTable",
     "Request",

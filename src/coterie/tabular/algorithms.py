@@ -5,19 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coterie.capabilities import of_center_family
-
-ALGORITHMS = {
-    "kmeans": "KMeans",
-    "soft": "SoftKMeans",
-    "spherical": "SphericalKMeans",
-    "trimmed": "TrimmedKMeans",
-    "robust": "RobustKMeans",
-    "medoids": "KMedoids",
-    "incontext": "InContextClusterer",
-    "flow": "FlowMixture",
-    "zeroshot": "ZeroShotClusterer",
-    "vae": "VAEMixture",
-}
+from coterie.estimators.catalogue import algorithms
 
 
 class SettingError(ValueError):
@@ -26,10 +14,11 @@ class SettingError(ValueError):
 
 def check_algorithm(algorithm: str) -> None:
     """Raise an error if there is no such algorithm."""
-    if algorithm not in ALGORITHMS:
-        near = difflib.get_close_matches(algorithm.lower(), ALGORITHMS, n=1, cutoff=0.5)
+    known = algorithms()
+    if algorithm not in known:
+        near = difflib.get_close_matches(algorithm.lower(), known, n=1, cutoff=0.5)
         hint = f"Did you mean {near[0]!r}? " if near else ""
-        raise SettingError(f"There is no algorithm {algorithm!r}. {hint}Available are {', '.join(ALGORITHMS)}.")
+        raise SettingError(f"There is no algorithm {algorithm!r}. {hint}Available are {', '.join(known)}.")
 
 
 def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **settings: Any) -> Any:
@@ -38,7 +27,7 @@ def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **
     Parameters
     ----------
     algorithm : str
-        One of ``ALGORITHMS``.
+        A short name of :mod:`coterie.estimators.catalogue`.
     defaults : mapping, optional
         Parameters that members of the k-means family get instead of their own defaults, where they have them. Other
         estimators keep their own defaults, which mean something else.
@@ -49,7 +38,7 @@ def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **
     import coterie
 
     check_algorithm(algorithm)
-    kind = getattr(coterie, ALGORITHMS[algorithm])
+    kind = getattr(coterie, algorithms()[algorithm])
     given = {name: value for name, value in settings.items() if value is not None}
     known = kind().get_params()
     unknown = sorted(set(given) - set(known))
@@ -63,6 +52,6 @@ def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **
 def _no_such_setting(algorithm: str, setting: str) -> str:
     import coterie
 
-    having = [name for name, kind in ALGORITHMS.items() if setting in getattr(coterie, kind)().get_params()]
+    having = [name for name, kind in algorithms().items() if setting in getattr(coterie, kind)().get_params()]
     instead = f", or choose an algorithm that has it ({', '.join(having)})" if having else ""
     return f"The algorithm {algorithm!r} has no setting {setting.replace('_', '-')!r}: remove it{instead}."

@@ -11,6 +11,7 @@ from coterie.capabilities import (
     iteration_limit_reached,
     of_center_family,
 )
+from coterie.data.columns import Column
 from coterie.selection import Choice, uneven_columns, varying_columns
 from coterie.tabular.certainty import outlier_rows
 from coterie.tabular.clustered_table import ClusteredTable
@@ -19,6 +20,8 @@ from coterie.wording import joined, plural, quoted
 
 TINY_SHARE = 0.01
 TINY_ROWS = 5
+MISSING_SHARE = 0.02  # of the rows from which missing values can be what a cluster has in common
+FOLLOWED = 0.5  # share of the variance of being missing that the clusters explain
 CORRELATION = 0.98  # from which two columns count as the same
 LISTED = 5
 FEW_READ = 10  # rows of a cluster among those that a network read; with fewer it may miss the cluster
@@ -84,7 +87,33 @@ def _about_columns(clustered: ClusteredTable) -> list[Caution]:
         what = f"{'Column' if one else 'Columns'} {quoted(constant, limit=LISTED)} {'has' if one else 'have'}"
         advice = f"Exclude {'it' if one else 'them'}: a constant column cannot separate clusters."
         found.append(Caution(f"{what} the same value in every row.", advice))
-    return found + _about_correlation(clustered, varying)
+    return [*found, *_about_missing(clustered), *_about_correlation(clustered, varying)]
+
+
+def _about_missing(clustered: ClusteredTable) -> list[Caution]:
+    """Columns whose missing values the clusters follow."""
+    encoding, k = clustered.encoding, clustered.k
+    if encoding is None or encoding.complete or k < 2:
+        return []
+    rows = np.linspace(0, clustered.n - 1, min(clustered.n, 5_000)).astype(int)
+    own_NK = np.eye(k + 1)[clustered.labels[rows]][:, :k]
+    share_K = own_NK.mean(axis=0)
+    found = []
+    for column, values in zip(encoding.columns, clustered.table.take(rows).columns_for(encoding)):
+        gone = Column(column.name, column.kind, values).missing
+        if column.is_box or not MISSING_SHARE <= gone.mean() <= 1 - MISSING_SHARE:
+            continue
+        gone_K = np.divide(gone @ own_NK / len(rows), share_K, out=np.zeros(k), where=share_K > 0)
+        if share_K @ (gone_K - gone.mean()) ** 2 > FOLLOWED * gone.var():
+            most, least = int(gone_K.argmax()), int(gone_K.argmin())
+            found.append(
+                f"{column.name!r} is missing in {gone_K[most]:.0%} of cluster {most} and in {gone_K[least]:.0%} of "
+                f"cluster {least}"
+            )
+    if not found:
+        return []
+    what = f"The clusters follow missing values: {joined(found, limit=3)}."
+    return [Caution(what, "Exclude such columns if a gap says nothing about a row.")]
 
 
 def _about_correlation(clustered: ClusteredTable, varying: np.ndarray) -> list[Caution]:

@@ -46,7 +46,7 @@ class Request:
     keep : names of columns to use even if they seem to be identifiers or of no use
         Identifiers that ``columns`` names are used as well.
     algorithm : str, optional
-        One of :data:`coterie.tabular.algorithms.ALGORITHMS`. By default ``zeroshot`` if nothing else that shapes the
+        A short name of :mod:`coterie.estimators.catalogue`. By default ``zeroshot`` if nothing else that shapes the
         clusters is given, and ``kmeans`` otherwise.
     clusters : sequence of int, optional
         One number of clusters, or several from which ``criterion`` chooses.
@@ -56,7 +56,7 @@ class Request:
         One of :data:`coterie.selection.CRITERIA`.
     seed : int
     labels : str, optional
-        A column with the labels of some rows, which are kept; empty cells are unknown. It is not used otherwise.
+        Column with known labels, which are kept; empty means unknown. It is not used otherwise.
     names : mapping of int to str
         Names of clusters. Those of ``labels`` are named like their labels.
     settings : mapping
@@ -129,6 +129,7 @@ def cluster_table(
     *,
     header: bool | None = None,
     query: str | None = None,
+    cells: bool = False,
 ) -> ClusteredTable:
     """Cluster a table.
 
@@ -141,6 +142,8 @@ def cluster_table(
         Whether the first line of a text file contains column names; see :func:`coterie.data.tables.read_table`.
     query : str, optional
         The query of a database, or the sheet of a workbook.
+    cells : bool
+        Keep the texts of the cells of a text file, so that they can be written as they were.
 
     Returns
     -------
@@ -152,7 +155,9 @@ def cluster_table(
         check_algorithm(request.algorithm)
     name = source_name(source) if isinstance(source, str | Path) else None
     with watcher.reading(name or "the table"):
-        whole = table = Table.of(source) if name is None else Table.read(source, header=header, query=query)
+        whole = table = (
+            Table.of(source) if name is None else Table.read(source, header=header, query=query, cells=cells)
+        )
         known = None
         if request.labels is not None:
             known, table = KnownLabels.of(table, request.labels), without(table, request.labels)
@@ -263,21 +268,22 @@ def _fit(
     return estimator, choice
 
 
-def recut_table(
-    source: Any, model: TableModel, n_clusters: int, *, header: bool | None = None, query: str | None = None
-) -> ClusteredTable:
-    """Cluster a table at another number of clusters of the hierarchy of a saved model, without fitting again."""
+def recut_table(source: Any, model: TableModel, n_clusters: int, **how: Any) -> ClusteredTable:
+    """Cluster a table at another number of clusters of the hierarchy of a saved model, without fitting again.
+
+    ``how`` a file is read are arguments of :meth:`Table.read`.
+    """
     started = time.perf_counter()
     if not hasattr(model.estimator, "recut"):
         kind = type(model.estimator).__name__
         raise SettingError(f"The model is a {kind}, which has no hierarchy to cut: fit it again with -k {n_clusters}.")
     name = source_name(source) if isinstance(source, str | Path) else None
-    table = Table.of(source) if name is None else Table.read(source, header=header, query=query)
+    table = Table.of(source) if name is None else Table.read(source, **how)
     rows = EncodedTable.apply(model.encoding, table)
     try:
         estimator = model.estimator.recut(rows.input(model.estimator), n_clusters)
     except ValueError as error:
         raise SettingError(str(error)) from error
     seed = parameter(estimator, "random_state")
-    how = Run("zeroshot", seed, None, rows.notes, time.perf_counter() - started, name)
-    return ClusteredTable.fitted(rows, estimator, how)
+    run = Run("zeroshot", seed, None, rows.notes, time.perf_counter() - started, name)
+    return ClusteredTable.fitted(rows, estimator, run)

@@ -1,7 +1,7 @@
 """The reading of a table: which columns are used, what they hold, how they become points, and what to say about it."""
 
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from coterie.capabilities import encodes_tables
+from coterie.data.choices import is_choice
 from coterie.data.columns import BadValuesError, Column, TableError, require_finite
-from coterie.data.encoding import Encoded, Encoding
+from coterie.data.encoding import Encoded, Encoding, are_principal
 from coterie.data.kinds import CATEGORY, DATE, ID, ORDINAL
+from coterie.data.reading import ABSENT
 from coterie.data.tables import Table
 from coterie.wording import joined, quoted
 
@@ -71,7 +73,7 @@ class EncodedTable:
             if places is not None:
                 table = table.take(places)
                 read = [replace(column, values=column.values[places]) for column in read]
-        names = [source for column in read if column.kind != ID for source in column.sources]
+        names = list(dict.fromkeys(source for column in read if column.kind != ID for source in column.sources))
         asked = kinds and any(column.why.startswith("as asked for") and column.kind in BY_KIND for column in read)
         if encode or asked or (encode is None and not table.is_complete(names)):
             return cls._learn_mixed(table, read, places, told)
@@ -210,14 +212,24 @@ def _column_notes(used: list[Column], encoding: Encoding) -> list[str]:
         notes.append(f"{categories} ignored: unrelated to every other column.")
     if dates:
         notes.append(f"{dates} read as dates, in days.")
+    boxes = [column.name for column, learned in zip(used, encoding.columns) if learned.is_box]
+    if boxes:
+        notes.append(f"{_columns(boxes)} read as boxes that are ticked or not: a blank means no.")
+    for name, count in Counter(column.sources[0] for column in used if is_choice(column)).items():
+        notes.append(f"{name!r} has several choices in one cell: it was read as {count} columns of yes and no.")
     for column in used:
+        if column.absent:
+            far = joined([f"{one:.15g}" for one in column.absent])
+            notes.append(f"{column.name!r}: {far} {ABSENT}. Change this with --kind {shlex.quote(column.name)}=number.")
         if column.kind == DATE and "leave it open" in column.why:
             notes.append(f"{column.name!r}: {column.why}. Change this with --kind {shlex.quote(column.name)}=date:dmy.")
         elif len(column.sources) > 1:
             notes.append(f"{column.name!r} is one category: {column.why}.")
-        elif column.spelling in (".", ",") and column.kind != CATEGORY:
+        elif not column.absent and column.spelling in (".", ",") and column.kind != CATEGORY:
             asked = f"{column.kind}s, " if column.why.startswith("as asked for") else ""
             notes.append(f"{column.name!r} was read as {asked}{column.why}.")
+    if are_principal([column.values for column in used]):
+        notes.append("The columns are principal components and were not scaled: the first ones count most.")
     if encoding.log_names:
         notes.append(f"{_columns(encoding.log_names)} compared on a log scale: the distribution of values is skewed.")
     return notes
@@ -227,7 +239,7 @@ def _value_notes(read: list[Column], encoding: Encoding) -> list[str]:
     """Which missing values were filled, and which values of categories did not occur when the encoding was learned."""
     filled, unseen = [], []
     for column, learned in zip(read, encoding.columns):
-        if learned.levels is None and column.values.dtype != object and (count := int(column.missing.sum())):
+        if not learned.is_box and (count := int(column.missing.sum())):
             filled.append(f"{column.name!r} ({count:,})")
         if learned.levels is not None and not learned.rest and column.values.dtype == object:
             count = sum(value is not None and value not in learned.levels for value in column.values)

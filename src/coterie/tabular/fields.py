@@ -60,8 +60,7 @@ def fields_of(clustered: ClusteredTable) -> list[Field]:
             kind, unit = (getattr(column, part, "") for part in ("kind", "unit"))
             fields.append(_field(clustered, name, first, largest, kind, unit))
         else:
-            levels = (*column.levels, *(["other"] * column.rest))
-            fields.append(Field(name, CATEGORY, first, first + column.width, levels))
+            fields.append(Field(name, CATEGORY, first, first + column.width, tuple(column.named_levels)))
         first += column.width
     return fields
 
@@ -84,17 +83,12 @@ def own_frame(clustered: ClusteredTable) -> "pd.DataFrame":
         values = clustered.values[:, one.first : one.last]
         if one.kind == CATEGORY:
             codes = np.where(values.max(axis=1) > 0, values.argmax(axis=1), -1)
-            columns[one.name] = pd.Categorical.from_codes(codes, _distinct(one.levels))
+            columns[one.name] = pd.Categorical.from_codes(codes, one.levels)
         elif one.kind == DATE:
             columns[one.name] = pd.to_datetime(np.round(values[:, 0] * 86_400), unit="s", errors="coerce")
         else:
             columns[one.name] = values[:, 0]
     return pd.DataFrame(columns)
-
-
-def _distinct(levels: tuple[str, ...]) -> list[str]:
-    """A level "other" beside the rest of all rare values."""
-    return [f"({level})" if level in levels[:place] else level for place, level in enumerate(levels)]
 
 
 def _date(days: float, hours: bool) -> str:
