@@ -70,7 +70,7 @@ def test_uneven_draws_have_wide_clusters_beside_narrow_ones(family):
     def contrast(uneven):
         """The median ratio of the widest cluster's deviation to the narrowest's."""
         ratios = []
-        for seed in range(40):
+        for seed in range(80):
             prior = Prior(clusters=(3, 4), noise=0.0, uneven=uneven)
             problem = prior.draw(np.random.default_rng(seed), 200, family)
             parts = [problem.points_ND[problem.labels_N == label] for label in range(problem.n_clusters)]

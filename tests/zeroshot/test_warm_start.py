@@ -5,7 +5,7 @@ import torch
 from coterie.zeroshot.generation_one import ZeroShotConfig
 from coterie.zeroshot.model import TwoPassConfig
 from coterie.zeroshot.modules import TwoPassNetwork, ZeroShotNetwork
-from coterie.zeroshot.warm_start import begin_as, grow
+from coterie.zeroshot.warm_start import average, begin_as, grow
 
 SMALL = {"width": 16, "n_heads": 2, "pair_channels": 4}
 
@@ -81,3 +81,13 @@ def test_a_head_for_partitions_is_not_copied(width):
     begin_as(network, trained)
     for name, weight in network.state_dict().items():
         assert torch.equal(weight, before[name] if name.startswith("partitions.") else trained.state_dict()[name])
+
+
+def test_an_average_lies_between_two_networks():
+    config = TwoPassConfig(**SMALL, first=(1,), second=(1,), partition_width=4)
+    old, network = TwoPassNetwork(config), TwoPassNetwork(config)
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    average(network, old, 0.25)
+    for name, value in network.state_dict().items():
+        share = 0.0 if name.startswith("partitions.") else 0.25
+        torch.testing.assert_close(value, (1 - share) * before[name] + share * old.state_dict()[name])

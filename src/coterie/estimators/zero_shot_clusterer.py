@@ -55,13 +55,14 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     max_context : int, default=1024
         The largest number of rows that the network reads at once.
     scale : bool, default=True
-        Whether to scale every column to the same spread. Use False if the columns share a unit.
+        Whether to scale every column to the same spread. Use False if the columns share a unit. Principal components
+        are recognised and never scaled.
     kinds : dict or None, default=None
         Kinds of columns of a DataFrame that are not guessed, for example ``{"year": "category", "account": "id"}``. A
         kind is "number", "count", "ordinal", "category", "date", "id" or "text"; the last two are ignored.
-    network : str or path, default="zeroshot-2"
-        Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file. "zeroshot" is that of
-        version 0.1.0, which was trained on shapes alone.
+    network : str or path, default="zeroshot-3"
+        Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file. "zeroshot-2" was
+        trained on synthetic tables alone, and "zeroshot", that of version 0.1.0, on shapes alone.
     device : str, torch.device or None, default=None
         Where the network is evaluated; None is the CPU.
     n_jobs : int or None, default=None
@@ -148,7 +149,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         max_context=1024,
         scale=True,
         kinds=None,
-        network="zeroshot-2",
+        network="zeroshot-3",
         device=None,
         n_jobs=None,
         random_state=None,

@@ -87,7 +87,7 @@ class Geometry:
 
 
 def write_merges(tree: Hierarchy, mean: float, std: float, pairs: Pairs, place: int) -> None:
-    """Fill in a hierarchy. A point and itself: as if joined before all others."""
+    """Fill in a hierarchy. The diagonal gets merge 0."""
     left, right, height = tree
     pairs.merge_TNN[place], side = joining_merge(left, right)
     log_height = np.log(np.maximum(height, LEAST))

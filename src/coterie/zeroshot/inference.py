@@ -1,4 +1,4 @@
-"""What a network says of a set, averaged over several samples, and rows placed beside a set that was read."""
+"""Run the network on a sample and extend its output to other rows."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ DIGITS = 9  # of coordinates relative to the largest: what differs by less is eq
 
 
 class Reading(NamedTuple):
-    """What a network says of a set, as probabilities."""
+    """The network's output for a set of rows, as probabilities."""
 
     affinity_NN: np.ndarray  # two points share a cluster; ones on the diagonal
     noise_N: np.ndarray
@@ -35,7 +35,7 @@ def read_set(network: Network, x_ND: np.ndarray, rng: np.random.Generator) -> Re
 
 
 def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.Generator) -> Reading:
-    """The mean reading of the first context; a point of it stands, in another context, where its nearest is there."""
+    """Average predictions over contexts, matching rows by nearest neighbour."""
     first = contexts[0]
     readings = [read_set(network, slightly_apart(first, rng), rng)]
     for other in contexts[1:]:

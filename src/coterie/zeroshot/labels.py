@@ -21,8 +21,8 @@ from coterie.zeroshot.inference import Reading
 ROUNDS = 3  # of joining the cluster of highest mean affinity
 # The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows
 # and fewer join small ones. Of the numbers that lose less than this share of what one of K clusters is worth, which is
-# about 1/K, the most probable is taken. Chosen on development sets.
-NEGLIGIBLE = 0.2
+# about 1/K, the most probable is taken. Chosen on development sets and on a fold of real tables.
+NEGLIGIBLE = 0.1
 MOST_CHOSEN = 16  # clusters for which other candidates than Ward's are compared: for more, that is the best of them
 OUTLIER_PROBABILITY = 0.35  # on fresh draws most noise exceeds it, and most rows that exceed it are noise
 

@@ -29,7 +29,7 @@ HEAD = "partitions."  # how the names of a head's weights begin in those of a ne
 
 
 class Told(NamedTuple):
-    """What the head is told of J candidates. Those with fewer than K clusters are padded."""
+    """Input features of J candidate partitions. Those with fewer than K clusters are padded."""
 
     clusters_JKC: Any
     share_JK: Any  # of the points

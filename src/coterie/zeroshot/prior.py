@@ -3,17 +3,21 @@
 A problem is of one of four families: ``shapes`` (mixtures, scattered shapes, nested shells, interleaved curves, tiles
 of a space), ``tables`` (latent factors behind overlapping clusters, see :mod:`coterie.zeroshot.tables`), ``mixed``
 (such tables with categories and missing values) and ``many`` (17 to 100 clusters). Background noise may be added.
-Scales and shifts of columns are not drawn: the estimator removes them, and :func:`scaled` does the same here.
+A fifth, ``real``, draws from a folder of tables with known classes (:mod:`coterie.zeroshot.real`). Scales and shifts of
+columns are not drawn: the estimator removes them, and :func:`scaled` does the same here.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from coterie.threads import kernel
 from coterie.zeroshot.arrangements import ARRANGEMENTS, interleaved, mixture, scattered, uneven
+from coterie.zeroshot.corpus import read_corpus
 from coterie.zeroshot.hardening import hardened
+from coterie.zeroshot.real import RealProblems
 from coterie.zeroshot.shapes import MOST_TURNS, log_uniform
 from coterie.zeroshot.tables import mixed_table, table
 
@@ -50,17 +54,29 @@ class Prior:
     uneven: float = 0.0  # share of shapes and tables with wide clusters beside narrow ones
     interleaved: float = 0.1  # share of arrangements that interleave copies of a curve; the more, the fewer mixtures
     most_turns: float = MOST_TURNS  # of spirals
+    real: float = 0.0  # share of problems from the tables of a corpus, beside the families above
+    corpus: str = ""  # its folder (:mod:`coterie.zeroshot.corpus`)
+    folds: tuple[int, ...] = ()  # of the corpus that are drawn from, 0 to 4; all if empty
+    without: tuple[str, ...] = ()  # tables of the corpus that are not read
 
     def __post_init__(self) -> None:
         most = ARRANGEMENTS["interleaved"][1] + ARRANGEMENTS["mixture"][1]
         if not 0 <= self.interleaved <= most:
             raise ValueError(f"interleaved must be between 0 and {most}, got {self.interleaved}.")
+        if self.real and not self.corpus:
+            raise ValueError("The family real needs the folder of its tables: set corpus.")
 
     def draw(self, rng: np.random.Generator, n_points: int, family: str | None = None) -> Problem:
         """One problem; of a drawn family if none is named."""
         if family is None:
-            shares = np.array([getattr(self, name) for name in FAMILIES], dtype=float)
-            family = str(rng.choice(FAMILIES, p=shares / shares.sum()))
+            names = (*FAMILIES, "real") if self.real else FAMILIES
+            shares = np.array([getattr(self, name) for name in names], dtype=float)
+            family = str(rng.choice(names, p=shares / shares.sum()))
+        if family == "real":
+            found = _real_problems(self.corpus, self.folds, self.without).draw(rng, n_points, self.single)
+            if found is not None:
+                return Problem(*found, int(found[1].max()) + 1, "real")
+            family = "tables"
         if family == "many" and n_points < POINTS_OF_A_CLUSTER * FEWEST_OF_MANY:
             family = "shapes"
         n_clusters = self._clusters(rng, n_points, family)
@@ -127,6 +143,11 @@ class Prior:
 
 
 FAMILIES = ("shapes", "tables", "many", "mixed")
+
+
+@lru_cache(maxsize=4)
+def _real_problems(corpus: str, folds: tuple[int, ...], without: tuple[str, ...]) -> RealProblems:
+    return RealProblems(read_corpus(corpus, without), folds)
 
 
 def _is_solvable(problem: Problem, family: str) -> bool:

@@ -23,7 +23,7 @@ from coterie.zeroshot.head_fitting import fit_head
 from coterie.zeroshot.model import BINS, TwoPassConfig
 from coterie.zeroshot.modules import TwoPassNetwork
 from coterie.zeroshot.prior import NOISE, Prior
-from coterie.zeroshot.warm_start import begin_as
+from coterie.zeroshot.warm_start import average, begin_as
 
 FIRST_PASS = 0.5  # weight of the first pass's losses beside the second's
 
@@ -49,11 +49,12 @@ class ZeroShotRun(TrainingRun):
     single_weight: float = 0.2
     noise_weight: float = 0.3
     start: str | None = None  # name of a network as which this one begins; of the first generation: its first pass
+    keep: float = 0.0  # share of the weights of ``start`` in the network that is shipped, the rest are trained
     choice_problems: int = 600  # fresh draws to which the choice of the number of clusters is fitted
     head_problems: int = 2000  # fresh draws on which the head for partitions is trained, if the model has one
 
     kind = "zeroshot"
-    drawn = "clustering problems of four families (shapes, tables, mixed tables, many clusters), fresh every step"
+    drawn = "clustering problems of the prior's families (shapes, tables, mixed, many clusters, real), fresh every step"
 
     def task(self) -> "ZeroShotTask":
         return ZeroShotTask(self)
@@ -63,6 +64,8 @@ class ZeroShotRun(TrainingRun):
 
     def calibrated(self, network: TwoPassNetwork) -> "ZeroShotRun":
         """The run with its choice of the number of clusters fitted to the trained network, whose head is trained."""
+        if self.keep and self.start is not None:
+            average(network, checkpoints.load(self.start, kind="zeroshot"), self.keep)
         fitted = fit_choice(network, self.prior, self.choice_problems)
         network.config = replace(self.model, choice=fitted.choice, single=fitted.single)
         if self.model.partition_width:

@@ -49,6 +49,19 @@ def enlarge(network: TwoPassNetwork, old: TwoPassNetwork) -> None:
         mine[tuple(slice(length) for length in value.shape)] = value
 
 
+@torch.no_grad()
+def average(network: TwoPassNetwork, old: TwoPassNetwork, share: float) -> None:
+    """Move every weight of ``network`` towards that of ``old``, by ``share`` of the way.
+
+    A network that learned from few tables keeps more of what it knew if its weights are averaged with those it began
+    with (Wortsman et al. 2022, "Robust fine-tuning of zero-shot models").
+    """
+    before = old.state_dict()
+    for name, value in network.state_dict().items():
+        if not name.startswith("partitions."):
+            value.lerp_(before[name], share)
+
+
 def _has_layers_of(stretches: tuple[int, ...], small: tuple[int, ...]) -> bool:
     return len(stretches) >= len(small) and all(more >= few for more, few in zip(stretches, small))
 
