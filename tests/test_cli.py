@@ -13,7 +13,6 @@ from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
 
 import coterie
-from coterie import experiments
 from coterie.cli import app
 from coterie.data.tables import SAMPLES, read_table, sample
 from coterie.tabular import EncodedTable, TableModel, make_estimator
@@ -344,7 +343,10 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 1..4", "gap"),
         ("points.csv -x name -k 2..4 --criterion elbow", "silhouette, calinski-harabasz"),
         ("points.csv -x name -k 3 -a trimed", "Did you mean 'trimmed'?"),
-        ("points.csv -x name -k 3 -a dbscan", "kmeans, soft, spherical, trimmed, robust, medoids, incontext, flow"),
+        (
+            "points.csv -x name -k 3 -a dbscan",
+            "zeroshot, kmeans, trimmed, robust, soft, spherical, medoids, incontext, flow",
+        ),
         ("points.csv -x name -k 3 -a flow", "determines the number of clusters itself"),
         ("points.csv -x name -k 2..4 -a zeroshot", "determines the number of clusters itself"),
         ("points.csv -x name -k 21 -a incontext", "at most 20 clusters"),
@@ -470,6 +472,14 @@ def test_models_that_are_refused(points):
     assert "There is no column 'left'" in refuse("predict", "m", "other.csv")
     assert "overwrite the model" in refuse("predict", "m", "points.csv", "-o", "m")
     assert "overwrite the input" in refuse("predict", "m", "points.csv", "-o", "points.csv")
+    assert "overwrite the model" in refuse("cluster points.csv --from m -k 2 --save m")
+    Path("m.onnx").write_bytes(Path("m").read_bytes())
+    assert "overwrite the model" in refuse("export m.onnx m.onnx")
+
+
+def test_the_file_of_a_database_url_is_an_input(folder):
+    Path("shop.db").write_bytes(b"SQLite format 3")
+    assert "overwrite the input" in refuse("cluster sqlite:///shop.db -k 2 --save shop.db")
 
 
 def test_the_demo_tells_its_stories_and_writes_pictures(folder):
@@ -479,40 +489,6 @@ def test_the_demo_tells_its_stories_and_writes_pictures(folder):
     assert sorted(os.listdir(folder / "demo")) == ["customers.png", "layers.png", "outliers.png"]
     (folder / "file").write_text("")
     assert "cannot be created" in refuse("demo", "-o", "file/demo")
-
-
-def test_experiments_are_found_by_name(folder, monkeypatch):
-    def figure7(output, quick):
-        (output / "figure7.json").write_text(json.dumps({"quick": quick}))
-        return {}
-
-    module = experiments._module("kmeans")
-    monkeypatch.setattr(module, "figure7", figure7, raising=False)
-    monkeypatch.setattr(module, "__all__", [*module.__all__, "figure7"])
-    assert "kmeans/figure7" in succeed("reproduce").stdout.splitlines()
-    assert "figure7.json" in succeed("reproduce", "kmeans/figure7", "--quick").stdout
-    assert json.loads((folder / "results/quick/kmeans/figure7.json").read_text()) == {"quick": True}
-    complaint = refuse("reproduce", "kmeans/figure77")
-    assert "Did you mean kmeans/figure7" in complaint
-    assert "kmeans/table1" in complaint
-
-
-def test_benchmarks_are_found_by_name(folder, monkeypatch):
-    from coterie.benchmarks import kmedoids, learned_lloyd
-
-    monkeypatch.setattr(kmedoids, "run", lambda quick, output: {"quick": quick, "output": str(output)})
-    monkeypatch.setattr(kmedoids, "markdown", lambda result: f"quick: {result['quick']}")
-    assert "kmedoids" in succeed("bench").stdout.splitlines()
-    assert json.loads(succeed("bench kmedoids --quick --json").stdout) == {
-        "quick": True,
-        "output": "results/quick/kmedoids",
-    }
-    assert "quick: False" in succeed("bench kmedoids -o here").stdout
-    assert "Did you mean kmedoids?" in refuse("bench kmedoid")
-    monkeypatch.setattr(learned_lloyd, "run", kmedoids.run)
-    monkeypatch.setattr(learned_lloyd, "markdown", kmedoids.markdown, raising=False)
-    for spelled in ("learned-lloyd", "learned_lloyd"):
-        assert "quick: True" in succeed(f"bench {spelled} --quick").stdout
 
 
 def test_unknown_networks_and_missing_configs_are_refused():
@@ -532,7 +508,7 @@ def test_a_network_is_trained_shipped_listed_and_used(folder, monkeypatch):
     assert "mine" in listed
     assert "zeroshot" in listed
     X = np.random.default_rng(0).normal(size=(40, 2))
-    assert coterie.FlowMixture(network="mine", snr_db=10.0).fit(X).n_clusters_ >= 1
+    assert coterie.FlowMixture(network="mine").fit(X).n_clusters_ >= 1
     assert "already a network 'mine'" in refuse("ship run mine")
     assert "comes with the package" in refuse("ship run zeroshot")
     assert "there is no run.json" in refuse("ship home mine")
@@ -585,3 +561,16 @@ def test_options_that_would_do_nothing_are_refused(tmp_path, options, words):
     table = tmp_path / "t.csv"
     table.write_text("a,b\n" + "\n".join(f"{i % 2 * 9},{i}" for i in range(8)))
     assert words in refuse(f"cluster {table} {options}")
+
+
+def test_shells_complete_commands_options_and_algorithms():
+    for shell in ("bash", "zsh", "fish"):
+        assert f"_COTERIE_COMPLETE=complete_{shell}" in succeed("completion", shell).stdout
+    for typed, offered in {
+        "coterie col": "columns",
+        "coterie cluster --sch": "--scheduler",
+        "coterie cluster -a sp": "spherical",
+    }.items():
+        asked = {"_COTERIE_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+        told = CliRunner().invoke(app, [], prog_name="coterie", env=asked)
+        assert told.stdout.split() == [offered], typed

@@ -28,6 +28,7 @@ _interpreted_seconds = 0.0
 
 _limit: ContextVar[int | None] = ContextVar("coterie_threads", default=None)
 _pool: ThreadPoolExecutor | None = None
+_only_one = False  # whether torch may use the calling thread alone
 
 
 def kernel(*, inner: bool = False, **options: Any) -> Any:
@@ -113,7 +114,7 @@ def torch_threads(n_jobs: int | None) -> Iterator[None]:
 
     before = torch.get_num_threads()
     if n_jobs is not None:
-        torch.set_num_threads(count(n_jobs))
+        torch.set_num_threads(1 if _only_one else count(n_jobs))
     try:
         yield
     finally:
@@ -185,10 +186,14 @@ def _executor() -> ThreadPoolExecutor:
     return _pool
 
 
-def _forget_pool():
-    global _pool
+def _after_fork() -> None:
+    """Forget threads that do not exist in a forked process: torch would wait for those of its pool for ever."""
+    global _pool, _only_one
     _pool = None
+    if "torch" in sys.modules:
+        _only_one = True
+        sys.modules["torch"].set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -227,7 +227,7 @@ def test_two_uploads_at_once_do_not_mix(served):
 def test_a_first_line_of_numbers_is_data_unless_told_otherwise(served):
     table = served.upload("bare.csv", b"1,2\n3,4\n5,6\n").json
     assert table["rows"] == 3
-    assert "only numbers" in table["notes"][0]
+    assert "--header" in table["notes"][0]
     assert served.upload("bare.csv", b"1,2\n3,4\n5,6\n", header="yes").json["rows"] == 2
 
 
@@ -373,6 +373,14 @@ def test_a_job_whose_process_dies_says_so(tmp_path):
     assert "died" in job.error or "ended unexpectedly" in job.error
 
 
+def test_the_labels_file_has_the_cells_of_the_upload(served):
+    rows = [f"{i % 7}.50,{i // 20 * 40 + i % 5},{i:05d},{9007199254740993 + i}" for i in range(60)]
+    table = served.upload("a.csv", "\n".join(["x,y,code,id", *rows]).encode()).json
+    run = served.finish(served.start(table, algorithm="kmeans", clusters=3))
+    lines = served.ask("GET", f"/api/runs/{run['id']}/files/labels.csv").body.decode().splitlines()
+    assert [line.split(",")[:4] for line in lines[1:]] == [row.split(",") for row in rows]
+
+
 def test_clusters_are_named_and_seen_in_other_axes(served, table, tmp_path):
     run = served.finish(served.start(table, algorithm="kmeans", clusters=2))
     address = f"/api/runs/{run['id']}"
@@ -380,6 +388,9 @@ def test_clusters_are_named_and_seen_in_other_axes(served, table, tmp_path):
     assert named.status == 200, named.json
     assert named.json["result"]["names"] == {"0": EVIL}
     assert EVIL.encode() in served.ask("GET", f"{address}/files/labels.csv").body
+    assert served.ask("POST", f"{address}/names", {"names": {"0": "=1+1"}}).status == 200
+    assert b",'=1+1\n" in served.ask("GET", f"{address}/files/labels.csv").body
+    assert served.ask("POST", f"{address}/names", {"names": {"0": EVIL}}).status == 200
     (tmp_path / "model").write_bytes(served.ask("GET", f"{address}/files/model.safetensors").body)
     assert TableModel.load(tmp_path / "model").names == {0: EVIL}
     for wrong in ({"9": "x"}, {"x": "y"}, {"0": 5}, {"0": "x" * 99}, {"0": "same", "1": "same"}, []):

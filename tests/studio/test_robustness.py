@@ -252,9 +252,9 @@ def test_lists_and_structures_in_parquet_become_texts(tmp_path):
     pq.write_table(table, file)
     (tmp_path / "upload").write_bytes(file.getvalue())
     bounds = {"table_bytes": 10**9, "rows": 10**6, "columns": 500}
-    frame, _ = uploads.read_upload(tmp_path / "upload", "a.parquet", None, bounds)
-    json.dumps(uploads.describe(frame), allow_nan=False)
-    plain = uploads.plain(frame)
+    table, _ = uploads.read_upload(tmp_path / "upload", "a.parquet", None, bounds)
+    json.dumps(uploads.describe(table.frame), allow_nan=False)
+    plain = uploads.plain(table.frame)
     assert all(value is None or isinstance(value, str) or value != value for value in plain["list"])
 
 

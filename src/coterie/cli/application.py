@@ -1,5 +1,6 @@
 """The application to which all commands belong, and how it reports errors of the user."""
 
+import difflib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +51,6 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Cluster tables by attention: pretrained networks, and k-means and its variants.",
@@ -106,6 +106,14 @@ def make_folder(folder: Path) -> Path:
             f"The folder {folder} cannot be created ({error.strerror}): choose another one with --output"
         ) from error
     return folder
+
+
+def check_name(kind: str, name: str, known: list[str]) -> None:
+    """Refuse a name that is not known, with the nearest known one."""
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise Refused(f"There is no {kind} {name!r}.{hint} Known names: {', '.join(known)}.")
 
 
 def _version(wanted: bool) -> None:

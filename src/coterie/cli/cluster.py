@@ -8,6 +8,7 @@ import typer
 from coterie.cli import in_memory, out_of_core
 from coterie.cli.application import Refused, app, make_folder, user_errors
 from coterie.cli.outputs import Outputs
+from coterie.estimators.catalogue import CATALOGUE, algorithms
 
 
 def _option(panel: str | None, *names: str, **settings: Any) -> Any:
@@ -31,7 +32,15 @@ K = Annotated[
 ]
 Algorithm = Annotated[
     str | None,
-    _option(None, "--algorithm", "-a", metavar="NAME", help="One of the algorithms above.", show_default=False),
+    _option(
+        None,
+        "--algorithm",
+        "-a",
+        metavar="NAME",
+        help="One of the algorithms above.",
+        show_default=False,
+        autocompletion=lambda: list(algorithms()),
+    ),
 ]
 Columns = Annotated[
     list[str] | None, _option(None, "--columns", "-c", metavar="A,B", help="Columns to use. Default: all.")
@@ -39,9 +48,7 @@ Columns = Annotated[
 Exclude = Annotated[list[str] | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns not to use.")]
 Kind = Annotated[
     list[str] | None,
-    _option(
-        None, "--kind", metavar="A=KIND", help="Kinds that were not guessed well, for example year=category,no=id."
-    ),
+    _option(None, "--kind", metavar="A=KIND", help="Override guessed column kinds, for example year=category,no=id."),
 ]
 Keep = Annotated[
     list[str] | None,
@@ -63,7 +70,7 @@ Criterion = Annotated[
 ]
 Known = Annotated[
     str | None,
-    _option(None, "--labels", "-l", metavar="COLUMN", help="A column with labels of some rows, which are kept."),
+    _option(None, "--labels", "-l", metavar="COLUMN", help="Column with known labels; empty means unknown."),
 ]
 Header = Annotated[
     bool | None,
@@ -85,7 +92,7 @@ Labels = Annotated[
 WithData = Annotated[bool, _option(FILES, "--with-data", help="Write the columns of the table to --output too.")]
 EscapeFormulas = Annotated[
     bool,
-    _option(FILES, "--escape-formulas", help="With --with-data: write ' before texts that a spreadsheet would run."),
+    _option(FILES, "--escape-formulas", help="Write ' before texts that a spreadsheet would run."),
 ]
 Plot = Annotated[
     Path | None, _option(FILES, "--plot", "-p", metavar="FILE", help="A picture of the clusters: .png or .svg.")
@@ -133,7 +140,15 @@ Resume = Annotated[bool, _option(BLOCKS, "--resume", help="Continue from the cen
 Seed = Annotated[int, _option(TUNING, metavar="N", min=0, help="Random seed. The same seed gives the same clusters.")]
 
 
+def _listing_algorithms(command: Any) -> Any:
+    """The command with the catalogue in its help."""
+    lines = [f"{short:<9}  {CATALOGUE[name].about.rstrip('.')}" for short, name in algorithms().items()]
+    command.__doc__ = command.__doc__.replace("ALGORITHMS", "\n    ".join(lines))
+    return command
+
+
 @app.command()
+@_listing_algorithms
 def cluster(
     file: Table,
     clusters: K = None,
@@ -178,16 +193,7 @@ def cluster(
     [bold]Algorithms[/]
 
     \b
-    zeroshot   a pretrained network for any shape; the default without -k
-    kmeans     compact clusters; the default with -k
-    trimmed    ignores the most distant rows, which get the label -1
-    robust     keeps all rows, but distant rows have little influence
-    soft       overlapping clusters
-    spherical  compares directions: for texts and embeddings
-    medoids    every centre is a row of the table
-    incontext  a pretrained network for overlapping clusters; at most 20
-    flow       a pretrained network that determines the number of clusters
-    vae        one autoencoder per cluster, for any shape; can generate rows
+    ALGORITHMS
 
     [bold]Criteria that choose from a range[/]
 
@@ -218,6 +224,8 @@ def cluster(
         raise Refused("--resume continues from the centres in --checkpoint: add that option.")
     numbers = None if clusters is None else _numbers(clusters)
     settings: dict[str, Any] = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter}
+    outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas, checkpoint)
+    how = {"header": header, "query": query, "cells": with_data}
     if out_of_core.wanted(Path(file), scheduler, workers):
         out_of_core.refuse_for_blocks(
             file, encode=encode, kind=kinds, keep=keeps, plot=plot, report=report, labels=labels, names=names,
@@ -229,13 +237,12 @@ def cluster(
             )
         settings |= {"random_state": seed, "max_iter": max_iter or 300}
         request = out_of_core.BlocksRequest(
-            file, numbers[0], algorithm or "kmeans", settings, use, leave, scale, output, save, as_json
+            file, numbers[0], algorithm or "kmeans", settings, use, leave, scale, outputs, as_json
         )
-        out_of_core.run(request, out_of_core.Execution(scheduler, workers, checkpoint, resume))
+        out_of_core.run(request, out_of_core.Execution(scheduler, workers, resume))
         return
     if checkpoint is not None:
         raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or remove --checkpoint.")
-    outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas)
     if from_model is not None:
         chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, *settings.values())
         if numbers is None or len(numbers) > 1:
@@ -244,7 +251,6 @@ def cluster(
             raise Refused(
                 "--from MODEL uses the columns and settings of the model: remove the options that choose or set them."
             )
-        how = {"header": header, "query": query}
         in_memory.recut(from_model, file, how, numbers[0], names or "", outputs, as_json)
         return
     wanted = {
@@ -252,7 +258,7 @@ def cluster(
         "algorithm": algorithm, "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
         "labels": labels, "names": names or "",
     }  # fmt: skip
-    in_memory.run(file, {"header": header, "query": query}, wanted, outputs, as_json)
+    in_memory.run(file, how, wanted, outputs, as_json)
 
 
 @app.command()
@@ -300,7 +306,8 @@ def predict(
     coterie predict shop.model february.csv --output february-labels.csv
     """
     outputs = Outputs(output, with_data, escape_formulas=escape_formulas)
-    in_memory.predict(model, file, {"header": header, "query": query}, outputs, as_json)
+    how = {"header": header, "query": query, "cells": with_data}
+    in_memory.predict(model, file, how, outputs, as_json)
 
 
 @app.command()

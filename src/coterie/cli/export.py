@@ -2,11 +2,12 @@
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from coterie.cli.application import Refused, app, user_errors
+from coterie.cli.outputs import identity
 
 
 class Shell(str, Enum):
@@ -36,6 +37,8 @@ def export(
 
     if file.suffix.lower() != ".onnx":
         raise Refused(f"{file}: choose a name that ends in .onnx")
+    if identity(file) == identity(model):
+        raise Refused(f"{file} would overwrite the model: choose another name.")
     with user_errors():
         loaded = TableModel.load(model)
         export_onnx(loaded, file)
@@ -44,7 +47,6 @@ def export(
 
 @app.command()
 def completion(
-    context: typer.Context,
     shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")] = Shell.bash,
 ) -> None:
     """Print a script that completes commands, options and files in a shell.
@@ -56,37 +58,6 @@ def completion(
     coterie completion zsh >> ~/.zshrc
     coterie completion fish > ~/.config/fish/completions/coterie.fish
     """
-    group: Any = context.parent.command if context.parent is not None else None
-    commands = {name: _options(group.get_command(context, name)) for name in group.list_commands(context)}
-    print(_fish(commands) if shell is Shell.fish else _bash(commands, zsh=shell is Shell.zsh))
+    from typer.completion import get_completion_script
 
-
-def _options(command: Any) -> list[str]:
-    return sorted(name for one in command.params for name in (*one.opts, *one.secondary_opts) if name.startswith("--"))
-
-
-def _bash(commands: dict[str, list[str]], *, zsh: bool) -> str:
-    cases = "\n".join(f'    {name}) words="{" ".join([*options, "--help"])}" ;;' for name, options in commands.items())
-    first = "autoload -Uz bashcompinit && bashcompinit\n" if zsh else ""
-    return f"""{first}_coterie() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" words="{" ".join(commands)} --help --version"
-  if [ "$COMP_CWORD" -gt 1 ]; then
-    case "${{COMP_WORDS[1]}}" in
-{cases}
-    esac
-    case "$current" in -*) ;; *) words="" ;; esac
-  fi
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
-}}
-complete -o default -F _coterie coterie"""
-
-
-def _fish(commands: dict[str, list[str]]) -> str:
-    names = " ".join(commands)
-    lines = [f"complete -c coterie -n 'not __fish_seen_subcommand_from {names}' -f -a '{names}'"]
-    lines += [
-        f"complete -c coterie -n '__fish_seen_subcommand_from {name}' -l {option.removeprefix('--')}"
-        for name, options in commands.items()
-        for option in options
-    ]
-    return "\n".join(lines)
+    print(get_completion_script(prog_name="coterie", complete_var="_COTERIE_COMPLETE", shell=shell.value))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coterie.cli.application import Refused, user_errors
+from coterie.cli.application import user_errors
 from coterie.cli.outputs import Outputs
 
 
@@ -20,7 +20,7 @@ def run(file: str, how: dict[str, Any], wanted: dict[str, Any], outputs: Outputs
     from coterie.tabular.known_labels import cluster_names
 
     with user_errors():
-        outputs.check(Path(file))
+        outputs.check([file])
         watcher = console.ProgressWatcher(outputs)
         names = cluster_names(wanted.pop("names")) if wanted["names"] else {}
         clustered = cluster_table(file, Request(**{**wanted, "names": names}), watcher, **how)
@@ -37,7 +37,7 @@ def recut(
     from coterie.tabular.known_labels import cluster_names
 
     with user_errors():
-        outputs.check(Path(file))
+        outputs.check([file], model)
         with console.working(f"Reading {_shown(file)}"):
             clustered = recut_table(file, TableModel.load(model), n_clusters, **how)
         if names:
@@ -114,10 +114,8 @@ def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_js
     from coterie.tabular import EncodedTable, TableModel
     from coterie.tabular.certainty import predicted_facts
 
-    if outputs.output is not None and outputs.output.resolve() == model.resolve():
-        raise Refused(f"--output {outputs.output} would overwrite the model: choose another name.")
     with user_errors(ValueError):
-        outputs.check(Path(file))
+        outputs.check([file], model)
         loaded = TableModel.load(model)
         with console.working(f"Reading {_shown(file)}"):
             rows = EncodedTable.apply(loaded.encoding, Table.read(file, **how))

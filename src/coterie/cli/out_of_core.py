@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie.cli.application import Refused, user_errors
+from coterie.cli.outputs import Outputs
 
 CONNECT_SECONDS = 10
 _COPIES_IN_MEMORY = 4  # of a table, during an ordinary run
@@ -26,18 +27,16 @@ class BlocksRequest:
     columns: str | None
     exclude: str | None
     scale: bool
-    output: Path | None
-    save: Path | None
+    outputs: Outputs
     as_json: bool
 
 
 @dataclass(frozen=True)
 class Execution:
-    """Where the work is done, and where the centres are saved meanwhile."""
+    """Where the work is done, and whether it continues from a checkpoint."""
 
     scheduler: str | None
     workers: int | None
-    checkpoint: Path | None
     resume: bool
 
 
@@ -100,7 +99,7 @@ def run(request: BlocksRequest, execution: Execution) -> None:
     from coterie.distributed.blocks import blocks_of
     from coterie.distributed.fitting import look
     from coterie.distributed.passes import ClusterError, Passes
-    from coterie.estimators import on_dask
+    from coterie.estimators.on_dask import DaskRows
     from coterie.tabular import TableModel, make_estimator
     from coterie.tabular.clustered_table import Run
     from coterie.tabular.facts import Facts
@@ -116,12 +115,13 @@ def run(request: BlocksRequest, execution: Execution) -> None:
         files = parquet.find(request.pattern)
         chosen = None if request.columns is None else split_names(request.columns)
         excluded = [] if request.exclude is None else split_names(request.exclude)
+        folder = request.outputs.output or parquet.labels_folder(request.pattern, files)
+        outputs = replace(request.outputs, output=folder)
+        outputs.check(files, in_parts=True)
         rows = parquet.open_files(files, chosen, excluded)
-        parts = parquet.LabelParts(request.output or parquet.labels_folder(request.pattern, files))
+        parts = parquet.LabelParts(folder)
         saving = (
-            nullcontext()
-            if execution.checkpoint is None
-            else own.checkpoint(execution.checkpoint, resume=execution.resume)
+            nullcontext() if outputs.checkpoint is None else own.checkpoint(outputs.checkpoint, resume=execution.resume)
         )
         with connected(execution.scheduler, execution.workers), saving:
             X = rows.array()
@@ -129,7 +129,7 @@ def run(request: BlocksRequest, execution: Execution) -> None:
                 known = look(Passes(blocks_of(X)), request.n_clusters)
             encoding, X, inner = _scaled(rows, X, known, request.scale)
             estimator.set_params(verbose=0 if request.as_json else 1 if sys.stderr.isatty() else 2)
-            on_dask.fit(estimator, X, known=inner)
+            estimator._fit(DaskRows(estimator, X, known=inner))
             estimator.set_params(verbose=0)
             with console.working("Writing the labels"):
                 counts = parts.write(rows, X, estimator.predict)
@@ -138,8 +138,8 @@ def run(request: BlocksRequest, execution: Execution) -> None:
         done = Run(request.algorithm, request.settings["random_state"], seconds=seconds, source=request.pattern)
         facts = Facts.of(done, encoding, estimator, _summaries(estimator, encoding, known, counts))
         written = {"labels": str(parts.folder)}
-        if request.save is not None:
-            written["model"] = str(TableModel(estimator, encoding).save(request.save))
+        if outputs.save is not None:
+            written["model"] = str(TableModel(estimator, encoding).save(outputs.save))
     console.show_clustering(request.pattern, facts, written, request.as_json)
 
 
@@ -188,6 +188,7 @@ def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any, Any]:
     """The encoding of the columns, the rows as the estimator sees them, and the statistics of those."""
     import numpy as np
 
+    from coterie import starts
     from coterie.data.encoding import Encoding
 
     if not scale:
@@ -195,7 +196,12 @@ def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any, Any]:
     deviation = np.sqrt(known.sq / known.weight)
     deviation = np.where(deviation > 0, deviation, 1.0)
     scaled = ((X - known.mean) / deviation).astype(rows.dtype)
-    inner = replace(known, mean=np.zeros_like(known.mean), sq=known.sq / deviation**2)
+    inner = replace(
+        known,
+        mean=np.zeros_like(known.mean),
+        sq=known.sq / deviation**2,
+        fingerprint=starts.fingerprint(np.array([known.fingerprint], np.uint64)),  # rows and means determine the rest
+    )
     return Encoding.affine(rows.names, known.mean, deviation), scaled, inner
 
 

@@ -1,6 +1,7 @@
-"""The files that ``coterie cluster`` writes, checked before the work begins."""
+"""The files that commands write, checked before the work begins."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,21 +19,23 @@ class Outputs:
     view: str | None = None
     save: Path | None = None
     escape_formulas: bool = False
+    checkpoint: Path | None = None
 
-    def check(self, file: Path) -> None:
-        """Raise an error now if a file could not be written later."""
+    def check(self, inputs: Iterable[str | os.PathLike], model: Path | None = None, *, in_parts: bool = False) -> None:
+        """Raise an error now if a file could not be written later, or is one of those that are read.
+
+        ``in_parts``: whether ``output`` becomes a folder of label files.
+        """
         from coterie.data.label_files import check_labels_path
         from coterie.files import check_writable
 
-        taken = {file.resolve(): "the input"}
-        options = {"--output": self.output, "--plot": self.plot, "--save": self.save, "--report": self.report}
-        for option, path in options.items():
-            if path is None:
-                continue
-            if path.resolve() in taken:
-                raise Refused(f"{option} {path} would overwrite {taken[path.resolve()]}: choose another name.")
-            taken[path.resolve()] = f"the file of {option}"
-        if self.output is not None:
+        read = {identity(one): "the input" for one in inputs}
+        self._require_distinct(read if model is None else {**read, identity(model): "the model"})
+        if self.output is not None and in_parts:
+            if self.output.exists():
+                raise Refused(f"{self.output} already exists: remove it, or choose another folder with --output.")
+            check_writable(self.output)
+        elif self.output is not None:
             check_labels_path(self.output, with_data=self.with_data)
         elif self.with_data:
             raise Refused("--with-data needs a file to write to: add --output labels.csv")
@@ -40,9 +43,22 @@ class Outputs:
             raise Refused(f"{self.plot}: pictures are PNG or SVG files. Choose a name that ends in .png or .svg")
         if self.report is not None and self.report.suffix.lower() not in (".html", ".htm"):
             raise Refused(f"{self.report}: a report is a web page. Choose a name that ends in .html")
-        for path in (self.plot, self.save, self.report):
+        for path in (self.plot, self.save, self.report, self.checkpoint):
             if path is not None:
                 check_writable(path)
+
+    def _require_distinct(self, taken: dict[object, str]) -> None:
+        """Raise an error if two outputs, or an output and a file that is read, are the same file."""
+        options = {
+            "--output": self.output, "--plot": self.plot, "--save": self.save, "--report": self.report,
+            "--checkpoint": self.checkpoint,
+        }  # fmt: skip
+        for option, path in options.items():
+            if path is None:
+                continue
+            if (own := identity(path)) in taken:
+                raise Refused(f"{option} {path} would overwrite {taken[own]}: choose another name.")
+            taken[own] = f"the file of {option}"
 
     def axes(self, names: Sequence[str]) -> str | list[str]:
         """What ``--view`` asks for: a kind of map, or one or two columns."""
@@ -65,3 +81,13 @@ class Outputs:
             what = f"{unknown[0]!r} is not one of the clustered columns" if unknown else "a map has one or two columns"
             raise Refused(f"--view {view}: {what}. Give A,B of {', '.join(names[:20])}; or pca, or umap.")
         return columns
+
+
+def identity(path: str | os.PathLike) -> object:
+    """The same value for all names of one file, also of the file of a database that is given as a URL."""
+    place = os.fspath(path).rpartition(":///")[2]
+    try:
+        status = os.stat(place)
+    except OSError:
+        return os.path.realpath(place)
+    return status.st_dev, status.st_ino

@@ -15,13 +15,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from coterie.estimators.catalogue import CATALOGUE, algorithms
 from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS
 from coterie.studio.comparison import compare
 from coterie.studio.connections import body
 from coterie.studio.jobs import Job, JobQueue, TooManyJobs
 from coterie.studio.limits import MEGABYTE, Limits
 from coterie.studio.samples import SAMPLES
-from coterie.studio.settings import CHOICES, CRITERIA, STARTS, RunSettings
+from coterie.studio.settings import CRITERIA, STARTS, RunSettings
 from coterie.studio.store import Run, Store, Table, Unknown, display_name, download_name
 from coterie.tabular.algorithms import SettingError
 
@@ -78,7 +79,9 @@ class Api:
                 "samples": json.loads(bytes((await self.samples(request)).body)),
                 "tables": [table.public() for table in self.store.tables.values()],
                 "runs": self._recent_runs(),
-                "algorithms": [{"name": name, **vars(one)} for name, one in CHOICES.items()],
+                "algorithms": [
+                    {"name": short, "title": name, **CATALOGUE[name]._asdict()} for short, name in algorithms().items()
+                ],
                 "criteria": CRITERIA,
                 "starts": STARTS,
                 "limits": vars(self.limits),

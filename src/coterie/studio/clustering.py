@@ -13,11 +13,11 @@ from coterie.capabilities import on_sphere, parameter
 from coterie.data.columns import TableError
 from coterie.data.encoding import Encoded
 from coterie.data.tables import Table
+from coterie.estimators.catalogue import row_of
 from coterie.files import replacing
 from coterie.selection import Candidate
 from coterie.studio import layers, uploads
 from coterie.studio.row_maps import RowMap, hover, packed
-from coterie.studio.settings import CHOICES
 from coterie.studio.uploads import LEFT_OUT
 from coterie.tabular import (
     ClusteredTable,
@@ -50,7 +50,7 @@ def run(frame: Any, wanted: dict[str, Any], folder: Path, tell: Tell) -> dict[st
 
 def request_of(wanted: dict[str, Any]) -> Request:
     """The settings of the page as a request, with the defaults of the command line where the page has no choice."""
-    choice = CHOICES[wanted["algorithm"]]
+    choice = row_of(wanted["algorithm"])
     clusters = wanted["clusters"]
     return Request(
         columns=wanted["columns"],

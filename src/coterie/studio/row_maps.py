@@ -73,8 +73,8 @@ def hover(rows: Encoded, shown: np.ndarray) -> list[dict[str, Any]]:
         if column.levels is None:
             entry |= {"values": packed(values[:, 0].astype("<f4")), "dates": getattr(column, "kind", "") == "date"}
         else:
-            codes = np.where(values.max(axis=1) > 0, values.argmax(axis=1), len(column.levels) + 1)
-            entry |= {"codes": packed(codes.astype(np.uint8)), "levels": [*column.levels, "other", ""]}
+            codes = np.where(values.max(axis=1) > 0, values.argmax(axis=1), column.width)
+            entry |= {"codes": packed(codes.astype(np.uint8)), "levels": [*column.named_levels, ""]}
         entries.append(entry)
     return entries
 

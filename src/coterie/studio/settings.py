@@ -4,47 +4,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from coterie.data.kinds import EMPTY, KINDS, TEXT, USABLE
+from coterie.estimators.catalogue import algorithms, row_of
 from coterie.studio.limits import Limits
-from coterie.tabular.algorithms import ALGORITHMS, SettingError
+from coterie.tabular.algorithms import SettingError
 
 CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")
 UNUSABLE = {TEXT: "is free text: nearly every value is different", EMPTY: "is empty"}
 STARTS = ("k-means++", "random", "spectral")
-
-
-@dataclass(frozen=True)
-class Choice:
-    """An algorithm as the page offers it.
-
-    ``counts``: whether the number of clusters can be set. ``finds``: whether the algorithm determines it if it is not.
-    """
-
-    title: str
-    about: str
-    counts: bool = True
-    trims: bool = False
-    finds: bool = False
-
-
-CHOICES = {
-    "zeroshot": Choice(
-        "ZeroShotClusterer",
-        "A pretrained network for any shape and number of clusters. A good first choice.",
-        finds=True,
-    ),
-    "kmeans": Choice("KMeans", "Compact, round clusters."),
-    "trimmed": Choice("TrimmedKMeans", "Ignores the most distant rows and labels them as outliers.", trims=True),
-    "robust": Choice("RobustKMeans", "Keeps all rows, but distant rows have little influence."),
-    "soft": Choice("SoftKMeans", "Overlapping clusters: every row belongs to each cluster to some degree."),
-    "spherical": Choice("SphericalKMeans", "Compares directions: for texts and embeddings."),
-    "medoids": Choice("KMedoids", "Every centre is a row of the table."),
-    "incontext": Choice("InContextClusterer", "A pretrained network that refines k-means for overlapping clusters."),
-    "flow": Choice(
-        "FlowMixture", "A pretrained transformer that determines the number of clusters.", counts=False, finds=True
-    ),
-    "vae": Choice("VAEMixture", "Clusters of any shape, with one autoencoder per cluster. Slow."),
-}
-assert set(ALGORITHMS) == set(CHOICES)
 
 
 @dataclass(frozen=True)
@@ -67,8 +33,8 @@ class RunSettings:
     @classmethod
     def of(cls, given: dict[str, Any], known: list[dict[str, Any]], limits: Limits) -> "RunSettings":
         """From the JSON of a client and the columns of the table."""
-        algorithm = _one_of(given.get("algorithm", "kmeans"), tuple(CHOICES), "algorithm")
-        counts = CHOICES[algorithm].counts
+        algorithm = _one_of(given.get("algorithm", "kmeans"), tuple(algorithms()), "algorithm")
+        counts = row_of(algorithm).counts
         kinds = _kinds(given.get("kinds", {}), known)
         return cls(
             columns=_columns(given.get("columns"), known, kinds),

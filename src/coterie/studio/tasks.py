@@ -10,6 +10,7 @@ import pandas as pd
 from pyarrow import feather
 
 from coterie.data.label_files import write_labels
+from coterie.data.tables import Table
 from coterie.studio import uploads
 from coterie.studio.samples import SAMPLES
 from coterie.studio.uploads import LEFT_OUT
@@ -23,17 +24,20 @@ def prepare() -> None:
 
 
 def read(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Read an upload, a sample or drawn points into ``table.arrow``, and describe the table."""
+    """Read an upload, a sample or drawn points into ``table.arrow``, its cells as they are into ``cells.arrow``, and
+    describe the table."""
     folder = Path(task["folder"])
     notes: list[str] = []
     if "sample" in task:
-        frame = SAMPLES[task["sample"]].make()
+        table = Table.of(SAMPLES[task["sample"]].make())
     elif "points" in task:
-        frame = pd.DataFrame(task["points"], columns=["x", "y"], dtype=float)
+        table = Table.of(pd.DataFrame(task["points"], columns=["x", "y"], dtype=float))
     else:
-        frame, notes = uploads.read_upload(folder / "upload", task["name"], task["header"], task["bounds"])
-    about = uploads.describe(frame)
-    feather.write_feather(uploads.plain(frame), folder / "table.arrow", compression="uncompressed")
+        table, notes = uploads.read_upload(folder / "upload", task["name"], task["header"], task["bounds"])
+    about = uploads.describe(table.frame)
+    cells = table.cells(as_text=True) if table.texts is not None else uploads.plain(table.cells(as_text=False))
+    feather.write_feather(cells, folder / "cells.arrow")
+    feather.write_feather(uploads.plain(table.frame), folder / "table.arrow", compression="uncompressed")
     for leftover in folder.glob("upload*"):
         leftover.unlink()
     return {**about, "notes": notes}
@@ -49,9 +53,9 @@ def run(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
 def labels(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     """Write ``labels.csv``: the whole table with the cluster, the certainty and whether the row is an outlier.
 
-    These columns are empty for rows that took no part.
+    These columns are empty for rows that took no part. Most users open the file in a spreadsheet: formulas are escaped.
     """
-    folder, frame = Path(task["folder"]), _frame(task)
+    folder, frame = Path(task["folder"]), feather.read_feather(Path(task["table"]).with_name("cells.arrow"))
     found = np.load(folder / "labels.npy", allow_pickle=False)
     took_part = np.flatnonzero(found != LEFT_OUT)
     with np.load(folder / "beside.npz", allow_pickle=False) as stored:
@@ -62,7 +66,8 @@ def labels(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
         known = {"cluster": known.pop("cluster"), "name": np.array(called), **known}
     columns = {name: pd.Series(values, took_part).convert_dtypes() for name, values in known.items()}
     beside = {name: column.reindex(range(len(frame))) for name, column in columns.items()}
-    return {"bytes": write_labels(folder / "labels.csv", beside.pop("cluster"), frame, beside).stat().st_size}
+    path = write_labels(folder / "labels.csv", beside.pop("cluster"), frame, beside, escape_formulas=True)
+    return {"bytes": path.stat().st_size}
 
 
 def names(task: dict[str, Any], tell: Tell) -> dict[str, Any]:

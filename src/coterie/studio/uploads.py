@@ -1,8 +1,6 @@
 """Uploaded files as tables: recognised by their first bytes, unpacked within limits, then read like any file."""
 
-import csv
 import gzip
-import io
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -33,12 +31,11 @@ STRANGERS = {
 }
 
 
-def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, int]) -> tuple[pd.DataFrame, list[str]]:
+def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, int]) -> tuple[Table, list[str]]:
     """The table in an uploaded file, and notes about it. ``name`` is used in messages only.
 
-    ``header`` says whether line 1 of a text contains column names; None means that it does unless it is all numbers.
+    ``header`` says whether the first line of a text contains column names; None leaves this to its cells.
     """
-    notes: list[str] = []
     try:
         with open(path, "rb") as file:
             begin = file.read(8)
@@ -56,15 +53,14 @@ def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, in
             path = path.rename(path.with_suffix(".jsonl"))
         else:
             path = path.rename(path.with_suffix(".tsv" if ".tsv" in name.lower() else ".csv"))
-            header = _check_text(path, header, bounds, notes)
-        table = Table.read(path, header=header)
-        frame = table.frame
-        notes += [note.replace(path.name, name) for note in table.notes if path.suffix == ".xlsx"]
-        _check_size(path, len(frame), frame.shape[1], bounds)
-        _check_names(path, frame.columns)
+            _check_text(path, bounds)
+        table = Table.read(path, header=header, cells=True)
+        notes = [note.replace(path.name, name) for note in table.notes]
+        _check_size(path, len(table), len(table.names), bounds)
+        _check_names(path, table.names)
     except TableError as error:
         raise TableError(str(error).replace(str(path), name)) from None
-    return frame, notes
+    return table, notes
 
 
 def _is_workbook(path: Path) -> bool:
@@ -140,8 +136,8 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
         raise TableError(f"{path} has a column whose name has {len(longest):,} letters ({longest[:30]}…): shorten it.")
 
 
-def _check_text(path: Path, header: bool | None, bounds: dict[str, int], notes: list[str]) -> bool | None:
-    """Check by the first line that the file is a table, and decide whether that line contains names."""
+def _check_text(path: Path, bounds: dict[str, int]) -> None:
+    """Check by the first line that the file is a table."""
     if path.stat().st_size > bounds["table_bytes"]:
         raise TableError(f"{path} is larger than {bounds['table_bytes'] / 2**20:,.0f} MB, which is the limit.")
     with open(path, "rb") as file:
@@ -154,18 +150,6 @@ def _check_text(path: Path, header: bool | None, bounds: dict[str, int], notes: 
         _check_size(path, 0, line.count(delimiter) + 1, bounds)
     if not line.count(delimiter) and start.lstrip()[:1] in (b"{", b"[", b"<"):
         raise TableError(f"{path} is not a table: open a CSV, TSV, JSON lines, Excel or Parquet file.")
-    if header is not None:
-        return header
-    try:
-        cells = next(csv.reader(io.StringIO(line), delimiter=delimiter), [])
-        if cells and np.isfinite([float(cell) for cell in cells]).all():
-            notes.append(
-                "The first line contains only numbers, so it was read as data; the columns are called x0, x1, …"
-            )
-            return False
-    except (ValueError, csv.Error):
-        pass
-    return None
 
 
 def describe(frame: pd.DataFrame) -> dict[str, Any]:

@@ -182,7 +182,7 @@ function showPreview() {
   const told = [...current.notes];
   if (current.preview.length < current.rows) told.push(`These are the first ${current.preview.length} of ${plural(current.rows, "row")}.`);
   $("preview-told").replaceChildren(told.join(" "));
-  if (current.again && current.notes.length) {
+  if (current.again && current.notes.some((note) => note.includes("--header"))) {
     $("preview-told").append(" ", make("button", { type: "button", class: "quiet", onclick: () => current.again("yes") }, "It contains names: read it again"));
   }
   fill($("preview-table"), current.columns.map((column) => column.name), current.preview);
