@@ -237,6 +237,15 @@ def networks(cards: Iterable[Record]) -> Table:
     ]
 
 
+def estimators(catalogue: Mapping[str, Any]) -> Table:
+    head = ["your data", "estimator", "why", "takes", ""]
+    picture = "[![](gallery/images/sphx_glr_{0}_001.png)](gallery/{0}.rst)"
+    return head, [
+        [row.data, f"[`{name}`](api/coterie.{name}.rst)", row.why, row.takes, picture.format(row.example)]
+        for name, row in catalogue.items()
+    ]
+
+
 LAYOUTS: dict[str, Callable[[Record], Table]] = {
     "kmeans/table1": kmeans_table1,
     "kmeans/figure3": kmeans_figure3,

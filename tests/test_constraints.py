@@ -141,3 +141,11 @@ def test_the_expected_agreement_is_that_of_the_hierarchy():
     p = (p + p.T) / 2
     of_tree = expected_ari(p, np.array([0, 2, 4]), np.array([1, 3, 5]), 3)
     assert agreement(p, np.array([0, 0, 1, 1])) == pytest.approx(of_tree[1])
+
+
+def test_labels_of_rows_in_a_file_are_refused_like_links(tmp_path):
+    """They were ignored without a word."""
+    np.save(tmp_path / "a.npy", np.arange(20.0).reshape(10, 2))
+    for given in ({"y": [0, 1] + [-1] * 8}, {"must_link": [[0, 1]]}):
+        with pytest.raises(ValueError, match="need an array or a DataFrame"):
+            KMeans(2).fit(str(tmp_path / "a.npy"), **given)

@@ -1,6 +1,7 @@
 """What the README shows is true."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ README = (ROOT / "README.md").read_text()
 
 def test_the_python_examples_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "src/coterie/data/samples/wine.csv", "YOUR.csv")
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     exec("\n".join(blocks), {})
     assert "25 points were left out" in capsys.readouterr().out
     assert (tmp_path / "blobs.png").exists()

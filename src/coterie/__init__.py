@@ -8,6 +8,8 @@ loads neither torch nor numba.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from coterie.estimators.catalogue import CATALOGUE
+
 if TYPE_CHECKING:
     from coterie import checkpoints as checkpoints
     from coterie import distributed as distributed
@@ -29,34 +31,21 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "KMeans": "coterie.estimators",
-    "SoftKMeans": "coterie.estimators",
-    "SphericalKMeans": "coterie.estimators",
-    "TrimmedKMeans": "coterie.estimators",
-    "RobustKMeans": "coterie.estimators",
-    "KMedoids": "coterie.estimators",
-    "AttentionClustering": "coterie.estimators",
-    "FlowMixture": "coterie.estimators",
-    "InContextClusterer": "coterie.estimators",
-    "ZeroShotClusterer": "coterie.estimators",
-    "VAEMixture": "coterie.estimators",
-    "load": "coterie.estimators",
-    "report": "coterie.reporting",
-}
+_HOMES = {"load": "coterie.estimators", "report": "coterie.reporting"}
 _MODULES = ("checkpoints", "distributed", "plot", "selection")
-__all__ = ["__version__", *_HOMES, *_MODULES]
+__all__ = ["__version__", *CATALOGUE, *_HOMES, *_MODULES]
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and no others
 
     def __getattr__(name: str) -> Any:
-        if name in _HOMES:
-            return getattr(import_module(_HOMES[name]), name)
+        if name in CATALOGUE or name in _HOMES:
+            return getattr(import_module(_HOMES.get(name, "coterie.estimators")), name)
         if name in _MODULES:
             return import_module(f"coterie.{name}")
-        raise AttributeError(f"module 'coterie' has no attribute {name!r}; it offers {', '.join([*_HOMES, *_MODULES])}")
+        offered = ", ".join([*CATALOGUE, *_HOMES, *_MODULES])
+        raise AttributeError(f"module 'coterie' has no attribute {name!r}; it offers {offered}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES, *_MODULES])
+    return sorted([*globals(), *CATALOGUE, *_HOMES, *_MODULES])

@@ -5,10 +5,10 @@ from importlib import import_module
 
 import pytest
 
-from coterie.estimators import MODULES
+from coterie.estimators.catalogue import CATALOGUE
 
 
-@pytest.mark.parametrize("module", MODULES.values())
+@pytest.mark.parametrize("module", [row.module for row in CATALOGUE.values()])
 def test_examples_print_what_they_say(module):
     failed, tried = doctest.testmod(import_module(f"coterie.estimators.{module}"), optionflags=doctest.ELLIPSIS)
     assert failed == 0

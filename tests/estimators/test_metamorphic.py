@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import coterie
-from coterie.estimators import MODULES
+from coterie.estimators.catalogue import CATALOGUE
 
 RANDOM = np.random.RandomState(0)
 CENTERS = np.array([[0.0, 0.0, 8.0], [8.0, 0.0, 0.0], [0.0, 8.0, 0.0]])
@@ -44,7 +44,7 @@ def fitted(name: str):
     return fit(make(name), X)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_the_clusters_are_those_that_are_there(name):
     model = fitted(name)
     kept = model.labels_ >= 0  # without outliers
@@ -52,7 +52,7 @@ def test_the_clusters_are_those_that_are_there(name):
     assert adjusted_rand_score(TRUTH[kept], model.labels_[kept]) == 1
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_labels_are_the_predictions_for_the_same_rows(name):
     model = fitted(name)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
@@ -60,7 +60,7 @@ def test_labels_are_the_predictions_for_the_same_rows(name):
 
 
 @pytest.mark.parametrize("exponent", [-66, 40, 66])
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_multiplying_the_rows_by_a_power_of_two_changes_no_label(name, exponent):
     model = fit(make(name), np.ldexp(X, exponent))
     if name == "InContextClusterer":  # the order of its clusters may change
@@ -70,7 +70,7 @@ def test_multiplying_the_rows_by_a_power_of_two_changes_no_label(name, exponent)
     np.testing.assert_array_equal(model.predict(np.ldexp(X, exponent)), model.labels_)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_the_order_of_the_rows_does_not_matter(name):
     order = np.random.RandomState(1).permutation(len(X))
     more = {"init": TRUTH[order]} if name == "VAEMixture" else {}
@@ -80,7 +80,7 @@ def test_the_order_of_the_rows_does_not_matter(name):
     assert adjusted_rand_score(model.labels_[kept], before[kept]) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name not in NO_WEIGHTS])
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in NO_WEIGHTS])
 def test_a_row_of_weight_two_is_a_row_twice(name):
     weight = 1.0 + (np.arange(len(X)) % 3 == 0)
     more = {} if name == "FlowMixture" else {"init": CENTERS + 0.1}
@@ -90,13 +90,13 @@ def test_a_row_of_weight_two_is_a_row_twice(name):
     np.testing.assert_array_equal(one.predict(X), two.predict(X))
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if "n_jobs" in getattr(coterie, name)().get_params()])
+@pytest.mark.parametrize("name", [name for name in CATALOGUE if "n_jobs" in getattr(coterie, name)().get_params()])
 def test_threads_change_nothing(name):
     np.testing.assert_array_equal(fit(make(name, n_jobs=2), X).labels_, fitted(name).labels_)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", CATALOGUE)
 def test_a_forked_process_predicts_the_same(name):
     model, (reading, writing) = fitted(name), os.pipe()
     with warnings.catch_warnings():

@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import VAEMixture, load
-from coterie.data.moons import five_moons
 from coterie.estimators import vae_mixture as estimator_module
 from coterie.generative import mixture as em_steps
 from coterie.generative import split_merge
@@ -26,17 +25,6 @@ def blobs():
 @pytest.fixture(scope="module")
 def fitted(blobs):
     return VAEMixture(3, max_iter=3, random_state=0).fit(blobs[0])
-
-
-def test_half_moons_are_separated_and_their_samples_lie_on_them():
-    X, truth = five_moons(0)
-    mixture = VAEMixture(5, random_state=0).fit(X)
-    assert mixture.likelihood_ == "gaussian"
-    assert adjusted_rand_score(truth, mixture.labels_) > 0.95
-    rows, labels = mixture.sample(200)
-    nearest = np.linalg.norm(rows[:, None] - X[None], axis=2)
-    assert np.median(nearest.min(1)) < 0.1
-    assert np.mean(mixture.labels_[nearest.argmin(1)] == labels) > 0.9
 
 
 def test_labels_are_predictions_and_the_likeliest_of_the_probabilities(blobs, fitted):

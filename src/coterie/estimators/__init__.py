@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from coterie.estimators.catalogue import CATALOGUE
+
 if TYPE_CHECKING:
     from coterie.estimators.attention_clustering import AttentionClustering as AttentionClustering
     from coterie.estimators.flow_mixture import FlowMixture as FlowMixture
@@ -17,28 +19,15 @@ if TYPE_CHECKING:
     from coterie.estimators.vae_mixture import VAEMixture as VAEMixture
     from coterie.estimators.zero_shot_clusterer import ZeroShotClusterer as ZeroShotClusterer
 
-MODULES = {
-    "AttentionClustering": "attention_clustering",
-    "FlowMixture": "flow_mixture",
-    "InContextClusterer": "in_context_clusterer",
-    "KMeans": "kmeans",
-    "KMedoids": "kmedoids",
-    "RobustKMeans": "robust_kmeans",
-    "SoftKMeans": "soft_kmeans",
-    "SphericalKMeans": "spherical_kmeans",
-    "TrimmedKMeans": "trimmed_kmeans",
-    "VAEMixture": "vae_mixture",
-    "ZeroShotClusterer": "zero_shot_clusterer",
-}
-__all__ = [*MODULES, "load"]
+__all__ = [*CATALOGUE, "load"]
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and no others
 
     def __getattr__(name: str) -> Any:
-        module = "persistence" if name == "load" else MODULES.get(name)
-        if module is None:
+        if name not in CATALOGUE and name != "load":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = "persistence" if name == "load" else CATALOGUE[name].module
         return getattr(import_module(f"{__name__}.{module}"), name)
 
 

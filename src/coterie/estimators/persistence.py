@@ -134,7 +134,7 @@ def unpacked(
     network: str | os.PathLike | None = None,
 ) -> Any:
     """The estimator of the tensors and entry of ``packed``. ``path`` is used in messages."""
-    from coterie import estimators
+    from coterie.estimators.catalogue import CATALOGUE
 
     try:
         header = json.loads(entry)
@@ -145,7 +145,7 @@ def unpacked(
         raise ValueError(f"{path} is damaged: its header cannot be read. Save the model again.") from error
     if number > FORMAT:
         raise ValueError(f"{path} was saved by coterie {version:.40} in a newer format: update coterie to read it.")
-    if name not in estimators.MODULES:
+    if name not in CATALOGUE:
         raise ValueError(f"{path} contains a {name:.40}, which this version of coterie does not have.")
     try:
         return _checked(header, tensors, path, network)
