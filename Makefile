@@ -98,7 +98,7 @@ docs: $(STAMP)
 
 pictures: docs
 	$(BIN)/python docs/pictures.py
-	$(BIN)/coterie cluster src/coterie/data/samples/wine.csv --exclude cultivar --plot docs/images/wine.png
+	$(BIN)/coterie cluster src/coterie/tables/samples/wine.csv --exclude cultivar --plot docs/images/wine.png
 
 hooks: $(STAMP)
 	$(BIN)/pre-commit install

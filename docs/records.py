@@ -16,6 +16,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
 from tables import LAYOUTS, estimators, markdown, networks
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,7 +110,7 @@ class Estimators(SphinxDirective):
     """The catalogue of estimators, as a table that helps to choose one."""
 
     def run(self) -> list[nodes.Node]:
-        from coterie.estimators.catalogue import CATALOGUE
+        from coterie.catalogue import CATALOGUE
 
         table = [re.sub(r"\]\(\.\./results/", "](results/", line) for line in markdown(estimators(CATALOGUE))]
         return _written(self, table)

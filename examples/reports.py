@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import coterie
-from coterie.data.tables import sample
+from coterie.tables.table import sample
 
 wine = sample("wine").drop(columns="cultivar")
 model = make_pipeline(StandardScaler(), coterie.KMeans(3, n_init=10, random_state=0)).fit(wine)

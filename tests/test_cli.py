@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import coterie
 from coterie.cli import app
-from coterie.data.tables import SAMPLES, read_table, sample
+from coterie.tables.table import SAMPLES, read_table, sample
 from coterie.tabular import EncodedTable, TableModel, make_estimator
 
 WINE = SAMPLES / "wine.csv"
@@ -110,7 +110,7 @@ def test_a_number_is_never_broken_over_two_lines_of_a_narrow_terminal():
     from rich.console import Console
 
     from coterie.cli.console import clusters_table
-    from coterie.tabular.facts import ClusterSummary
+    from coterie.explain.facts import ClusterSummary
 
     center = {f"column {i}": -123456.0 - i for i in range(6)}
     one = ClusterSummary(0, 10, 1.0, center, {name: 1.0 for name in center})

@@ -47,9 +47,9 @@ def test_every_entry_of_the_reference_exists_and_is_described():
 
 def test_names_that_reports_and_messages_tell_users_to_import_are_in_the_reference():
     source = {
-        name: (ROOT / f"src/coterie/{name}.py").read_text() for name in ("reporting/recipe", "estimators/persistence")
+        name: (ROOT / f"src/coterie/{name}.py").read_text() for name in ("explain/recipe", "estimators/persistence")
     }
-    imported = re.findall(r"from coterie\.([\w.]+) import (\w+)\"", source["reporting/recipe"])
+    imported = re.findall(r"from coterie\.([\w.]+) import (\w+)\"", source["explain/recipe"])
     loaded = re.findall(r"\"coterie\.([\w.]+)\.load, or", source["estimators/persistence"])
     assert len(imported) == 2
     assert len(loaded) == 1

@@ -12,7 +12,7 @@ README = (ROOT / "README.md").read_text()
 
 def test_the_python_examples_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    shutil.copy(ROOT / "src/coterie/data/samples/wine.csv", "YOUR.csv")
+    shutil.copy(ROOT / "src/coterie/tables/samples/wine.csv", "YOUR.csv")
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     assert len(blocks) == 4
     exec("\n".join(blocks), {})

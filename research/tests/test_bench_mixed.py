@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 
-from coterie.data.columns import values_of
+from coterie.tables.columns import values_of
 from coterie_research.benchmarks import mixed
 
 

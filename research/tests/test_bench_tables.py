@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from coterie.data.tables import Table, read_table
+from coterie.tables.table import Table, read_table
 from coterie_research.benchmarks import tables
 from coterie_research.benchmarks._table_sets import SETS
 

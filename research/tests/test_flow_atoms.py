@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from coterie.data.mixtures import MixturePrior, sample_mixtures
-from coterie.flow.tokens import Atoms, noise_variance
+from coterie.mixtures.prior import MixturePrior, sample_mixtures
+from coterie.mixtures.tokens import Atoms, noise_variance
 from coterie_research.measure_flows.atoms import log_joint, merge_all, prune, refine, refine_and_prune, run_em
 
 

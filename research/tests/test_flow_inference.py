@@ -1,9 +1,9 @@
 import torch
 
 from coterie import checkpoints
-from coterie.data.mixtures import MixturePrior, sample_mixtures
-from coterie.flow.tokens import flow_tokens
 from coterie.metrics import squared_w2
+from coterie.mixtures.prior import MixturePrior, sample_mixtures
+from coterie.mixtures.tokens import flow_tokens
 from coterie_research.measure_flows.inference import cell_tokens, grid_cells
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from coterie.data.separated import sample_separated
+from coterie.incontext.prior import sample_separated
 from coterie.metrics import permutation_free_cross_entropy
 from coterie_research.incontext_em.point_training import ExponentialDecay, PointTask, train_points
 from coterie_research.incontext_em.point_transformer import PointConfig

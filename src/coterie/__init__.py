@@ -8,7 +8,7 @@ loads neither torch nor numba.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from coterie.estimators.catalogue import CATALOGUE
+from coterie.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from coterie import checkpoints as checkpoints
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from coterie.estimators import VAEMixture as VAEMixture
     from coterie.estimators import ZeroShotClusterer as ZeroShotClusterer
     from coterie.estimators import load as load
-    from coterie.reporting.report import report as report
+    from coterie.explain.report import report as report
 
 __version__ = "0.1.0"
 
-_HOMES = {"load": "coterie.estimators", "report": "coterie.reporting"}
+_HOMES = {"load": "coterie.estimators", "report": "coterie.explain"}
 _MODULES = ("checkpoints", "distributed", "plot", "selection")
 __all__ = ["__version__", *CATALOGUE, *_HOMES, *_MODULES]
 

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
 from sklearn.preprocessing import normalize
 
-from coterie.capabilities import has_parameter, on_sphere, scales_itself
-from coterie.principal import principal_axes
+from coterie.estimators.capabilities import has_parameter, on_sphere, scales_itself
+from coterie.geometry.principal import principal_axes
 
 CRITERIA = {
     "silhouette": "how much closer a row is to its own cluster than to the next one; the highest is chosen",

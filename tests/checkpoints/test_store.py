@@ -8,7 +8,7 @@ import torch
 
 from coterie import checkpoints
 from coterie.checkpoints import store
-from coterie.flow.model import FlowConfig, MeasureFlow
+from coterie.mixtures.flow import FlowConfig, MeasureFlow
 
 ABOUT = {
     "name": "tiny",

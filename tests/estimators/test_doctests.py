@@ -5,7 +5,7 @@ from importlib import import_module
 
 import pytest
 
-from coterie.estimators.catalogue import CATALOGUE
+from coterie.catalogue import CATALOGUE
 
 
 @pytest.mark.parametrize("module", [row.module for row in CATALOGUE.values()])

@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import checkpoints
 from coterie.estimators.flow_mixture import FlowMixture
-from coterie.flow import search
-from coterie.flow.search import fewer_clusters
+from coterie.mixtures import search
+from coterie.mixtures.search import fewer_clusters
 
 
 def blobs(n_samples=400, centers=4, n_features=2, seed=0):

@@ -143,7 +143,7 @@ def test_overlapping_mixtures_are_labelled_better_than_by_kmeans():
     import torch
     from sklearn.cluster import KMeans
 
-    from coterie.data.separated import sample_separated
+    from coterie.incontext.prior import sample_separated
 
     count = 30
     generator = torch.Generator().manual_seed(7)

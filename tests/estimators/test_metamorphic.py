@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import coterie
-from coterie.estimators.catalogue import CATALOGUE
+from coterie.catalogue import CATALOGUE
 
 RANDOM = np.random.RandomState(0)
 CENTERS = np.array([[0.0, 0.0, 8.0], [8.0, 0.0, 0.0], [0.0, 8.0, 0.0]])

@@ -11,10 +11,10 @@ from safetensors.numpy import save as to_bytes
 
 import coterie
 from coterie import KMeans, checkpoints
-from coterie.data.columns import TableError
-from coterie.data.encoding import Encoding
+from coterie.catalogue import CATALOGUE
 from coterie.estimators import persistence, schema
-from coterie.estimators.catalogue import CATALOGUE
+from coterie.tables.columns import TableError
+from coterie.tables.encoding import Encoding
 from coterie.tabular import TableModel
 
 X = np.concatenate([np.random.RandomState(0).randn(25, 2), np.random.RandomState(1).randn(25, 2) + 6])

@@ -11,8 +11,8 @@ from sklearn.utils import estimator_checks
 
 import coterie
 from coterie import SoftKMeans
-from coterie.data.chunks import Chunks
-from coterie.data.separated import sample_separated
+from coterie.distributed.chunks import Chunks
+from coterie.incontext.prior import sample_separated
 
 
 def overlapping(seed, n=(20, 20, 60, 100), spread=1.6):

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from coterie import RobustKMeans
-from coterie.data.chunks import Chunks
+from coterie.distributed.chunks import Chunks
 
 K = 4
 

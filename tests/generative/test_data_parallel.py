@@ -12,7 +12,7 @@ from torch import nn
 
 from coterie.generative.fitting import RestartPlan, fit
 from coterie.generative.mixture import EMSettings
-from coterie.training import TrainingConfig, load_average, train
+from coterie.training.loop import TrainingConfig, load_average, train
 from tests.generative.test_mixture import blobs, make, one_hot
 
 SCRIPT = """
@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 import torch
 import torch.distributed as dist
-from coterie.training import train
+from coterie.training.loop import train
 from tests.generative.test_data_parallel import Halves, config, result
 
 output = Path(sys.argv[1])

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from coterie.data.separated import sample_separated
 from coterie.incontext.inference import read
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer
+from coterie.incontext.prior import sample_separated
 from coterie.incontext.starting import distinct_modes, em, fitted_starts
 
 

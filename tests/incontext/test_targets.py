@@ -1,6 +1,6 @@
 import torch
 
-from coterie.data.separated import sample_separated
+from coterie.incontext.prior import sample_separated
 from coterie.incontext.targets import aligned_targets, pair_loss, posterior_members, together
 
 

@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import coterie
 from coterie import starts
-from coterie.data.chunks import Chunks
+from coterie.distributed.chunks import Chunks
 from coterie.estimators import KMeans
 from coterie.kmeans import chunked, lazy
 from coterie.kmeans.algorithm import Algorithm
@@ -31,7 +31,7 @@ def as_npy(rows, path):
 
 @pytest.mark.parametrize("kind", ["parquet", "npy", "list", "function"])
 def test_centres_over_chunks_are_those_of_the_in_memory_run(kind, rows, tmp_path, monkeypatch):
-    monkeypatch.setattr("coterie.data.chunks.CHUNK_BYTES", 20_000)
+    monkeypatch.setattr("coterie.distributed.chunks.CHUNK_BYTES", 20_000)
     pieces = np.array_split(rows, 7)
     source = {
         "parquet": lambda: as_parquet(rows, tmp_path / "rows.parquet"),

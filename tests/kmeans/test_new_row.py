@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import coterie
 from coterie import AttentionClustering
-from coterie.data.chunks import Chunks
+from coterie.distributed.chunks import Chunks
 from coterie.kmeans import family
 
 

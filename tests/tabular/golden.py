@@ -15,11 +15,11 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from coterie.cli import app
-from coterie.data.kinds import NUMERIC
-from coterie.data.tables import SAMPLES
 from coterie.studio.limits import Limits
 from coterie.studio.settings import RunSettings
 from coterie.studio.tasks import TASKS
+from coterie.tables.kinds import NUMERIC
+from coterie.tables.table import SAMPLES
 
 FILE = Path(__file__).with_name("golden.json")
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"  # of labels 0 to 35; "-" is an outlier, "." a row that took no part

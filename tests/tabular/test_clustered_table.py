@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 
 import coterie
 from coterie.cli import app
-from coterie.data.encoding import Encoding
-from coterie.data.tables import SAMPLES, read_table
-from coterie.reporting import report_on
+from coterie.explain import quality, report_on
 from coterie.studio import clustering
 from coterie.studio.limits import Limits
 from coterie.studio.settings import RunSettings
 from coterie.studio.uploads import describe
-from coterie.tabular import ClusteredTable, Request, SettingError, TableModel, Watcher, cluster_table, quality
+from coterie.tables.encoding import Encoding
+from coterie.tables.table import SAMPLES, read_table
+from coterie.tabular import ClusteredTable, Request, SettingError, TableModel, Watcher, cluster_table
 from coterie.tabular.pictures import save_picture
 from tests.tabular.golden import mixed
 

@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 import coterie
 from coterie.cli import app
-from coterie.data.tables import Table, read_table
+from coterie.explain.differences import portraits
+from coterie.explain.facts import profile_of
+from coterie.explain.fields import fields_of, own_frame
+from coterie.explain.hierarchy import merges_of
+from coterie.explain.rules import rules
+from coterie.tables.table import Table, read_table
 from coterie.tabular import ClusteredTable, Request, SettingError, TableModel, cluster_table
-from coterie.tabular.differences import portraits
-from coterie.tabular.facts import profile_of
-from coterie.tabular.fields import fields_of, own_frame
-from coterie.tabular.hierarchy import merges_of
 from coterie.tabular.known_labels import KnownLabels, checked_names, cluster_names
-from coterie.tabular.rules import rules
 
 
 def guests(rows=120):

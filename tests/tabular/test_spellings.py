@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import coterie
-from coterie.data.tables import Table
+from coterie.tables.table import Table
 from coterie.tabular import cluster_table
 
 ROWS = 210

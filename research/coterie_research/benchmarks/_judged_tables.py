@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from coterie.data.tables import Table, read_table
+from coterie.tables.table import Table, read_table
 from coterie.zeroshot.corpus import RealTable, compared, read_corpus, same_tables
 from coterie_research.benchmarks import _table_sets, _zeroshot_sets
 

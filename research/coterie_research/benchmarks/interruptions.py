@@ -25,8 +25,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from coterie.data.tables import SAMPLES
 from coterie.files import replacing
+from coterie.tables.table import SAMPLES
 from coterie_research.benchmarks import kills
 from coterie_research.benchmarks._studio import studio, table
 
@@ -111,7 +111,7 @@ def _training(wanted: int, draw: random.Random) -> dict[str, Any]:
     def damaged(folder: Path, whole: Path) -> int:
         import torch
 
-        from coterie.training_state import load_state
+        from coterie.training.state import load_state
 
         if not (folder / "run" / "state.pt").exists():
             return 0

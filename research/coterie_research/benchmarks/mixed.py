@@ -14,9 +14,9 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import KMeans, ZeroShotClusterer
-from coterie.data.encoding import Encoding
-from coterie.data.tables import Table
 from coterie.files import replacing
+from coterie.tables.encoding import Encoding
+from coterie.tables.table import Table
 
 SEED = 1_000
 ROWS = 400

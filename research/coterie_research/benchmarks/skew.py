@@ -1,8 +1,8 @@
 """From which skew on a column is compared on a log scale.
 
 ``coterie bench skew`` clusters tables with the zero-shot clusterer for several thresholds of the rule in
-:func:`coterie.data.encoding.log_shift`: the labelled tables of ``coterie bench tables``, and drawn tables of which some
-columns are exponentials.
+:func:`coterie.tables.encoding.log_shift`: the labelled tables of ``coterie bench tables``, and drawn tables of which
+some columns are exponentials.
 """
 
 import json
@@ -16,10 +16,10 @@ import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import ZeroShotClusterer
-from coterie.data import encoding
-from coterie.data.columns import Column
-from coterie.data.tables import Table, read_table
 from coterie.files import replacing
+from coterie.tables import encoding
+from coterie.tables.columns import Column
+from coterie.tables.table import Table, read_table
 from coterie_research.benchmarks._table_sets import SETS
 
 THRESHOLDS = (np.inf, 5.0, 3.0, 2.0, 1.5)

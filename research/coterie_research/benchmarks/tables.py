@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.data.tables import read_table
 from coterie.files import replacing
+from coterie.tables.table import read_table
 from coterie.tabular import cluster_table
 from coterie_research.benchmarks._table_sets import SETS, TableSet
 

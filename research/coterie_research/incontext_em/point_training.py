@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from coterie.data.separated import Separated
+from coterie.incontext.prior import Separated
 from coterie.metrics import permutation_free_cross_entropy
 from coterie.starts.batched import best_start, sq_to_centers
-from coterie.training import TrainingConfig, train
+from coterie.training.loop import TrainingConfig, train
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer
 
 

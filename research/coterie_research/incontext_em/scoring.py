@@ -11,12 +11,14 @@ import torch
 from sklearn.cluster import KMeans
 
 import coterie
-from coterie import checkpoints, consensus, gibbs, starts
-from coterie.data.separated import Separated
+from coterie import checkpoints, starts
+from coterie.incontext import consensus
 from coterie.incontext.inference import read
 from coterie.incontext.pair_transformer import PairTransformer
+from coterie.incontext.prior import Separated
 from coterie.incontext.starting import em
 from coterie.metrics import clustering_scores, permutation_free_cross_entropy
+from coterie.mixtures import gibbs
 from coterie.starts.batched import lloyd
 from coterie_research.incontext_em.point_training import ExponentialDecay, starting_labels, train_points
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer

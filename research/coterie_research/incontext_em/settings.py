@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from coterie.data.separated import Separated, sample_separated
+from coterie.incontext.prior import Separated, sample_separated
 
 Source = Callable[[int, torch.Generator], Separated]
 

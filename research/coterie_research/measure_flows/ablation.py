@@ -16,10 +16,10 @@ import torch
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from coterie.data.mixtures import MixturePrior, Mixtures, sample_mixtures
-from coterie.flow.posterior import Sweeps, barycentre, posterior_samples
-from coterie.flow.tokens import Atoms, noise_variance
 from coterie.metrics import squared_w2
+from coterie.mixtures.posterior import Sweeps, barycentre, posterior_samples
+from coterie.mixtures.prior import MixturePrior, Mixtures, sample_mixtures
+from coterie.mixtures.tokens import Atoms, noise_variance
 from coterie_research.measure_flows import published, scoring, tables
 from coterie_research.measure_flows.atoms import refine_and_prune, run_em
 from coterie_research.measure_flows.inference import bayesian_information, cell_tokens, token_atoms

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from coterie.data.mixtures import MixturePrior
-from coterie.flow.model import FlowConfig, MeasureFlow, Regime
-from coterie.flow.tokens import flow_tokens
-from coterie.flow.train import FlowRun, Stage
 from coterie.metrics import squared_w2
-from coterie.training import LOG_FILE, STATE_FILE, TrainingConfig
+from coterie.mixtures.flow import FlowConfig, MeasureFlow, Regime
+from coterie.mixtures.prior import MixturePrior
+from coterie.mixtures.tokens import flow_tokens
+from coterie.mixtures.train import FlowRun, Stage
+from coterie.training.loop import LOG_FILE, STATE_FILE, TrainingConfig
 from coterie_research.measure_flows import pictures, published, scoring
 from coterie_research.measure_flows.record import write
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from coterie.flow.model import MeasureFlow
-from coterie.flow.tokens import flow_tokens
+from coterie.mixtures.flow import MeasureFlow
+from coterie.mixtures.tokens import flow_tokens
 from coterie_research.measure_flows import pictures, published, scoring, tables
 from coterie_research.measure_flows.dynamics import integrate, nearest_neighbour_entropy
 from coterie_research.measure_flows.record import write

@@ -12,12 +12,12 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from coterie import checkpoints
-from coterie.data.mixtures import MixturePrior, Mixtures, sample_mixtures
 from coterie.files import replacing
-from coterie.flow.model import MeasureFlow, Regime
-from coterie.flow.posterior import LONG, Sweeps
-from coterie.flow.tokens import Atoms, flow_tokens
 from coterie.metrics import squared_w2
+from coterie.mixtures.flow import MeasureFlow, Regime
+from coterie.mixtures.posterior import LONG, Sweeps
+from coterie.mixtures.prior import MixturePrior, Mixtures, sample_mixtures
+from coterie.mixtures.tokens import Atoms, flow_tokens
 from coterie_research.measure_flows.inference import estimate_snr, posterior_tokens, token_atoms
 
 SEED = 20_250

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.flow.posterior import LONG, Sweeps
+from coterie.mixtures.posterior import LONG, Sweeps
 from coterie_research.measure_flows import pictures, published, scoring
 from coterie_research.measure_flows.record import write
 

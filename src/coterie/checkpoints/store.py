@@ -23,7 +23,7 @@ SHELF = Path(__file__).parent  # of the networks that come with the package
 _shelves = [SHELF]
 # kind of network -> module whose function ``build`` makes one from the card's ``config``
 BUILDERS = {
-    "flow": "coterie.flow.model",
+    "flow": "coterie.mixtures.flow",
     "learned-lloyd": "coterie.kmeans.learned",
     "incontext": "coterie.incontext.pair_transformer",
     "zeroshot": "coterie.zeroshot.modules",

@@ -87,8 +87,8 @@ def needing_extras(what: str) -> Iterator[None]:
 @contextmanager
 def user_errors(*more: type[Exception]) -> Iterator[None]:
     """Errors whose messages are written for users."""
-    from coterie.data.columns import TableError
     from coterie.files import OutputError
+    from coterie.tables.columns import TableError
     from coterie.tabular.algorithms import SettingError
 
     kinds: tuple[type[Exception], ...] = (TableError, OutputError, SettingError, *more)

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from coterie.catalogue import CATALOGUE, algorithms
 from coterie.cli import in_memory, out_of_core
 from coterie.cli.application import Refused, app, make_folder, user_errors
 from coterie.cli.outputs import Outputs
-from coterie.estimators.catalogue import CATALOGUE, algorithms
 
 
 def _option(panel: str | None, *names: str, **settings: Any) -> Any:

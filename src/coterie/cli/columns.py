@@ -12,7 +12,7 @@ SHOWN_VALUES = 3
 
 def run(file: str, how: dict[str, Any], kinds: str | None, keep: str | None, as_json: bool) -> None:
     """Print the kind of every column."""
-    from coterie.data.tables import Table
+    from coterie.tables.table import Table
 
     with user_errors():
         table = Table.read(file, **how)
@@ -39,7 +39,7 @@ def _values(column: Any) -> str:
 
     import numpy as np
 
-    from coterie.data.kinds import DATE, shown
+    from coterie.tables.kinds import DATE, shown
 
     if column.values.dtype == object:
         common = Counter(value for value in column.values if value is not None).most_common()

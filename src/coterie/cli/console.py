@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from coterie.capabilities import has_parameter
 from coterie.cli.outputs import Outputs
+from coterie.estimators.capabilities import has_parameter
+from coterie.explain.facts import ClusterSummary, Facts
 from coterie.selection import Candidate, Choice
 from coterie.tabular.clustering import Watcher
 from coterie.tabular.encoded_table import EncodedTable
-from coterie.tabular.facts import ClusterSummary, Facts
 from coterie.wording import number, plural, shown
 
 SHOWN_COLUMNS = 6

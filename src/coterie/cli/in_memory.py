@@ -58,8 +58,8 @@ def _finish(file: str, clustered: Any, outputs: Outputs, axes: str | list[str], 
 def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """The files that were asked for, by what they hold, and the warnings of the report."""
     from coterie.cli import console
-    from coterie.data.label_files import write_labels
-    from coterie.tabular.certainty import row_facts
+    from coterie.explain.certainty import row_facts
+    from coterie.tables.label_files import write_labels
 
     files: dict[str, str] = {}
     warned: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dic
     if outputs.save is not None:
         files["model"] = str(clustered.model.save(outputs.save))
     if outputs.report is not None:
-        from coterie.reporting import report_on
+        from coterie.explain import report_on
 
         with console.working("Writing the report"):
             warned = report_on(clustered, outputs.report, view=axes, command=_command()).warnings
@@ -101,7 +101,7 @@ def _command() -> str | None:
 
 
 def _shown(file: str) -> str:
-    from coterie.data.tables import source_name
+    from coterie.tables.table import source_name
 
     return source_name(file) if "://" in file or file == "-" else file
 
@@ -109,10 +109,10 @@ def _shown(file: str) -> str:
 def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_json: bool) -> None:
     """Assign the rows of another table to the clusters of a saved model."""
     from coterie.cli import console
-    from coterie.data.label_files import write_labels
-    from coterie.data.tables import Table
+    from coterie.explain.certainty import predicted_facts
+    from coterie.tables.label_files import write_labels
+    from coterie.tables.table import Table
     from coterie.tabular import EncodedTable, TableModel
-    from coterie.tabular.certainty import predicted_facts
 
     with user_errors(ValueError):
         outputs.check([file], model)

@@ -92,17 +92,17 @@ def run(request: BlocksRequest, execution: Execution) -> None:
     except ImportError:
         raise Refused("Data in blocks need Dask: pip install 'coterie[dask]'.") from None
     from coterie import distributed as own
-    from coterie.capabilities import takes_blocks
     from coterie.cli import console
-    from coterie.data.columns import split_names
     from coterie.distributed import parquet
     from coterie.distributed.blocks import blocks_of
     from coterie.distributed.fitting import look
     from coterie.distributed.passes import ClusterError, Passes
+    from coterie.estimators.capabilities import takes_blocks
     from coterie.estimators.on_dask import DaskRows
+    from coterie.explain.facts import Facts
+    from coterie.tables.columns import split_names
     from coterie.tabular import TableModel, make_estimator
     from coterie.tabular.clustered_table import Run
-    from coterie.tabular.facts import Facts
 
     started = time.perf_counter()
     with user_errors(ValueError, ClusterError):
@@ -189,7 +189,7 @@ def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any, Any]:
     import numpy as np
 
     from coterie import starts
-    from coterie.data.encoding import Encoding
+    from coterie.tables.encoding import Encoding
 
     if not scale:
         return Encoding.affine(rows.names), X, known
@@ -209,7 +209,7 @@ def _summaries(estimator: Any, encoding: Any, known: Any, counts: Any) -> list[A
     """Summaries from the statistics of all blocks; the mean of the outliers is not known."""
     import numpy as np
 
-    from coterie.tabular.facts import summary
+    from coterie.explain.facts import summary
 
     centers = dict(enumerate(encoding.original(np.asarray(estimator.cluster_centers_, dtype=np.float64))))
     sizes = np.zeros(len(centers) + 1, np.int64)

@@ -26,8 +26,8 @@ class Outputs:
 
         ``in_parts``: whether ``output`` becomes a folder of label files.
         """
-        from coterie.data.label_files import check_labels_path
         from coterie.files import check_writable
+        from coterie.tables.label_files import check_labels_path
 
         read = {identity(one): "the input" for one in inputs}
         self._require_distinct(read if model is None else {**read, identity(model): "the model"})
@@ -64,7 +64,7 @@ class Outputs:
         """What ``--view`` asks for: a kind of map, or one or two columns."""
         from importlib.util import find_spec
 
-        from coterie.data.columns import split_names
+        from coterie.tables.columns import split_names
 
         view = self.view
         if view is None:

@@ -60,8 +60,8 @@ def train(
     coterie train flow --config flow.json --output runs/flow --resume
     coterie ship runs/flow my-flow
     """
-    from coterie import training_run
     from coterie.cli import console
+    from coterie.training import run as training_run
 
     check_name("kind of network", kind, list(training_run.KINDS))
     if not config.is_file():
@@ -110,8 +110,8 @@ def ship(
     coterie ship runs/flow my-flow
     python -c "from coterie import FlowMixture; FlowMixture(network='my-flow')"
     """
-    from coterie import training_run
     from coterie.cli import console
+    from coterie.training import run as training_run
 
     with user_errors(ValueError, KeyError, TypeError, OSError), console.working(f"Shipping {name}"):
         found = training_run.read_run(run)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.data.tables import TableError
 from coterie.files import replacing
+from coterie.tables.table import TableError
 
 BLOCK_BYTES = 64 * 2**20  # of a block in memory; a row group is never cut
 

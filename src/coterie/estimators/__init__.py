@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from coterie.estimators.catalogue import CATALOGUE
+from coterie.catalogue import CATALOGUE
 
 if TYPE_CHECKING:
     from coterie.estimators.attention_clustering import AttentionClustering as AttentionClustering

@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.data.chunks import is_chunked
 from coterie.distributed import is_dask
+from coterie.distributed.chunks import is_chunked
 from coterie.em import Iteration
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
@@ -96,7 +96,7 @@ class CenterClusterer(
 
         Parameters
         ----------
-        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.data.chunks.Chunks``
+        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.distributed.chunks.Chunks``
             Rows to cluster, of shape (n_samples, n_features). CSR matrices are accepted by :class:`KMeans` and
             :class:`SphericalKMeans`. A path is that of a Parquet or NPY file, which is read in chunks once per
             iteration and need not fit into memory; its starting centres are computed from a sample of at least 50,000
@@ -301,7 +301,7 @@ class CenterClusterer(
 
         Parameters
         ----------
-        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.data.chunks.Chunks``
+        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.distributed.chunks.Chunks``
             Rows to cluster, as in :meth:`fit`.
         y : ignored
             Present for API consistency.

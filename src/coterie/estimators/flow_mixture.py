@@ -233,8 +233,8 @@ class FlowMixture(
     def _find(self, X, weight):
         """Set the attributes that describe the mixture."""
         from coterie import checkpoints
-        from coterie.flow.gaussians import KINDS
-        from coterie.flow.mixtures import Shapes, fit_gaussians, posterior, within
+        from coterie.mixtures.fitting import Shapes, fit_gaussians, posterior, within
+        from coterie.mixtures.gaussians import KINDS
 
         if len(X) < 2:
             raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={len(X)}.")
@@ -275,7 +275,7 @@ class FlowMixture(
 
     def _label(self, X) -> None:
         """Set the attributes that describe the rows of ``fit``."""
-        from coterie.flow.gaussians import shares_of
+        from coterie.mixtures.gaussians import shares_of
 
         shares, _ = shares_of(self._log_joint(X))
         self.labels_ = self._labels(shares)
@@ -302,7 +302,7 @@ class FlowMixture(
         return np.searchsorted(weight.cumsum(), (np.arange(size) + offset) * (total / size), side="right")
 
     def _mixture(self):
-        from coterie.flow.gaussians import Gaussians, log_volume
+        from coterie.mixtures.gaussians import Gaussians, log_volume
 
         given = vars(self)
         return Gaussians(
@@ -349,7 +349,7 @@ class FlowMixture(
         probability : ndarray of shape (n_samples, n_clusters_)
             If the mixture has a uniform component, a row sums to the probability that it is not an outlier.
         """
-        from coterie.flow.gaussians import shares_of
+        from coterie.mixtures.gaussians import shares_of
 
         return shares_of(self._new_log_joint(X))[0][:, : self.n_clusters_]
 
@@ -366,7 +366,7 @@ class FlowMixture(
         -------
         certainty : ndarray of shape (n_samples,)
         """
-        from coterie.flow.gaussians import shares_of
+        from coterie.mixtures.gaussians import shares_of
 
         return shares_of(self._new_log_joint(X))[0].max(1)
 
@@ -479,7 +479,7 @@ class FlowMixture(
     @property
     def covariance_(self):
         """The covariance matrix within clusters, averaged over clusters, shape (n_features, n_features)."""
-        from coterie.flow.mixtures import within
+        from coterie.mixtures.fitting import within
 
         check_is_fitted(self)
         return within(self._mixture())

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from coterie import starts, threads
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows, check_rows
-from coterie.principal import principal_axes
+from coterie.geometry.principal import principal_axes
 
 MAX_CLUSTERS = 20
 MAX_DIMS = 16
@@ -213,7 +213,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         """The context and the rule that ``_remember`` stored."""
         import torch
 
-        from coterie.consensus import Rule
+        from coterie.incontext.consensus import Rule
         from coterie.incontext.inference import Reading
         from coterie.incontext.pair_transformer import Context, Summary
 

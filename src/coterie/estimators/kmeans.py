@@ -9,8 +9,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
 from coterie.constraints import Constraints
-from coterie.data.chunks import is_chunked
 from coterie.distributed import is_dask
+from coterie.distributed.chunks import is_chunked
 from coterie.estimators.base import CenterClusterer
 from coterie.estimators.progress import watching
 from coterie.estimators.validation import check_enough_rows, check_rows, check_weights
@@ -145,7 +145,7 @@ class KMeans(CenterClusterer):
 
         Parameters
         ----------
-        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.data.chunks.Chunks``
+        X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.distributed.chunks.Chunks``
             Rows to cluster, of shape (n_samples, n_features). A path is that of a Parquet or NPY file, which is read in
             chunks once per iteration and need not fit into memory.
         y : int array of shape (n_samples,), default=None

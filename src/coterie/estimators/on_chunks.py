@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils import check_random_state
 
-from coterie.data.chunks import Chunks
+from coterie.distributed.chunks import Chunks
 from coterie.estimators.sources import Source
 from coterie.estimators.validation import check_enough_rows, check_rows, check_weights
 from coterie.kmeans import chunked

@@ -134,7 +134,7 @@ def unpacked(
     network: str | os.PathLike | None = None,
 ) -> Any:
     """The estimator of the tensors and entry of ``packed``. ``path`` is used in messages."""
-    from coterie.estimators.catalogue import CATALOGUE
+    from coterie.catalogue import CATALOGUE
 
     try:
         header = json.loads(entry)

@@ -200,7 +200,7 @@ def _check_indices(attributes: dict[str, Any], sizes: dict[str, int]) -> None:
 
 
 def _check_encoding(text: str | None, width: int) -> None:
-    from coterie.data.encoding import Encoding
+    from coterie.tables.encoding import Encoding
 
     if text is None:
         raise ValueError("there is no encoding_")

@@ -27,8 +27,8 @@ class SoftKMeans(CenterClusterer):
 
     Where clusters overlap, one fitted mixture says little about how certain its centres are. With
     ``refine="posterior"``, the fit is followed by Gibbs sampling of the Bayesian posterior of centres, weights and the
-    common variance, with three tempered replicas and 60 draws (:mod:`coterie.gibbs`). Shares are averages over the
-    draws. Labels maximise the expected adjusted Rand index under the co-assignments (Fritsch and Ickstadt, 2009), so a
+    common variance, with three tempered replicas and 60 draws (:mod:`coterie.mixtures.gibbs`). Shares are averages over
+    the draws. Labels maximise the expected adjusted Rand index under the co-assignments (Fritsch and Ickstadt, 2009): a
     label need not be the cluster of the largest share. The refinement takes as long as about 1,200 iterations of EM.
 
     Parameters
@@ -157,7 +157,7 @@ class SoftKMeans(CenterClusterer):
 
         Parameters
         ----------
-        X : array, DataFrame, Dask array or DataFrame, path, or ``coterie.data.chunks.Chunks``
+        X : array, DataFrame, Dask array or DataFrame, path, or ``coterie.distributed.chunks.Chunks``
             Rows to cluster, of shape (n_samples, n_features). With ``refine="posterior"`` an array or DataFrame.
         y : ignored
             Present for API consistency.
@@ -188,7 +188,8 @@ class SoftKMeans(CenterClusterer):
             del self.__dict__[name]
 
     def _sample_posterior(self, X) -> None:
-        from coterie import consensus, gibbs
+        from coterie.incontext import consensus
+        from coterie.mixtures import gibbs
 
         random = check_random_state(self.random_state)
         exponent = exponent_of(X, self.cluster_centers_)
@@ -235,7 +236,7 @@ class SoftKMeans(CenterClusterer):
 
     def _members(self, X):
         """The membership probabilities (n_draws, rows, n_clusters) of one block of rows after another."""
-        from coterie import gibbs
+        from coterie.mixtures import gibbs
 
         exponent = exponent_of(X, self.cluster_centers_)
         draws = gibbs.Draws(
@@ -256,7 +257,7 @@ class SoftKMeans(CenterClusterer):
     def _labels(self, X, largest: float | None = None) -> np.ndarray:
         if not hasattr(self, "coassignment_level_"):
             return super()._labels(X, largest)
-        from coterie import consensus
+        from coterie.incontext import consensus
 
         rule = consensus.Rule(self.coassignment_sums_, self.coassignment_sizes_, self.coassignment_level_)
         parts = [rule.labels(consensus.features(members)) for members in self._members(X)]

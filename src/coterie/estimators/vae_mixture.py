@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from coterie import neighbours, starts, threads
+from coterie import starts, threads
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.validation import check_device, check_enough_rows, check_rows
@@ -30,6 +30,7 @@ from coterie.generative.evidence import Neighbours, with_neighbours
 from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages, make_checkpoint_folder
 from coterie.generative.mixture import EMSettings, screened_bounds
 from coterie.generative.vaes import VAEConfig, VAEs
+from coterie.geometry import neighbours
 
 _UNIT_INTERVAL = ("bernoulli", "continuous_bernoulli")
 _ROWS_PER_BLOCK = 1024

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import starts, threads
 from coterie.constraints import Constraints
-from coterie.data.columns import Column
-from coterie.data.encoding import Encoded, Encoding, different_rows
-from coterie.data.tables import Table
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows, refuse_equal_names
+from coterie.tables.columns import Column
+from coterie.tables.encoding import Encoded, Encoding, different_rows
+from coterie.tables.table import Table
 
 MAX_CONTEXT = 1_024
 MAX_CLUSTERS = 100
@@ -172,7 +172,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
             Missing values are allowed; columns of a DataFrame may hold text, categories or dates. Rows that
-            :class:`coterie.data.encoding.Encoding` encoded are taken as they are; ``scale`` then has no effect.
+            :class:`coterie.tables.encoding.Encoding` encoded are taken as they are; ``scale`` then has no effect.
         y : int array of shape (n_samples,), default=None
             Labels 0, 1, ... of the rows whose cluster is known, and -1 or NaN for all others. These rows keep their
             labels, and the others follow: clusters are divided or joined if that predicts the given labels better. A y

@@ -18,7 +18,7 @@ from coterie.generative.evidence import Neighbours
 from coterie.generative.mixture import EMSettings, Expectation, State
 from coterie.generative.split_merge import MovingMixture
 from coterie.generative.vaes import Densities
-from coterie.training_state import load_state, save_state
+from coterie.training.state import load_state, save_state
 
 OnIteration = Callable[[em.Iteration], Any]
 

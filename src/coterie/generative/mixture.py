@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coterie import bfloat16
 from coterie.generative import data_parallel
 from coterie.generative.evidence import Neighbours, with_neighbours, with_votes
 from coterie.generative.vaes import Densities
+from coterie.training import bfloat16
 
 _ROWS_PER_BLOCK = 1024
 _DEAD_SHARE = 0.05  # of an equal share: below it a cluster is started again

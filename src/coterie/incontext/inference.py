@@ -3,7 +3,7 @@
 Every start is fitted by EM, with equal and with estimated sizes of the clusters. The network refines those that reached
 different optima, and each is weighted by its evidence. Labels maximise the expected adjusted Rand index under the co-
 assignments of all of them, and probabilities are the weighted mean after matching the clusters
-(:mod:`coterie.consensus`).
+(:mod:`coterie.incontext.consensus`).
 
 Shapes: S starts in use, N points, K clusters, D dimensions, F = S · K features of a point.
 """
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coterie import consensus
+from coterie.incontext import consensus
 from coterie.incontext.pair_transformer import Context, PairTransformer
 from coterie.incontext.starting import Mixtures, both_kinds, distinct_modes
 from coterie.starts.batched import lloyd

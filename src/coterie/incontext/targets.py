@@ -11,9 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from coterie import gibbs, threads
-from coterie.data.separated import Separated
+from coterie import threads
+from coterie.incontext.prior import Separated
 from coterie.metrics import best_renaming
+from coterie.mixtures import gibbs
 
 
 def posterior_members(data: Separated, generator: torch.Generator, n_draws: int, apart: int) -> Tensor:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
-from coterie.data.separated import SeparatedPrior
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer
+from coterie.incontext.prior import SeparatedPrior
 from coterie.incontext.starting import Mixtures, fitted_starts
 from coterie.incontext.targets import aligned_targets, pair_loss, posterior_members, together
-from coterie.training_run import TrainingRun
+from coterie.training.run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class PairRun(TrainingRun):
 
 
 class PairTask:
-    """The shipped network as a :class:`coterie.training.Task`."""
+    """The shipped network as a :class:`coterie.training.loop.Task`."""
 
     def __init__(self, run: PairRun):
         self.run = run

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from coterie.kmeans.learned import LearnedLloyd, LearnedLloydConfig, inertia, lloyd_layers
-from coterie.training_run import TrainingRun
+from coterie.training.run import TrainingRun
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class LearnedLloydRun(TrainingRun):
 
 
 class LearnedLloydTask:
-    """Learned Lloyd as a :class:`coterie.training.Task`."""
+    """Learned Lloyd as a :class:`coterie.training.loop.Task`."""
 
     def __init__(self, run: LearnedLloydRun):
         self.run = run

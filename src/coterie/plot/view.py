@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
+from coterie.geometry.principal import principal_axes
 from coterie.plot.marks import short
-from coterie.principal import principal_axes
 
 MAX_POINTS = 20_000
 UMAP_POINTS = 5_000

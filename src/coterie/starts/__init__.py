@@ -163,7 +163,7 @@ def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
 
 def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1) -> np.ndarray:
     """The cluster of every row, from the nearest-neighbour graph of the leading principal components."""
-    from coterie import neighbours
+    from coterie.geometry import neighbours
 
     require_distinct_rows(X, n_clusters)
     if n_clusters == 1:
@@ -174,7 +174,7 @@ def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1) -> np.ndarray:
 
 def neighbour_graph(X, n_threads: int = 1, n_components: int = 50) -> tuple[sparse.csr_matrix, np.ndarray]:
     """The graph of the distinct rows, and the node of every row. The time is quadratic in the number of rows."""
-    from coterie import neighbours
+    from coterie.geometry import neighbours
 
     hashes = hash_rows(X, n_threads)
     rows, totals = distinct(hashes, np.ones(X.shape[0]))

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from coterie.estimators.catalogue import CATALOGUE, algorithms
+from coterie.catalogue import CATALOGUE, algorithms
 from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS
 from coterie.studio.comparison import compare
 from coterie.studio.connections import body

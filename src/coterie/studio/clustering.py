@@ -9,16 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from coterie.capabilities import on_sphere, parameter
-from coterie.data.columns import TableError
-from coterie.data.encoding import Encoded
-from coterie.data.tables import Table
-from coterie.estimators.catalogue import row_of
+from coterie.catalogue import row_of
+from coterie.estimators.capabilities import on_sphere, parameter
+from coterie.explain.certainty import row_facts
+from coterie.explain.differences import portraits
+from coterie.explain.facts import profile_of
 from coterie.files import replacing
 from coterie.selection import Candidate
 from coterie.studio import layers, uploads
 from coterie.studio.row_maps import RowMap, hover, packed
 from coterie.studio.uploads import LEFT_OUT
+from coterie.tables.columns import TableError
+from coterie.tables.encoding import Encoded
+from coterie.tables.table import Table
 from coterie.tabular import (
     ClusteredTable,
     EncodedTable,
@@ -27,10 +30,7 @@ from coterie.tabular import (
     Watcher,
     cluster_table,
 )
-from coterie.tabular.certainty import row_facts
 from coterie.tabular.clustered_table import Run
-from coterie.tabular.differences import portraits
-from coterie.tabular.facts import profile_of
 from coterie.tabular.known_labels import checked_names
 
 ROWS_PER_CLUSTER = 200

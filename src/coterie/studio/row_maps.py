@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from coterie.data.encoding import Encoded
 from coterie.plot.view import View, bulk
+from coterie.tables.encoding import Encoded
 from coterie.tabular import SettingError
 from coterie.wording import plural
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from coterie.data import tables
+from coterie.tables import table as tables
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from coterie.data.kinds import EMPTY, KINDS, TEXT, USABLE
-from coterie.estimators.catalogue import algorithms, row_of
+from coterie.catalogue import algorithms, row_of
 from coterie.studio.limits import Limits
+from coterie.tables.kinds import EMPTY, KINDS, TEXT, USABLE
 from coterie.tabular.algorithms import SettingError
 
 CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")

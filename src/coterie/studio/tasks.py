@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from pyarrow import feather
 
-from coterie.data.label_files import write_labels
-from coterie.data.tables import Table
 from coterie.studio import uploads
 from coterie.studio.samples import SAMPLES
 from coterie.studio.uploads import LEFT_OUT
+from coterie.tables.label_files import write_labels
+from coterie.tables.table import Table
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -89,7 +89,7 @@ def axes(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
 def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     """Write ``report.html`` about the rows that took part."""
-    from coterie.reporting import report_on
+    from coterie.explain import report_on
     from coterie.studio import clustering
 
     folder = Path(task["folder"])

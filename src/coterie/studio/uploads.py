@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coterie.data.columns import Column, TableError, holds_dates
-from coterie.data.kinds import DATE, EMPTY, shown
-from coterie.data.tables import Table
+from coterie.tables.columns import Column, TableError, holds_dates
+from coterie.tables.kinds import DATE, EMPTY, shown
+from coterie.tables.table import Table
 
 BLOCK = 2**20
 SHOWN_ROWS = 20

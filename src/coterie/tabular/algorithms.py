@@ -4,8 +4,8 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from coterie.capabilities import of_center_family
-from coterie.estimators.catalogue import algorithms
+from coterie.catalogue import algorithms
+from coterie.estimators.capabilities import of_center_family
 
 
 class SettingError(ValueError):
@@ -27,7 +27,7 @@ def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **
     Parameters
     ----------
     algorithm : str
-        A short name of :mod:`coterie.estimators.catalogue`.
+        A short name of :mod:`coterie.catalogue`.
     defaults : mapping, optional
         Parameters that members of the k-means family get instead of their own defaults, where they have them. Other
         estimators keep their own defaults, which mean something else.

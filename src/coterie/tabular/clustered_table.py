@@ -12,18 +12,18 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.capabilities import encodes_tables, on_sphere
-from coterie.data.encoding import Encoded, Encoding
-from coterie.data.tables import Table
+from coterie.estimators.capabilities import encodes_tables, on_sphere
+from coterie.tables.encoding import Encoded, Encoding
+from coterie.tables.table import Table
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.model import TableModel
 from coterie.wording import cluster_name
 
 if TYPE_CHECKING:
+    from coterie.explain.facts import Facts
+    from coterie.explain.quality import Silhouettes
+    from coterie.explain.verdict import Verdict
     from coterie.selection import Choice
-    from coterie.tabular.facts import Facts
-    from coterie.tabular.quality import Silhouettes
-    from coterie.tabular.verdict import Verdict
 
 MAX_CELLS = 50_000_000
 
@@ -163,21 +163,21 @@ class ClusteredTable:
     @cached_property
     def facts(self) -> "Facts":
         """What there is to say about the clusters."""
-        from coterie.tabular.facts import facts_of
+        from coterie.explain.facts import facts_of
 
         return facts_of(self)
 
     @cached_property
     def silhouettes(self) -> "Silhouettes | None":
         """Silhouettes of a sample of the rows; None if there are fewer than two clusters."""
-        from coterie.tabular.quality import silhouettes
+        from coterie.explain.quality import silhouettes
 
         return silhouettes(self)
 
     @cached_property
     def verdict(self) -> "Verdict":
         """How far the clusters can be trusted to be groups."""
-        from coterie.tabular.verdict import verdict_of
+        from coterie.explain.verdict import verdict_of
 
         return verdict_of(self)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from coterie.capabilities import encodes_tables, finds_count, has_parameter, parameter, takes_labels
-from coterie.data.columns import TableError
-from coterie.data.tables import Table, source_name
+from coterie.estimators.capabilities import encodes_tables, finds_count, has_parameter, parameter, takes_labels
 from coterie.selection import Candidate, Choice, check_criterion, choose_k
+from coterie.tables.columns import TableError
+from coterie.tables.table import Table, source_name
 from coterie.tabular.algorithms import SettingError, check_algorithm, make_estimator
 from coterie.tabular.clustered_table import ClusteredTable, Run
 from coterie.tabular.encoded_table import EncodedTable
@@ -42,11 +42,11 @@ class Request:
     drop_missing : bool
         Leave out rows with missing values in the chosen columns.
     kinds : str or mapping, optional
-        Kinds of columns that are not guessed; see :func:`coterie.data.reading.read_columns`.
+        Kinds of columns that are not guessed; see :func:`coterie.tables.reading.read_columns`.
     keep : names of columns to use even if they seem to be identifiers or of no use
         Identifiers that ``columns`` names are used as well.
     algorithm : str, optional
-        A short name of :mod:`coterie.estimators.catalogue`. By default ``zeroshot`` if nothing else that shapes the
+        A short name of :mod:`coterie.catalogue`. By default ``zeroshot`` if nothing else that shapes the
         clusters is given, and ``kmeans`` otherwise.
     clusters : sequence of int, optional
         One number of clusters, or several from which ``criterion`` chooses.
@@ -135,11 +135,11 @@ def cluster_table(
 
     Parameters
     ----------
-    source : path, URL of a database, DataFrame, array or :class:`coterie.data.tables.Table`
+    source : path, URL of a database, DataFrame, array or :class:`coterie.tables.table.Table`
     request : Request, optional
     watcher : Watcher, optional
     header : bool, optional
-        Whether the first line of a text file contains column names; see :func:`coterie.data.tables.read_table`.
+        Whether the first line of a text file contains column names; see :func:`coterie.tables.table.read_table`.
     query : str, optional
         The query of a database, or the sheet of a workbook.
     cells : bool

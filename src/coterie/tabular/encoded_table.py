@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from coterie.capabilities import encodes_tables
-from coterie.data.choices import is_choice
-from coterie.data.columns import BadValuesError, Column, TableError, require_finite
-from coterie.data.encoding import Encoded, Encoding, are_principal
-from coterie.data.kinds import CATEGORY, DATE, ID, ORDINAL
-from coterie.data.reading import ABSENT
-from coterie.data.tables import Table
+from coterie.estimators.capabilities import encodes_tables
+from coterie.tables.choices import is_choice
+from coterie.tables.columns import BadValuesError, Column, TableError, require_finite
+from coterie.tables.encoding import Encoded, Encoding, are_principal
+from coterie.tables.kinds import CATEGORY, DATE, ID, ORDINAL
+from coterie.tables.reading import ABSENT
+from coterie.tables.table import Table
 from coterie.wording import joined, quoted
 
 BY_KIND = (CATEGORY, DATE, ORDINAL)  # kinds that need more than the numbers as they are
@@ -49,7 +49,7 @@ class EncodedTable:
 
         Parameters
         ----------
-        table : DataFrame, array or :class:`coterie.data.tables.Table`
+        table : DataFrame, array or :class:`coterie.tables.table.Table`
         columns, exclude : names of the columns to use, or of columns not to use; all are used by default
             Identifiers are ignored unless ``columns`` names them.
         scale : bool

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.data.spelling import is_missing
-from coterie.data.tables import Table
+from coterie.tables.spelling import is_missing
+from coterie.tables.table import Table
 from coterie.tabular.algorithms import SettingError
 
 UNKNOWN = ("-1", "-1.0", "unknown")

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from coterie.capabilities import encodes_tables
-from coterie.data.columns import TableError
-from coterie.data.encoding import Encoding
+from coterie.estimators.capabilities import encodes_tables
+from coterie.tables.columns import TableError
+from coterie.tables.encoding import Encoding
 from coterie.tabular.encoded_table import EncodedTable
 
 ENCODING = "encoding"  # of the table, in the metadata of the file
@@ -25,7 +25,7 @@ class TableModel:
     Parameters
     ----------
     estimator : fitted estimator
-    encoding : :class:`coterie.data.encoding.Encoding`
+    encoding : :class:`coterie.tables.encoding.Encoding`
         How the columns of a table become the points that the estimator sees.
     names : mapping of int to str
         Names of clusters, where they were given.

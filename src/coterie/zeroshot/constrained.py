@@ -15,7 +15,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.constraints import Constraints
-from coterie.neighbours import nearest_among
+from coterie.geometry.neighbours import nearest_among
 from coterie.zeroshot.inference import Reading
 from coterie.zeroshot.labels import Partition, agreement, mean_affinity, proba
 

@@ -168,9 +168,9 @@ def encode(file: Path) -> dict[str, np.ndarray]:
     """The arrays of one file; without rows if nothing can be compared."""
     import pandas as pd
 
-    from coterie.data.columns import TableError
-    from coterie.data.encoding import Encoding
-    from coterie.data.tables import Table
+    from coterie.tables.columns import TableError
+    from coterie.tables.encoding import Encoding
+    from coterie.tables.table import Table
 
     frame = pd.read_csv(file, low_memory=False)
     labels_N = pd.factorize(frame[LABEL], sort=True)[0]

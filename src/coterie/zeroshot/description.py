@@ -16,7 +16,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from coterie import threads
-from coterie.principal import principal_axes
+from coterie.geometry.principal import principal_axes
 from coterie.zeroshot import coassociation
 from coterie.zeroshot.hierarchies import Hierarchy, above_cores, hierarchies, joining_merge, ward
 from coterie.zeroshot.pairs import MERGE_FEATURES, Pairs, room

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from coterie import threads
-from coterie.neighbours import nearest_among
+from coterie.geometry.neighbours import nearest_among
 from coterie.zeroshot.answers import Network
 
 NEIGHBOURS = 5  # of the context, from which a new row takes its values

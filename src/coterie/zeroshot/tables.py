@@ -23,7 +23,7 @@ def table(rng: Rng, labels_N: np.ndarray, uneven: bool = False) -> np.ndarray:
 
 def mixed_table(rng: Rng, labels_N: np.ndarray, uneven: bool = False) -> np.ndarray:
     """(N, D) numbers and categories with missing values, encoded as the estimator encodes them."""
-    from coterie.data.encoding import Encoding
+    from coterie.tables.encoding import Encoding
 
     n_columns = int(log_uniform(rng, 2, 20))
     x_ND = _columns(rng, labels_N, n_columns, uneven)

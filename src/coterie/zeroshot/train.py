@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from coterie import checkpoints
-from coterie.training_run import TrainingRun
+from coterie.training.run import TrainingRun
 from coterie.zeroshot.answers import Answer
 from coterie.zeroshot.choice import fit_choice
 from coterie.zeroshot.head_fitting import fit_head
@@ -74,7 +74,7 @@ class ZeroShotRun(TrainingRun):
 
 
 class ZeroShotTask:
-    """The network as a :class:`coterie.training.Task`."""
+    """The network as a :class:`coterie.training.loop.Task`."""
 
     def __init__(self, run: ZeroShotRun):
         self.run = run

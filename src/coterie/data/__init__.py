@@ -1,1 +1,0 @@
-"""Data: generators of the documents, real tables, readers."""

@@ -1,0 +1,156 @@
+"""One verdict on a clustering, in words: clear groups, plausible groups, or no groups found.
+
+Every front shows this verdict, so it is computed here and nowhere else, without another fit. A pretrained network that
+estimates how well its labels agree with the true clusters is taken at its word. Other estimators divide any table into
+as many clusters as they are asked for; their clusters are judged by the silhouette and by the valley between
+neighbouring clusters, the number of rows halfway between two centres relative to the number near the centres.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from coterie.estimators.capabilities import given_count, has_parameter
+from coterie.tabular.clustered_table import ClusteredTable, stratified_sample
+from coterie.wording import plural
+
+CLEAR, PLAUSIBLE, NONE = "clear groups", "plausible groups", "no groups found"
+CLEAR_AGREEMENT = 0.8  # adjusted Rand index with the true clusters that a network expects
+NO_AGREEMENT = 0.1
+ONE_IS_LIKELY = 0.5  # probability of one cluster
+NEARLY_AS_LIKELY = 1.5  # probability of the number of clusters over that of another number, below which it is in doubt
+# "Reasonable" and "weak" structure after Kaufman and Rousseeuw (1990), and what divisions of noise have
+CLEAR_SILHOUETTE, WEAK_SILHOUETTE, LOW_SILHOUETTE = 0.5, 0.25, 0.1
+CLEAR_VALLEY, SHALLOW_VALLEY, NO_VALLEY = 0.4, 0.75, 1.1  # chosen on single Gaussians, separated ones and real tables
+WINDOW = 0.15  # of the distance between two centres, to either side
+VALLEY_ROWS = 5_000
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``words`` is one of the three verdicts, ``reason`` says why, and ``advice`` what to try, where that is known."""
+
+    words: str
+    reason: str
+    advice: str = ""
+
+    @property
+    def found(self) -> bool:
+        """Whether there are groups to describe."""
+        return self.words != NONE
+
+    @property
+    def text(self) -> str:
+        return " ".join(
+            part for part in (f"{self.words[0].upper()}{self.words[1:]}.", self.reason, self.advice) if part
+        )
+
+
+def verdict_of(clustered: ClusteredTable) -> Verdict:
+    """How far the clusters can be trusted to be groups."""
+    if int((clustered.sizes > 0).sum()) < 2:
+        doubt = _other_number(clustered)
+        return Verdict(NONE, _one_cluster(clustered) + doubt, "" if doubt else _what_to_try(clustered))
+    if getattr(clustered.estimator, "expected_ari_", None) is not None:
+        return _of_network(clustered)
+    return _of_geometry(clustered)
+
+
+def _one_cluster(clustered: ClusteredTable) -> str:
+    given = given_count(clustered.estimator)
+    if given == 1:
+        return "One cluster was requested."
+    if given is not None:
+        return f"All rows are in one of the {given} clusters that were requested."
+    found = f"{type(clustered.estimator).__name__} found that all rows belong together"
+    if getattr(clustered.estimator, "n_clusters_proba_", None) is None:
+        return f"{found}."
+    one = float(clustered.estimator.n_clusters_proba_[0])
+    return f"{found} (probability {one:.2f})."
+
+
+def _what_to_try(clustered: ClusteredTable) -> str:
+    given = given_count(clustered.estimator)
+    if given == 1:
+        return "Request two or more clusters (-k)."
+    can_ask = given is None and has_parameter(clustered.estimator, "n_clusters")
+    more = "or give a number of clusters (-k)" if can_ask else "or more rows"
+    return f"Try fewer columns, leaving out those that are unrelated to the groups you look for, {more}."
+
+
+def _of_network(clustered: ClusteredTable) -> Verdict:
+    estimator = clustered.estimator
+    expected = float(estimator.expected_ari_)
+    one = float(estimator.n_clusters_proba_[0])
+    told = f"The network expects an agreement of {expected:.2f} with the true clusters (adjusted Rand index)"
+    if one > ONE_IS_LIKELY:
+        reason = f"The network finds one cluster more likely than several (probability {one:.2f})."
+        return Verdict(NONE, reason, f"The {plural(clustered.k, 'cluster')} may be an arbitrary division of the rows.")
+    if np.isfinite(expected) and expected < NO_AGREEMENT:
+        return Verdict(NONE, f"{told}, which is low.", _what_to_try(clustered))
+    doubt = _other_number(clustered)
+    if expected >= CLEAR_AGREEMENT:
+        return Verdict(PLAUSIBLE if doubt else CLEAR, f"{told}.{doubt}")
+    reason = f"{told}." if np.isfinite(expected) else "This number of clusters is beyond what the network estimates."
+    return Verdict(PLAUSIBLE, f"{reason}{doubt}")
+
+
+def _other_number(clustered: ClusteredTable) -> str:
+    """A sentence on another number of clusters that is nearly as likely or likelier, if the number was not given."""
+    proba = np.asarray(getattr(clustered.estimator, "n_clusters_proba_", ()))
+    if given_count(clustered.estimator) is not None or clustered.k > len(proba):
+        return ""
+    others = proba.copy()
+    others[clustered.k - 1] = -1
+    other, likely = int(others.argmax()) + 1, float(others.max())
+    if proba[clustered.k - 1] >= NEARLY_AS_LIKELY * likely:
+        return ""
+    if likely >= NEARLY_AS_LIKELY * proba[clustered.k - 1]:
+        return (
+            f" {plural(other, 'cluster')} would be more likely ({likely:.2f}), but the network expects less agreement "
+            f"with the true clusters: compare with -k {other}."
+        )
+    return f" {plural(other, 'cluster')} would be about as likely: compare both."
+
+
+def _of_geometry(clustered: ClusteredTable) -> Verdict:
+    found = clustered.silhouettes
+    if found is None:  # every row is a cluster of its own
+        return Verdict(NONE, "Every cluster has a single row.", _what_to_try(clustered))
+    mean, rows_between = round(found.mean, 2), valley(clustered)
+    told = f"The mean silhouette is {mean:.2f}"
+    if mean < LOW_SILHOUETTE or (mean < WEAK_SILHOUETTE and rows_between > SHALLOW_VALLEY):
+        reason = f"{told}: rows are hardly closer to their own cluster than to the next one."
+    elif rows_between > NO_VALLEY and mean < CLEAR_SILHOUETTE:
+        reason = "There are at least as many rows between neighbouring clusters as near their centres."
+    elif rows_between < CLEAR_VALLEY and mean >= CLEAR_SILHOUETTE:
+        return Verdict(CLEAR, f"{told}, and few rows lie between the clusters.")
+    else:
+        return Verdict(PLAUSIBLE, f"{told}, and some rows lie between the clusters.")
+    return Verdict(NONE, reason, "The clusters divide the rows, but may not be groups: compare with coterie cluster "
+                   "without -k (ZeroShotClusterer), which can find that there are none.")  # fmt: skip
+
+
+def valley(clustered: ClusteredTable) -> float:
+    """The number of rows halfway to the nearest cluster relative to the rows near the centres, mean over all rows.
+
+    Rows of two neighbouring clusters are projected onto the line through their centres. Between two Gaussian clusters
+    whose means are d standard deviations apart, the ratio is above 1 for d = 2, about 0.6 for d = 3 and 0.3 for d = 4;
+    halves of one Gaussian have a ratio above 1.
+    """
+    rows = stratified_sample(clustered.labels, VALLEY_ROWS)
+    labels, space, centers = clustered.labels[rows], clustered.space[rows], clustered.centers
+    apart = np.linalg.norm(centers[:, None] - centers[None], axis=2)
+    apart[:, clustered.sizes == 0] = np.inf
+    np.fill_diagonal(apart, np.inf)
+    total = 0.0
+    for j in np.flatnonzero(clustered.sizes).tolist():
+        near = int(apart[j].argmin())
+        axis = centers[near] - centers[j]
+        length = float(axis @ axis)
+        if not np.isfinite(apart[j, near]) or length == 0:
+            continue
+        along = (space[(labels == j) | (labels == near)] - centers[j]) @ axis / length
+        at_own, halfway, at_other = (int((np.abs(along - place) < WINDOW).sum()) for place in (0.0, 0.5, 1.0))
+        total += min(1.5, halfway / max(1, min(at_own, at_other))) * clustered.sizes[j]
+    return total / max(1, int(clustered.sizes.sum()))

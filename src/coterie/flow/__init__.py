@@ -1,1 +1,0 @@
-"""The measure flow (Zimin et al., 2025): a pretrained transformer that estimates Gaussian mixtures."""

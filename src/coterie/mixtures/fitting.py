@@ -1,0 +1,330 @@
+"""Estimate Gaussian mixtures of any kind of covariance, with the flow as the start.
+
+:func:`fit_gaussians` takes one data set from its rows to a mixture. The flow runs on some of the rows at a fixed SNR,
+which divides clusters rather than joining them, and EM merges what belongs together (:mod:`coterie.mixtures.search`).
+The covariance within the clusters so found makes the clusters round: the flow runs again on rows whitened by it, at
+the SNR that they have, and the better start is kept. Then it runs on the rows of each cluster that can be several, and
+divides it. :func:`posterior` draws mixtures from the posterior, and sums up what they say about the clusters.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from coterie.geometry.principal import principal_axes
+from coterie.mixtures.flow import MeasureFlow
+from coterie.mixtures.gaussians import Fit, Gaussians, Kind, Rows, estimate, run_em, shares_of
+from coterie.mixtures.gibbs import Sweeps
+from coterie.mixtures.sampler import SHORT, Draws, posterior_draws
+from coterie.mixtures.search import best_mixture, start_from
+from coterie.mixtures.tokens import MERGE_RADIUS, flow_tokens, merge_tokens, noise_variance
+from coterie.starts import require_spread
+
+START_DB = 11.0
+SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0)  # from the first to the last that the networks are trained for
+START_ROWS = 256  # that the flow sees: EM uses all rows, so more of them make it slower and not better
+MOST_ATOMS = 24
+LEAST_DIVIDED = 8  # rows of a cluster that the flow may divide
+PART_ROWS, MOST_PARTS = 64, 6  # the same for the rows of one cluster: each of its parts may be divided again
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Which mixtures are tried: kinds of covariance, and with or without a uniform component."""
+
+    kinds: tuple[Kind, ...]
+    noise: tuple[bool, ...] = (False,)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mixture in the units of the data, and how it was found."""
+
+    mixture: Gaussians
+    atoms_AD: np.ndarray  # of the flow, before EM
+    snr_db: float
+    flow_time: float
+    n_iter: int = 0
+    converged: bool = True
+
+
+def fit_gaussians(
+    network: MeasureFlow,
+    rows_ND: np.ndarray,
+    shapes: Shapes,
+    *,
+    context: np.ndarray,
+    counts_N: np.ndarray | None = None,
+    max_iter: int = 100,
+    tol: float = 1e-3,
+) -> Estimate:
+    """Estimate the mixture that ``rows_ND`` were drawn from.
+
+    ``context`` holds the indices of the rows from which the number of clusters is found, and ``counts_N`` how many
+    times each row counts. If ``max_iter`` is 0, the clusters are those of the flow.
+    """
+    rows_ND = rows_ND.astype(np.float64, copy=False)
+    mean_D = np.average(rows_ND, axis=0, weights=counts_N)
+    var_D = np.average(np.square(rows_ND - mean_D), axis=0, weights=counts_N)
+    scale = math.sqrt(float(var_D.mean()))
+    if scale <= 1e-12 * float(np.abs(mean_D).max()) or scale == 0:
+        if np.ptp(rows_ND, axis=0).any():
+            require_spread(scale, rows_ND)
+        return _one_point(mean_D, shapes.kinds[0])
+    x_ND = (rows_ND - mean_D) / scale
+    searched, complete = Rows.of(x_ND[context]), Rows.of(x_ND, counts_N)
+    searched = replace(searched, log_volume=complete.log_volume, floor_D=complete.floor_D)
+    std_D = np.sqrt(np.maximum(var_D / scale**2, 1e-12))
+    round_only = not set(shapes.kinds) - {"tied-spherical", "spherical"}
+    first_DD = np.eye(len(std_D)) if round_only else np.diag(1 / std_D)
+    find = _flow_clusters if max_iter == 0 else partial(_search, max_iter=max_iter, tol=tol)
+    fit, atoms_AD, told = find(network, searched, shapes, first_DD)
+    if max_iter and (counts_N is not None or len(context) < len(rows_ND)):
+        fit = run_em(complete, fit.mixture, max_iter, tol)
+    return Estimate(
+        _in_order(_rescaled(fit.mixture, mean_D, scale), complete.size),
+        atoms_AD * scale + mean_D,
+        decibels(1.0, float(np.trace(within(fit.mixture))) / len(std_D)),
+        float(network.flow_time(torch.tensor([told]).to(network.encoder_DE))),
+        fit.n_iter,
+        fit.converged,
+    )
+
+
+Found = tuple[Fit, np.ndarray, float]  # a mixture, the atoms of the flow that it began with, and their SNR in dB
+
+
+def _flow_clusters(network: MeasureFlow, rows: Rows, shapes: Shapes, scale_DD: np.ndarray) -> Found:
+    """The mixture of the rows' nearest atoms, of the first kind, at the SNR of the smallest BIC."""
+    found = []
+    for told in SNR_PATH:
+        labels_N, atoms_AD = start_labels(network, rows.values_ND, scale_DD, told)
+        mixture = start_from(rows, labels_N, shapes.kinds[0], noise=False)
+        log_likelihood = float(shares_of(mixture.log_joint(rows.values_ND))[1].sum())
+        found.append((Fit(mixture, log_likelihood, 0, True), atoms_AD, told))
+    return min(found, key=lambda each: rows.bic(each[0].mixture, each[0].log_likelihood))
+
+
+def _search(
+    network: MeasureFlow, rows: Rows, shapes: Shapes, scale_DD: np.ndarray, *, max_iter: int, tol: float
+) -> Found:
+    """The mixture that EM and merges find from the atoms of the flow, on the rows as they are, whitened and divided."""
+    told = START_DB
+    labels_N, atoms_AD = start_labels(network, rows.values_ND, scale_DD, told)
+    fit, bic = best_mixture(rows, labels_N, shapes.kinds, shapes.noise, max_iter, tol)
+    if fit.mixture.n_clusters > 1:
+        whitening_DD = np.linalg.inv(np.linalg.cholesky(within(fit.mixture))).T
+        again = _told(decibels(float((rows.values_ND @ whitening_DD).var(0).mean()), 1.0))
+        labels_N, again_AD = start_labels(network, rows.values_ND, whitening_DD, again)
+        mixture = fit.mixture
+        other, other_bic = best_mixture(rows, labels_N, (mixture.kind,), (mixture.noise > 0,), max_iter, tol)
+        if other_bic < bic:
+            fit, bic, atoms_AD, told = other, other_bic, again_AD, again
+    return _divided(network, rows, fit, bic, shapes, max_iter, tol), atoms_AD, told
+
+
+def _divided(network: MeasureFlow, rows: Rows, fit: Fit, bic: float, shapes: Shapes, max_iter: int, tol: float) -> Fit:
+    """Let the flow divide the rows of each cluster, and those of the uniform component, as long as the BIC falls.
+
+    The flow sees all rows at one scale. If one cluster or row is far from the others, these look like one cluster.
+    """
+    while True:
+        joint_NC = fit.mixture.log_joint(rows.values_ND)
+        labels_N, n_parts = joint_NC[:, : fit.mixture.n_clusters].argmax(1), fit.mixture.n_clusters
+        groups_N = joint_NC.argmax(1)
+        for group in np.unique(groups_N):
+            mine = groups_N == group
+            parts = _parts(network, rows.values_ND[mine], max_iter, tol)
+            if parts.any():
+                labels_N[mine] = n_parts + parts
+                n_parts += int(parts.max()) + 1
+        if n_parts == fit.mixture.n_clusters:
+            return fit
+        other, other_bic = best_mixture(rows, labels_N, shapes.kinds, shapes.noise, max_iter, tol)
+        if other_bic >= bic:
+            return fit
+        fit, bic = other, other_bic
+
+
+def _parts(network: MeasureFlow, values_ND: np.ndarray, max_iter: int, tol: float) -> np.ndarray:
+    """A few clusters among some rows, with a common covariance: enough to see that there are several."""
+    values_ND = values_ND[:, np.ptp(values_ND, axis=0) > 0]
+    if len(values_ND) < LEAST_DIVIDED or not values_ND.size or not can_be_cut(values_ND):
+        return np.zeros(len(values_ND), dtype=int)
+    rows = Rows.of(values_ND)
+    scale_DD = np.diag(1 / np.sqrt(rows.floor_D))  # a small share of the spread, which few far rows do not change
+    labels_N, _ = start_labels(network, values_ND, scale_DD, START_DB, PART_ROWS, MOST_PARTS)
+    fit, _ = best_mixture(rows, labels_N, ("tied-spherical", "tied"), (False,), max_iter, tol)
+    return fit.mixture.log_joint(values_ND).argmax(1)
+
+
+def can_be_cut(values_ND: np.ndarray) -> bool:
+    """Whether the BIC falls if a column or principal axis is cut in two normal parts of one variance.
+
+    This is quick, and seldom so for a single cluster: a cut costs 0.19 per row of a normal distribution in the middle.
+    """
+    n_rows = len(values_ND)
+    scaled_ND = (values_ND - values_ND.mean(0)) / values_ND.std(0)
+    axes_DD = np.linalg.eigh(scaled_ND.T @ scaled_ND)[1]
+    sorted_NL = np.sort(np.hstack([scaled_ND, scaled_ND @ axes_DD]), axis=0)
+    share_N1 = (np.arange(1, n_rows) / n_rows)[:, None]
+    between_NL = np.square(np.cumsum(sorted_NL, axis=0)[:-1] / n_rows) / (share_N1 * (1 - share_N1))
+    within_NL = 1 - between_NL / np.maximum(np.square(sorted_NL).mean(0), np.finfo(float).tiny)
+    entropy_N1 = -share_N1 * np.log(share_N1) - (1 - share_N1) * np.log1p(-share_N1)
+    gain = float((-0.5 * np.log(np.maximum(within_NL, 1e-12)) - entropy_N1).max())
+    return n_rows * gain > math.log(n_rows)  # half the penalty of two parameters, the second mean and the weight
+
+
+@torch.inference_mode()
+def start_labels(
+    network: MeasureFlow,
+    x_ND: np.ndarray,
+    scale_DD: np.ndarray,
+    snr_db: float,
+    most_rows: int = START_ROWS,
+    most_atoms: int = MOST_ATOMS,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest atom of the flow for every row, and the atoms: the means of their rows.
+
+    The flow sees at most ``most_rows`` rows, evenly spaced, multiplied by ``scale_DD``.
+    """
+    z_ND = x_ND @ scale_DD
+    z_ND -= z_ND.mean(0)
+    if z_ND.shape[1] > network.config.dim:
+        z_ND = z_ND @ principal_axes(z_ND)[0][: network.config.dim].T
+    seen_1NP = torch.as_tensor(z_ND[:: -(-len(z_ND) // most_rows)], dtype=torch.float32)[None]
+    told_1 = torch.tensor([snr_db])
+    tokens_ND = flow_tokens(network, seen_1NP, told_1)[0]
+    centers_KP, weights_K = merge_tokens(tokens_ND, MERGE_RADIUS * float(noise_variance(seen_1NP, told_1).sqrt()))
+    heaviest = weights_K.argsort(descending=True, stable=True)[:most_atoms]
+    labels_N = cdist(z_ND, centers_KP[heaviest].double().numpy(), "sqeuclidean").argmin(1)
+    used, labels_N = np.unique(labels_N, return_inverse=True)
+    members_NK = np.eye(len(used))[labels_N]
+    return labels_N, members_NK.T @ x_ND / members_NK.sum(0)[:, None]
+
+
+def decibels(total_var: float, noise_var: float) -> float:
+    """The SNR in dB for a total variance and a noise variance per dimension."""
+    return 10 * math.log10(max(total_var / noise_var - 1, 1e-2))
+
+
+def within(mixture: Gaussians) -> np.ndarray:
+    """The covariance within clusters, averaged over them, (D, D)."""
+    cov, share_K = mixture.covariances, mixture.weights_K / mixture.weights_K.sum()
+    if mixture.kind == "tied":
+        return cov
+    if mixture.kind == "full":
+        return np.einsum("k,kij->ij", share_K, cov)
+    var_KD = np.broadcast_to(cov if mixture.kind == "diag" else cov[..., None], mixture.centers_KD.shape)
+    return np.diag(share_K @ var_KD)
+
+
+def _told(snr_db: float) -> float:
+    """The nearest SNR that the networks are trained for."""
+    return min(max(snr_db, SNR_PATH[0]), SNR_PATH[-1])
+
+
+def _one_point(mean_D: np.ndarray, kind: Kind) -> Estimate:
+    """The estimate where all rows are equal."""
+    tiny = float(np.finfo(np.float64).eps * max(1.0, float(np.square(mean_D).max())))
+    eye_DD = np.eye(len(mean_D))
+    unit = {
+        "tied-spherical": np.ones(()),
+        "spherical": np.ones(1),
+        "diag": np.ones_like(mean_D[None]),
+        "tied": eye_DD,
+        "full": eye_DD[None],
+    }[kind]
+    return Estimate(Gaussians(mean_D[None], np.ones(1), tiny * unit, kind), mean_D[None].copy(), math.inf, 0.0)
+
+
+def _rescaled(mixture: Gaussians, mean_D: np.ndarray, scale: float) -> Gaussians:
+    """The mixture of the rows from that of centred rows divided by ``scale``."""
+    return replace(
+        mixture,
+        centers_KD=mixture.centers_KD * scale + mean_D,
+        covariances=mixture.covariances * scale**2,
+        log_volume=mixture.log_volume + len(mean_D) * math.log(scale),
+    )
+
+
+def _in_order(mixture: Gaussians, size: float) -> Gaussians:
+    """Clusters of at least half a row, heaviest first; those of equal weight are sorted by their coordinates."""
+    weights_K, centers_KD = mixture.weights_K, mixture.centers_KD
+    order = np.lexsort((*centers_KD[:, :8].T[::-1], -weights_K.round(9)))
+    order = order[(weights_K[order] * size >= 0.5) | (np.arange(len(order)) == 0)]
+    cov = mixture.covariances if mixture.kind in ("tied-spherical", "tied") else mixture.covariances[order]
+    weights_K = weights_K[order] / weights_K[order].sum() * (1 - mixture.noise)
+    return replace(mixture, centers_KD=centers_KD[order], weights_K=weights_K, covariances=cov)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What draws from the posterior say about the clusters of a mixture, in its order."""
+
+    mixture: Gaussians  # at the average of the draws
+    labels_JN: np.ndarray  # clusters of the rows in every draw: -1 is noise, and K is any cluster beyond the K ones
+    n_clusters_proba: np.ndarray  # of 1, 2, ... clusters
+    centers_JKD: np.ndarray  # in the draws with the most probable number of clusters
+
+
+def posterior(values_ND: np.ndarray, mixture: Gaussians, rng: np.random.Generator, sweeps: Sweeps = SHORT) -> Posterior:
+    """Draw from the posterior of the mixture of ``values_ND``, beginning at ``mixture``."""
+    if not np.ptp(values_ND, axis=0).any():
+        labels_JN = np.zeros((sweeps.n_draws, len(values_ND)), dtype=np.int16)
+        return Posterior(mixture, labels_JN, np.ones(1), np.tile(mixture.centers_KD, (sweeps.n_draws, 1, 1)))
+    joint_NC = mixture.log_joint(values_ND)
+    labels_N = joint_NC.argmax(1)
+    labels_N[labels_N == mixture.n_clusters] = -1
+    draws = posterior_draws(values_ND, labels_N, mixture.kind, rng, sweeps, noise=mixture.noise > 0)
+    if not draws.n_clusters_J.any():  # no row has stayed in a cluster: the rows are not Gaussian, but have clusters
+        without = replace(mixture, noise=0.0, weights_K=mixture.weights_K / mixture.weights_K.sum())
+        return posterior(values_ND, without, rng, sweeps)
+    n_clusters = int(draws.n_clusters_proba.argmax()) + 1
+    fitting = np.flatnonzero(draws.n_clusters_J == n_clusters)
+    reference_N = labels_N if labels_N.max() + 1 == n_clusters else draws.labels_JN[fitting[len(fitting) // 2]]
+    for _ in range(2):  # by the reference, then by the average over the draws
+        named_JN, places_JK = _renamed(draws, reference_N, n_clusters)
+        shares_NC = np.stack([(named_JN == k).mean(0) for k in (*range(n_clusters), -1)], axis=1)
+        reference_N = shares_NC[:, :-1].argmax(1)
+    rows = Rows.of(values_ND)
+    if not mixture.noise:
+        shares_NC = shares_NC[:, :-1]
+    shares_NC = shares_NC / np.maximum(shares_NC.sum(1, keepdims=True), 1e-12)
+    averaged = estimate(rows, shares_NC, mixture.kind, mixture.noise > 0)
+    averaged = replace(averaged, log_volume=mixture.log_volume)
+    order = np.argsort(-averaged.weights_K, kind="stable")
+    cov = averaged.covariances
+    averaged = replace(
+        averaged,
+        centers_KD=averaged.centers_KD[order],
+        weights_K=averaged.weights_K[order],
+        covariances=cov if mixture.kind in ("tied-spherical", "tied") else cov[order],
+    )
+    rank = np.append(np.argsort(order), [n_clusters, -1])  # the last entry is that of the label -1
+    return Posterior(
+        averaged,
+        rank[named_JN].astype(np.int16),
+        draws.n_clusters_proba,
+        np.stack([draws.centers_JMD[j, places_JK[j]] for j in fitting])[:, order],
+    )
+
+
+def _renamed(draws: Draws, reference_N: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels of all draws by the clusters of the reference that they share most rows with, and the places of these."""
+    most = draws.centers_JMD.shape[1]
+    named_JN = np.full(draws.labels_JN.shape, -1)
+    places_JK = np.zeros((len(named_JN), n_clusters), dtype=int)
+    for j, label_N in enumerate(draws.labels_JN):
+        inside = (label_N >= 0) & (reference_N >= 0)
+        cells = np.bincount(reference_N[inside] * most + label_N[inside], minlength=n_clusters * most)
+        own, its = linear_sum_assignment(-cells.reshape(n_clusters, most))
+        name_M = np.full(most + 1, n_clusters)
+        name_M[its], name_M[-1] = own, -1
+        named_JN[j], places_JK[j] = name_M[label_N], its
+    return named_JN, places_JK

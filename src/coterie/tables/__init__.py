@@ -1,0 +1,1 @@
+"""Tables as people have them: read, guess the kinds of columns, encode as points."""

@@ -1,0 +1,175 @@
+"""Tables that are not text: workbooks, lines of JSON, and databases with a query."""
+
+import codecs
+import io
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coterie.tables.columns import TableError
+from coterie.wording import quoted
+from coterie.wording import shown as printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WORKBOOKS = (".xlsx", ".xlsm")
+DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb")
+JSON_LINES = (".jsonl", ".ndjson")
+
+
+def require_package(package: str, what: str, extra: str) -> None:
+    """Raise an error that says how to install an optional package."""
+    if find_spec(package) is None:
+        raise TableError(f"{what} needs the package {package}: pip install 'coterie[{extra}]'.")
+
+
+def read_workbook(path: Path, sheet: str | None) -> tuple[list[str], list[tuple], tuple[str, ...]]:
+    """The names of the columns and the rows of a sheet of an Excel workbook, the first one by default, and notes."""
+    require_package("openpyxl", "Reading an Excel workbook", "excel")
+    sheets, rows = _sheet(path, sheet)
+    if not rows:
+        raise TableError(f"The sheet {sheet or sheets[0]!r} of {path} is empty.")
+    width = max(i + 1 for row in rows for i, cell in enumerate(row) if cell is not None)
+    header, *body = [(*row, *[None] * width)[:width] for row in rows]  # empty cells at the end may be left out
+    names = [str(name) if name is not None else "" for name in header]
+    if len(sheets) == 1 or sheet is not None:
+        return names, body, ()
+    note = f"{path.name} has {len(sheets)} sheets; {sheets[0]!r} was read."
+    return names, body, (f"{note} --query NAME on the command line reads another one.",)
+
+
+def _sheet(path: Path, sheet: str | None) -> tuple[list[str], list[tuple]]:
+    """The names of all sheets, and the rows of one that are not empty."""
+    import openpyxl
+
+    content = io.BytesIO(path.read_bytes())
+    try:
+        with closing(openpyxl.load_workbook(content, read_only=True, data_only=True)) as book:
+            sheets = list(book.sheetnames)
+            if sheet is not None and sheet not in sheets:
+                raise TableError(f"{path} has no sheet {sheet!r}: its sheets are {quoted(sheets)}.")
+            wanted = book[sheet or sheets[0]]
+            wanted.reset_dimensions()  # what the file says about its size may be wrong: all rows are read
+            return sheets, [row for row in wanted.iter_rows(values_only=True) if any(c is not None for c in row)]
+    except TableError:
+        raise
+    except Exception as error:  # the file has been read, so whatever openpyxl says is about its bytes
+        raise TableError(f"{path} is not a complete Excel workbook: save it again as .xlsx, or as CSV.") from error
+
+
+def read_json_lines(path: Path) -> Any:
+    """An Arrow table from a file with one JSON object per line."""
+    import pyarrow as pa
+    import pyarrow.json
+
+    for _ in _objects(path):
+        pass  # Arrow's reader crashes at a line that is null, so that all lines are checked first
+    try:
+        with _opened(path) as stream:
+            table = pyarrow.json.read_json(stream)
+        table.validate(full=True)  # Arrow takes bytes that are not UTF-8 as they are
+        if table.column_names:
+            return table
+    except (pa.ArrowException, UnicodeDecodeError):
+        pass  # a column with values of several types, or bytes that are not UTF-8
+    import pandas as pd
+
+    records = [{_valid(key): _plain(value) for key, value in record.items()} for record in _objects(path)]
+    return pa.Table.from_pandas(pd.DataFrame(records).astype("string"), preserve_index=False)
+
+
+def _opened(path: Path) -> Any:
+    import pyarrow as pa
+
+    return pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None)
+
+
+def _objects(path: Path) -> Iterator[dict[str, Any]]:
+    """What the lines of a file contain. A line that is no JSON object raises a TableError."""
+    with _opened(path) as stream:
+        content = stream.read().removeprefix(codecs.BOM_UTF8)
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line.decode("utf-8", errors="replace"))
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise TableError(f"Line {number} of {path} is not a JSON object: one object per line was expected.")
+        yield record
+
+
+def _plain(value: Any) -> str | None:
+    return value if value is None else _valid(value if isinstance(value, str) else json.dumps(value))
+
+
+def _valid(text: str) -> str:
+    """A text without halves of surrogate pairs, which JSON can express and UTF-8 cannot."""
+    return text.encode("utf-8", errors="replace").decode()
+
+
+def read_sqlite(path: Path, query: str | None) -> "pd.DataFrame":
+    """The result of a query of a SQLite file, which is opened for reading only."""
+    import pandas as pd
+
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.text_factory = lambda text: text.decode("utf-8", errors="replace")
+        try:
+            if query is None:
+                names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+                query = _only_table(path, [name for (name,) in names])
+            return pd.read_sql_query(query, connection)
+        except (sqlite3.Error, pd.errors.DatabaseError, UnicodeDecodeError) as error:
+            raise TableError(_about_query(path, error)) from error
+
+
+def read_duckdb(path: Path, query: str | None) -> "pd.DataFrame":
+    """The result of a query of a DuckDB file, which is opened for reading only."""
+    require_package("duckdb", "Reading a DuckDB file", "duckdb")
+    import duckdb
+
+    try:
+        with duckdb.connect(str(path), read_only=True) as connection:
+            if query is None:
+                query = _only_table(path, [row[0] for row in connection.execute("SHOW TABLES").fetchall()])
+            return connection.execute(query).df()
+    except duckdb.Error as error:
+        raise TableError(_about_query(path, error)) from error
+
+
+def read_url(url: str, query: str | None) -> "pd.DataFrame":
+    """The result of a query of the database at a SQLAlchemy URL."""
+    import pandas as pd
+
+    if url.startswith("duckdb:///"):
+        return read_duckdb(Path(url.removeprefix("duckdb:///")), query)
+    require_package("sqlalchemy", "Reading from a database", "sql")
+    import sqlalchemy
+
+    try:
+        engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)  # closed connections end at once
+        shown = engine.url.render_as_string(hide_password=True)
+        with closing(engine.connect()) as connection:
+            if query is None:
+                query = _only_table(shown, sqlalchemy.inspect(connection).get_table_names())
+            return pd.read_sql_query(sqlalchemy.text(query), connection)
+    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
+        shown = url.partition("://")[0] + "://…"  # a URL may contain a password
+        raise TableError(_about_query(shown, error)) from error
+
+
+def _only_table(source: object, tables: list[str]) -> str:
+    if len(tables) == 1:
+        return 'SELECT * FROM "{}"'.format(tables[0].replace('"', '""'))  # noqa: S608 - a name that the database gave
+    has = f"has the tables {quoted(tables)}" if tables else "has no tables"
+    raise TableError(f"{source} {has}: say what to read with --query.")
+
+
+def _about_query(source: object, error: Exception) -> str:
+    return f"The query of {source} failed: {printable(' '.join(str(error).split())[:200])}"

@@ -1,0 +1,473 @@
+"""Tables as points: numbers are scaled, dates are days, missing values are filled, categories become shared factors.
+
+A missing number is taken from the most similar row, where similarity is measured in the columns that both rows know,
+among a fixed sample of donor rows. (The median of a column often lies between clusters; rows that are filled with it
+would form a cluster of their own.)
+
+One column per value of a category would split the rows into one group per combination of values and hide the clusters.
+Categories therefore contribute only the factors that they share with other columns: the principal axes of the whole
+table (numbers with standard deviation one, levels weighted by their rarity) whose variance exceeds what unrelated
+columns produce by chance. A category that is unrelated to every other column is ignored, unless there are no others.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from coterie.geometry.principal import principal_axes
+from coterie.tables.columns import Column, as_texts, is_empty
+from coterie.tables.kinds import CATEGORY, FEW, LEVELS, NUMBER
+
+FACTOR_WEIGHT = 0.7  # of categories beside numbers, chosen on drawn mixed tables (results/LOG.md)
+COPIES_OF_ROWS = 4  # a copied table has more different rows than so many times the copies of each
+DONORS = 256  # rows from which missing values are taken
+FILLED_AT_ONCE = 50_000  # rows
+FACTOR_ROWS = 50_000  # from which factors are computed
+SKEW = 1.5  # ratio of the upper and the lower half of a column from which logarithms are considered
+SKEW_ROWS = 50_000  # from which that is seen
+UNCORRELATED = 1e-3  # correlation of principal components at most, after rounding
+MOST_BELOW = 20.0  # spreads below the median at which values of other tables end, on a log scale
+
+
+@dataclass
+class ColumnEncoding:
+    """How one column is encoded: a number by its center and scale, a category by its levels.
+
+    ``rest`` says that a last level stands for rare values, or for blanks where there is one level. If ``log`` is not
+    None, a number x is compared as log(x + log), and ``middle`` and ``spread`` are those of the logarithms. ``kind``,
+    ``sources``, ``spelling`` and ``absent`` say how the values are read from a table; see
+    :class:`coterie.tables.columns.Column`.
+    """
+
+    middle: float = 0.0
+    spread: float = 1.0
+    levels: list[str] | None = None
+    rest: bool = True
+    name: str = ""
+    log: float | None = None
+    kind: str = NUMBER
+    sources: list[str] = field(default_factory=list)
+    spelling: str = ""
+    unit: str = ""
+    absent: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """The median in the units of the table, which stands for missing values."""
+        return self.middle if self.log is None else float(np.exp(self.middle) - self.log)
+
+    @property
+    def is_box(self) -> bool:
+        """Whether it was ticked or left blank: a missing value is an answer."""
+        return self.levels is not None and len(self.levels) == 1
+
+    @property
+    def named_levels(self) -> list[str]:
+        """The levels of a category and, last, what the rest is called."""
+        levels = self.levels or []
+        rest = "blank" if self.is_box else "rare"
+        return levels + [f"({rest})" if rest in levels else rest] * self.rest
+
+    @property
+    def width(self) -> int:
+        """Number of value columns that this column becomes."""
+        return 1 if self.levels is None else len(self.levels) + self.rest
+
+
+@dataclass
+class Encoding:
+    """How columns become values in their own units, and values become points.
+
+    ``factors`` (D, F) maps all D scaled values to F coordinates; it is None if no column is a category. ``donors``
+    (R, D) are the rows from which missing values are filled, NaN where they have missing values themselves; it is None
+    if nothing was missing, and later missing values then become the median. A ``complete`` encoding accepts only
+    numbers without missing values.
+    """
+
+    columns: list[ColumnEncoding] = field(default_factory=list)
+    factors: np.ndarray | None = None
+    donors: np.ndarray | None = None
+    complete: bool = False
+
+    @classmethod
+    def of(cls, columns: Sequence[np.ndarray], names: Sequence[str] | None = None, *, scale: bool = True) -> "Encoding":
+        """Learn an encoding from columns of floats (NaN is missing) and of texts (None is missing).
+
+        Without ``scale`` every spread is one, so that :meth:`points` keeps distances as they are.
+        """
+        called = [""] * len(columns) if names is None else names
+        kinds = [CATEGORY if values.dtype == object else NUMBER for values in columns]
+        return cls.learn([Column(*one) for one in zip(called, kinds, columns)], scale=scale)
+
+    @classmethod
+    def learn(cls, read: Sequence[Column], *, scale: bool = True) -> "Encoding":
+        """Learn an encoding from columns of a table; those that are not used must be left out.
+
+        Principal components are not scaled: the spread of each says how much it counts.
+        """
+        columns, made = [column.values for column in read], cls()
+        scale = scale and not are_principal(columns)
+        for column in read:
+            one = _category(column.values) if column.values.dtype == object else _number(column.values, logs=scale)
+            made.columns.append(
+                replace(
+                    one if scale else replace(one, spread=1.0),
+                    name=column.name, kind=column.kind, sources=list(column.sources), spelling=column.spelling,
+                    unit=column.unit, absent=list(column.absent),
+                )
+            )  # fmt: skip
+        made.donors = made._chosen_donors(columns)
+        if made.of_category.any():
+            every = -(-len(columns[0]) // FACTOR_ROWS)
+            made.factors = _factors(made.values([values[::every] for values in columns]), made)
+        return made
+
+    @classmethod
+    def affine(
+        cls, names: Sequence[str], mean: np.ndarray | None = None, scale: np.ndarray | None = None
+    ) -> "Encoding":
+        """An encoding of complete numbers: unchanged, or with ``mean`` subtracted and divided by ``scale``."""
+        middle = np.zeros(len(names)) if mean is None else mean
+        spread = np.ones(len(names)) if scale is None else scale
+        learned = [ColumnEncoding(m, s, name=name) for m, s, name in zip(middle.tolist(), spread.tolist(), names)]
+        return cls(learned, complete=True)
+
+    def encode(self, columns: "Sequence[np.ndarray] | np.ndarray") -> "Encoded":
+        """Rows as values and points. ``columns`` is a matrix of numbers if the encoding is complete."""
+        values = columns if isinstance(columns, np.ndarray) else self.values(columns)
+        return Encoded(self, values, self.place(values))
+
+    def values(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+        """(N, D) values in their own units, missing ones filled; 1 for the level of a category and 0 for the others."""
+        values_ND = np.concatenate([self._read(i, one) for i, one in enumerate(columns)], axis=1)
+        if self.donors is not None:
+            missing_ND = self._missing(columns)
+            rows = np.flatnonzero(missing_ND.any(axis=1))
+            for block in np.array_split(rows, -(-len(rows) // FILLED_AT_ONCE) or 1):
+                self._fill(values_ND, missing_ND, block)
+        return values_ND
+
+    def points(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+        """(N, E) the points of rows: the scaled numbers, then the factors of the categories."""
+        return self.place(self.values(columns))
+
+    def place(self, values_ND: np.ndarray) -> np.ndarray:
+        """The points of values."""
+        if self.is_identity:
+            return values_ND
+        scaled_ND = self._scaled(values_ND).astype(values_ND.dtype)
+        if self.factors is None:
+            return scaled_ND
+        return np.hstack([scaled_ND[:, ~self.of_category], scaled_ND @ self.factors])
+
+    def original(self, points_NE: np.ndarray) -> np.ndarray:
+        """The values of points. Factors cannot be inverted, so this needs an encoding without categories."""
+        if self.factors is not None:
+            raise ValueError("The values of categories cannot be computed from their factors.")
+        if self.is_identity:
+            return points_NE
+        values_ND = points_NE * self.spread + self.middle
+        for place, column in enumerate(self.columns):
+            if column.log is not None:
+                values_ND[:, place] = np.exp(values_ND[:, place]) - column.log
+        return values_ND
+
+    def logged(self, values_ND: np.ndarray) -> np.ndarray:
+        """Values, with logarithms in the columns that are compared by them."""
+        if self._logs:
+            values_ND = values_ND.astype(np.float64)
+            for place, shift in self._logs.items():
+                least = np.exp(self.middle[place] - MOST_BELOW * self.spread[place])  # of other tables: 0 has no log
+                values_ND[:, place] = np.log(np.maximum(values_ND[:, place] + shift, least))
+        return values_ND
+
+    def _scaled(self, values_ND: np.ndarray) -> np.ndarray:
+        return (self.logged(values_ND) - self.middle) / self.spread
+
+    @cached_property
+    def _logs(self) -> dict[int, float]:
+        """The places of values that are compared by their logarithm, and what is added before."""
+        starts = np.cumsum([0, *self._widths])
+        return {int(start): column.log for start, column in zip(starts, self.columns) if column.log is not None}
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether points are the values themselves."""
+        return self.complete and not self.middle.any() and bool((self.spread == 1).all())
+
+    @property
+    def has_categories(self) -> bool:
+        return self.factors is not None
+
+    @property
+    def has_shared_factors(self) -> bool:
+        """Whether the categories share anything with other columns; otherwise they have no influence."""
+        return self.factors is not None and self.factors.shape[1] > 0
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns that are encoded."""
+        return [column.name for column in self.columns]
+
+    @property
+    def sources(self) -> list[str]:
+        """Names of the columns of the table behind them: several for a category with one column per value."""
+        return list(dict.fromkeys(source for column in self.columns for source in column.sources or [column.name]))
+
+    @property
+    def log_names(self) -> list[str]:
+        """Names of the columns that are compared by their logarithm."""
+        return [column.name for column in self.columns if column.log is not None]
+
+    @property
+    def value_names(self) -> list[str]:
+        """(D,) names of the values."""
+        made = []
+        for column in self.columns:
+            if column.levels is None:
+                made.append(column.name)
+            else:
+                made += [f"{column.name} = {level}" for level in column.named_levels]
+        return made
+
+    @property
+    def point_names(self) -> list[str]:
+        """(E,) names of the coordinates of points."""
+        numbers = [column.name for column in self.columns if column.levels is None]
+        count = 0 if self.factors is None else self.factors.shape[1]
+        return numbers + [f"categories, axis {number + 1}" for number in range(count)]
+
+    @cached_property
+    def middle(self) -> np.ndarray:
+        """(D,) what :meth:`place` subtracts."""
+        return np.repeat([column.middle for column in self.columns], self._widths)
+
+    @cached_property
+    def spread(self) -> np.ndarray:
+        """(D,) what :meth:`place` divides by."""
+        return np.repeat([column.spread for column in self.columns], self._widths)
+
+    @cached_property
+    def of_category(self) -> np.ndarray:
+        """(D,) whether a value stands for a level of a category."""
+        return np.repeat([column.levels is not None for column in self.columns], self._widths)
+
+    @property
+    def _widths(self) -> list[int]:
+        return [column.width for column in self.columns]
+
+    def _read(self, place: int, values: np.ndarray) -> np.ndarray:
+        """The values of one column; missing numbers become the median."""
+        column = self.columns[place]
+        called = repr(column.name) if column.name else f"Column {place}"
+        if column.levels is None:
+            if values.dtype == object:
+                values = _require_empty(values, f"{called} held numbers during fit and now holds text")
+            return np.where(np.isnan(values), column.median, values)[:, None]
+        number = {name: number for number, name in enumerate(column.levels)}
+        if values.dtype != object:  # categories of digits, in a table without the other values
+            texts = as_texts(None if np.isnan(value) else f"{value:.15g}" for value in values)
+            if not number.keys() & set(texts):
+                _require_empty(texts, f"{called} held text during fit and now holds numbers")
+            values = texts
+        found = [number.get(value, len(number)) for value in values]
+        return np.eye(len(number) + 1)[found][:, : column.width]  # without a rest, an unseen value has no level
+
+    def _missing(self, columns: Sequence[np.ndarray]) -> np.ndarray:
+        """(N, D) which values are missing. A blank beside one level is a value."""
+        missing = [
+            np.zeros(len(values), dtype=bool) if column.is_box else Column("", column.kind, values).missing
+            for column, values in zip(self.columns, columns)
+        ]  # fmt: skip
+        return np.repeat(np.column_stack(missing), self._widths, axis=1)
+
+    def _chosen_donors(self, columns: Sequence[np.ndarray]) -> np.ndarray | None:
+        missing_ND = self._missing(columns)
+        if not missing_ND.any():
+            return None
+        rows = np.linspace(0, len(missing_ND) - 1, min(DONORS, len(missing_ND))).astype(int)
+        return np.where(missing_ND[rows], np.nan, self.values([values[rows] for values in columns]))
+
+    def _fill(self, values_ND: np.ndarray, missing_ND: np.ndarray, rows: np.ndarray) -> None:
+        """Fill some rows from the nearest donor that knows the column, by distance in the columns known to both."""
+        assert self.donors is not None
+        known_RD = ~np.isnan(self.donors)
+        donor_RD = np.where(known_RD, self._scaled(np.where(known_RD, self.donors, 0.0)), 0.0)
+        seen_MD = (~missing_ND[rows]).astype(np.float64)
+        row_MD = self._scaled(values_ND[rows]) * seen_MD
+        sq_MR = row_MD**2 @ known_RD.T - 2 * row_MD @ donor_RD.T + seen_MD @ (donor_RD**2).T
+        sq_MR -= 2 * seen_MD @ known_RD.T  # a column that the donor lacks counts as for two rows drawn at random
+        for d in np.flatnonzero(missing_ND[rows].any(axis=0) & known_RD.any(axis=0)):
+            missing_M, able_R = missing_ND[rows, d], np.flatnonzero(known_RD[:, d])
+            nearest = able_R[sq_MR[np.ix_(missing_M, able_R)].argmin(axis=1)]
+            values_ND[rows[missing_M], d] = self.donors[nearest, d]
+
+    def to_json(self) -> str:
+        arrays = {name: getattr(self, name) for name in ("factors", "donors")}
+        stored = {name: None if array is None else _json_rows(array) for name, array in arrays.items()}
+        columns = [asdict(column) for column in self.columns]
+        return json.dumps({"columns": columns, "complete": self.complete, **stored})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Encoding":
+        """The encoding that :meth:`to_json` described, or a ValueError if the text is damaged."""
+        try:
+            made = cls._stored(json.loads(text))
+            arrays = [made.middle.astype(float), made.spread.astype(float), np.array(made.names, dtype=str)]
+            arrays += [np.zeros(0) if made.factors is None else made.factors.astype(float)]
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise ValueError(f"The encoding of the columns cannot be read ({str(error)[:80]}).") from error
+        if (
+            not all(np.isfinite(each).all() for each in (arrays[0], arrays[1], arrays[3]))
+            or not (made.spread > 0).all()
+        ):
+            raise ValueError(
+                "The encoding of the columns has values that are not finite, or spreads that are not positive."
+            )
+        return made
+
+    @classmethod
+    def _stored(cls, stored: dict) -> "Encoding":
+        made = cls([ColumnEncoding(**values) for values in stored["columns"]], complete=stored.get("complete", False))
+        d = len(made.spread)
+        if stored["factors"] is not None:
+            made.factors = np.array(stored["factors"]).reshape(d, -1)
+        if stored["donors"] is not None:
+            made.donors = np.array(stored["donors"], dtype=np.float64).reshape(-1, d)
+        return made
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Rows after encoding: their values (N, D) in the units of the table, and their points (N, E)."""
+
+    encoding: Encoding
+    values: np.ndarray
+    points: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def take(self, rows: np.ndarray) -> "Encoded":
+        return Encoded(self.encoding, self.values[rows], self.points[rows])
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """(N, columns) the values of the columns, NaN for categories."""
+        result = np.full((len(self), len(self.encoding.columns)), np.nan)
+        is_number = [column.levels is None for column in self.encoding.columns]
+        result[:, is_number] = self.values[:, ~self.encoding.of_category]
+        return result
+
+
+def _json_rows(array: np.ndarray) -> list[list[float | None]]:
+    return [[None if np.isnan(value) else value for value in row] for row in array.tolist()]
+
+
+def different_rows(rows_ND: np.ndarray) -> np.ndarray:
+    """Places of the different rows if all of them occur equally often, as in a table that was copied; else all places.
+
+    A copy of every row is no new information, but would pass for more evidence. Few different rows, each of which
+    occurs many times, are not copies: they are clusters.
+    """
+    everywhere = np.arange(len(rows_ND))
+    some = {int((rows_ND == rows_ND[place]).all(axis=1).sum()) for place in (0, len(rows_ND) // 2, -1)}
+    if len(some) > 1 or some == {1}:
+        return everywhere
+    _, first, counts = np.unique(rows_ND, axis=0, return_index=True, return_counts=True)
+    is_copied = counts.min() == counts.max() and len(counts) > COPIES_OF_ROWS * counts[0]
+    return np.sort(first) if is_copied else everywhere
+
+
+def _factors(values_ND: np.ndarray, encoding: Encoding) -> np.ndarray:
+    """(D, F) a map from scaled values to the factors that categories share with other columns."""
+    values_ND = encoding.logged(values_ND[different_rows(values_ND)])
+    n, d = values_ND.shape
+    mean_D, category_D = values_ND.mean(axis=0), encoding.of_category
+    unit_D = np.where(category_D, np.sqrt(np.maximum(mean_D, 1 / n)), values_ND.std(axis=0))
+    unit_D = np.where(unit_D > 0, unit_D, 1.0)
+    z_ND = (values_ND - mean_D) / unit_D
+    axes_DD, variance_D = principal_axes(z_ND)
+    shared_D = variance_D > (1 + np.sqrt(d / n)) ** 2  # the largest by chance (Marchenko and Pastur 1967)
+    weight = FACTOR_WEIGHT
+    if not shared_D.any() and category_D[z_ND.std(axis=0) > 0].all():
+        shared_D, weight = variance_D > 1e-9, 1.0
+    axes_FD = axes_DD[shared_D]
+    onto_DD = axes_FD.T @ axes_FD * category_D  # from z to the part of the categories that is shared
+    part_ND = z_ND @ onto_DD
+    turn_DD, variance_D = principal_axes(part_ND)  # the same points in as few coordinates as possible
+    turn_DF = turn_DD[variance_D > 1e-9].T
+    return weight * (encoding.spread / unit_D)[:, None] * (onto_DD @ turn_DF)
+
+
+def _number(values: np.ndarray, *, logs: bool = False) -> ColumnEncoding:
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return ColumnEncoding()
+    if logs and (shift := log_shift(known)) is not None:
+        return replace(_number(np.log(known + shift)), log=shift)
+    unit = float(np.abs(known).max()) or 1.0  # squares of very large or small numbers would overflow
+    low, middle, high = np.percentile(known / unit, (25, 50, 75))
+    reach = 3 * (high - low) if high > low else np.inf  # extreme values do not count for the spread
+    spread = unit * float(np.clip(known / unit, low - reach, high + reach).std())
+    return ColumnEncoding(unit * float(middle), spread if spread > 0 else 1.0)
+
+
+def are_principal(columns: Sequence[np.ndarray]) -> bool:
+    """Whether columns are principal components: of mean zero, uncorrelated, and each no wider than the one before."""
+    if len(columns) < 3 or len(columns[0]) <= len(columns) or any(values.dtype == object for values in columns):
+        return False
+    deviation_D = np.array([values.std() for values in columns])  # NaN if a value is missing
+    mean_D = np.array([values.mean() for values in columns])
+    falling = np.isfinite(deviation_D).all() and deviation_D[-1] > 0 and (np.diff(deviation_D) <= 0).all()
+    if not falling or (np.abs(mean_D) > UNCORRELATED * deviation_D).any():
+        return False
+    z_ND = np.column_stack(columns) / deviation_D
+    between_DD = z_ND.T @ z_ND / len(z_ND) - np.eye(len(columns))
+    return bool(np.abs(between_DD).max() <= UNCORRELATED)
+
+
+def log_shift(known: np.ndarray) -> float | None:
+    """What to add to the numbers of a column before their logarithm; None if they are better compared as they are.
+
+    Logarithms are taken of numbers that are not negative and whose upper half reaches farther than their lower half, if
+    logarithms at least halve that asymmetry. The rule was chosen on real and drawn tables (results/LOG.md).
+    """
+    some = known[:: -(-len(known) // SKEW_ROWS)]
+    if known.min() < 0 or len(np.unique(some)) <= FEW:
+        return None
+    before = _asymmetry(some)
+    if before < np.log(SKEW):
+        return None
+    positive = some[some > 0]
+    far_from_zero = known.min() > np.median(positive) / 1_000
+    shift = 0.0 if far_from_zero else float(np.quantile(positive, 0.25))
+    return shift if abs(_asymmetry(np.log(some + shift))) < before / 2 else None
+
+
+def _asymmetry(values: np.ndarray) -> float:
+    """Log of the ratio of the upper and the lower half of the range that holds nine tenths of the values."""
+    low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
+    unit = max(abs(low), abs(high)) or 1.0
+    return float(np.log(max((high - middle) / unit, 1e-12) / max((middle - low) / unit, 1e-12)))
+
+
+def _category(values: np.ndarray) -> ColumnEncoding:
+    found = Counter(value for value in values if value is not None)
+    common = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:LEVELS]
+    levels, counts = [name for name, _ in common], [count for _, count in common]
+    rows = len(values) if len(common) == 1 else found.total()
+    others = rows - sum(counts)
+    shares = np.array([*counts, others]) / max(1, rows)
+    apart = 1 - float((shares**2).sum())  # chance that two rows differ
+    return ColumnEncoding(0.0, float(np.sqrt(apart)) if apart > 0 else 1.0, levels, rest=others > 0)
+
+
+def _require_empty(values: np.ndarray, what: str) -> np.ndarray:
+    if not is_empty(values):
+        raise ValueError(f"{what}: convert it to the type that it had during fit.")
+    return np.full(len(values), np.nan)

@@ -1,0 +1,154 @@
+"""Labels of rows, written to CSV, TSV, Parquet, Excel and NPY files."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coterie.files import check_writable, replacing
+from coterie.tables.columns import TableError
+from coterie.tables.databases import require_package
+from coterie.tables.table import Table, file_type
+
+# The beginning of a cell that a spreadsheet program evaluates. A number with a sign is none.
+FORMULA = re.compile(r"[=@\t\r]|[-+](?!(inf|[\d.,]*(e[-+]?\d+)?%?)\Z)", re.IGNORECASE)
+WRITTEN = (".csv", ".tsv", ".parquet", ".xlsx", ".npy")
+MOST_EXCEL_ROWS = 1_048_575
+
+
+def write_labels(
+    path: str | os.PathLike,
+    labels: Any,
+    table: Any = None,
+    beside: Mapping[str, Any] | None = None,
+    *,
+    profile: Any = None,
+    escape_formulas: bool = False,
+) -> Path:
+    """Write one label per row, in the order of the rows, to a column ``cluster``.
+
+    Parameters
+    ----------
+    path : path
+        A .csv, .tsv, .parquet, .xlsx or .npy file. It is written completely or not at all.
+    labels : array of shape (n_rows,)
+    table : DataFrame or Table, optional
+        Write its columns too, before the labels; not for .npy files. The cells of a table that was read with
+        ``cells=True`` are written as they were: to CSV and TSV files as their texts, to others as values.
+    beside : mapping of str to array of shape (n_rows,), optional
+        Further columns after the labels, such as their certainty; .npy files hold the labels only.
+    escape_formulas : bool
+        Write an apostrophe before texts and column names in CSV, TSV and Excel files that a spreadsheet program would
+        evaluate as a formula (those that begin with =, +, -, @, a tab or a carriage return). By default cells are
+        written unchanged, because other programs would read the apostrophe as a part of the text. Numbers are never
+        changed. Texts of Excel files are texts in any case, also those that begin with =.
+    profile : DataFrame, optional
+        One row per cluster, for a second sheet of an Excel workbook; other files do without it.
+
+    Returns
+    -------
+    pathlib.Path
+    """
+    path = check_labels_path(path, with_data=table is not None)
+    kind = file_type(path)
+    if kind == ".npy":
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            np.save(file, labels)
+        return path
+    import pandas as pd
+
+    as_text = kind in (".csv", ".tsv")
+    written = pd.DataFrame() if table is None else Table.of(table).cells(as_text=as_text).copy(deep=False)
+    for name, values in {"cluster": labels, **(beside or {})}.items():
+        written[_unused_name(name, list(written.columns))] = pd.Series(values)
+    inert = _without_formulas if escape_formulas else lambda frame: frame
+    with replacing(path) as temporary:
+        if kind == ".parquet":
+            _of_one_type(written).to_parquet(temporary, index=False)
+        elif kind == ".xlsx":
+            sheets = {"rows": written} if profile is None else {"rows": written, "clusters": profile}
+            _write_workbook(temporary, {name: inert(frame) for name, frame in sheets.items()})
+        else:
+            written = inert(written)
+            compression: Any = "gzip" if path.suffix.lower() == ".gz" else None
+            written.to_csv(temporary, index=False, sep="\t" if kind == ".tsv" else ",", compression=compression)
+    return path
+
+
+def _of_one_type(frame: Any) -> Any:
+    """With texts in columns of a worksheet that hold values of several types, which Parquet does not have."""
+    import pandas as pd
+
+    mixed = [
+        name
+        for name in frame.columns
+        if frame[name].dtype == object
+        and pd.api.types.infer_dtype(frame[name], skipna=True) in ("mixed", "mixed-integer")
+    ]
+    return frame.assign(**{name: frame[name].map(str, na_action="ignore") for name in mixed})
+
+
+def _without_formulas(frame: Any) -> Any:
+    def inert(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
+
+    texts = [name for name in frame.columns if getattr(frame[name].dtype, "kind", "O") not in "biufmM"]
+    changed = frame.assign(**{name: frame[name].astype(object).map(inert) for name in texts})
+    return changed.rename(columns=inert)
+
+
+def check_labels_path(path: str | os.PathLike, *, with_data: bool = False) -> Path:
+    """Raise an error if labels could not be written there, before any work is done."""
+    path = Path(path)
+    kind = file_type(path)
+    if kind not in WRITTEN:
+        raise TableError(f"{path}: labels are not written as {kind}. Choose a name with {', '.join(WRITTEN)}.")
+    if kind == ".npy" and with_data:
+        raise TableError(f"{path} can hold labels only: to write them with the data, use .csv, .tsv or .parquet.")
+    if kind == ".xlsx":
+        require_package("openpyxl", "Writing an Excel workbook", "excel")
+    return check_writable(path)
+
+
+def _write_workbook(path: Path, sheets: dict[str, Any]) -> None:
+    import pandas as pd
+
+    with open(path, "wb") as file, pd.ExcelWriter(file, engine="openpyxl") as writer:
+        for name, frame in sheets.items():
+            if len(frame) > MOST_EXCEL_ROWS:
+                raise TableError(
+                    f"An Excel sheet has at most {MOST_EXCEL_ROWS:,} rows: write .csv or .parquet instead."
+                )
+            frame = _as_excel_holds_it(frame)
+            zoned = frame.select_dtypes("datetimetz").columns  # Excel has no time zones
+            frame.assign(**{one: frame[one].dt.tz_convert(None) for one in zoned}).to_excel(
+                writer, sheet_name=name, index=False
+            )
+            for cell in (cell for row in writer.sheets[name].iter_rows() for cell in row):
+                if cell.data_type in "fe":  # openpyxl takes "=1+1" for a formula and "#N/A" for an error
+                    cell.data_type = "s"
+
+
+def _as_excel_holds_it(frame: Any) -> Any:
+    """Numbers of Excel are floats: larger integers, such as identifiers, are written as texts."""
+    import pandas as pd
+
+    changed = {}
+    for name in frame.columns:
+        column, kind = frame[name], frame[name].dtype
+        if str(kind).startswith("decimal"):
+            changed[name] = column.astype("float64")
+        elif pd.api.types.is_integer_dtype(kind) and ((column > 2**53) | (column < -(2**53))).any():
+            changed[name] = column.astype("string")
+    return frame.assign(**changed)
+
+
+def _unused_name(wanted: str, taken: Sequence[str]) -> str:
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name

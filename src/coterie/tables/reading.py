@@ -1,0 +1,522 @@
+"""The columns of a table with their kinds: guessed, or as they were asked for.
+
+Texts are read as numbers or dates where all of them are. Columns that cannot help to find clusters (identifiers, row
+numbers, free text, constants) are not used unless they are kept. Columns that hold one value of a category each (a
+one-hot encoding) become that category again.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coterie.tables import choices, spelling
+from coterie.tables.columns import Column, TableError, as_texts, holds_dates, is_empty, values_of
+from coterie.tables.kinds import (
+    CATEGORY,
+    COUNT,
+    DATE,
+    EMPTY,
+    FEW,
+    ID,
+    KINDS,
+    NUMBER,
+    ORDINAL,
+    STEPS,
+    TEXT,
+    Guess,
+    Sight,
+    guess,
+    shown,
+)
+from coterie.wording import quoted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ROWS_COMPARED = 200_000  # beyond, equal rows are not looked for
+STRANGERS = 0.02  # share of the rows with another text at which a column still holds numbers
+STRANGERS_AS_ASKED = 0.5  # the same if a user says that it holds numbers
+ABSENT = "far from the others counts as missing"
+CODE_ROWS = 10_000  # from which it is seen whether numbers behave like codes
+CODE_COLUMNS = 200  # with which they are compared
+CODE_GAIN = 0.15  # share of variance; see :class:`_Ranks`
+_TRUE, _FALSE = ("true", "yes", "y", "t", "1", "ja", "oui", "on"), ("false", "no", "n", "f", "0", "nein", "non", "off")
+
+
+def read_columns(
+    frame: "pd.DataFrame",
+    names: Sequence[str] | None = None,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    keep: Iterable[str] = (),
+    named: Iterable[str] = (),
+) -> list[Column]:
+    """Read columns of a table.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    names : the columns to read; all by default
+    kinds : kinds of some columns, which are then not guessed: one of :data:`coterie.tables.kinds.KINDS`
+        For a date whose day and month could be exchanged, "date:dmy" or "date:mdy" says which comes first.
+    keep : names of columns that are used even if they seem to be of no use
+    named : names of columns that are used even if they seem to be identifiers or are constant, but not free text
+
+    Returns
+    -------
+    list of Column
+        In the order of ``names``; a category that was stored as one column per value stands at the first of them.
+    """
+    names = list(frame.columns) if names is None else list(names)
+    wanted, kept, chosen = dict(kinds or {}), set(keep), set(named)
+    different_rows = _DifferentRows(frame)
+    read: list[Column] = []
+    for name in names:
+        series = frame[name]
+        column = _guessed(name, series, different_rows, first=name == frame.columns[0])
+        if name in wanted:
+            column = _as_asked(column, series, wanted[name])
+        elif not column.used and (name in kept or (name in chosen and column.kind != TEXT)):
+            column = _kept(column)
+        elif column.kind in (CATEGORY, TEXT) and (mark := choices.separator(_different(column.values)[0])):
+            read += choices.split(replace(column, used=True), mark)
+            continue
+        read.append(column)
+    free = {column.name for column in read if column.name not in wanted}
+    return _with_blocks(_with_codes(read, free), free)
+
+
+def read_again(
+    frame: "pd.DataFrame",
+    name: str,
+    kind: str,
+    sources: Sequence[str],
+    spelled: str,
+    levels: Sequence[str] | None,
+    absent: Sequence[float] = (),
+) -> np.ndarray:
+    """The values of a column of another table, read as the column of that name was read before."""
+    values = _read_again(frame, name, kind, sources, spelled, levels)
+    if not len(absent):
+        return values
+    if values.dtype != object:
+        return np.where(np.isin(values, absent), np.nan, values)
+    codes = {f"{one:.15g}" for one in absent}
+    return as_texts(None if text in codes else text for text in values)
+
+
+def _read_again(
+    frame: "pd.DataFrame", name: str, kind: str, sources: Sequence[str], spelled: str, levels: Sequence[str] | None
+) -> np.ndarray:
+    if len(sources) > 1:
+        return _merged([values_of(frame[source]) for source in sources], levels_of_block(name, sources))
+    series = frame[sources[0] if sources else name]
+    values = values_of(series)
+    if kind == CATEGORY and len(spelled) > 1:
+        return choices.chosen(category_texts(values, series), spelled)
+    if levels is not None:
+        texts = _known_truth(category_texts(values, series), levels)
+        return texts if values.dtype == object or set(texts) & set(levels) else values
+    if values.dtype != object or is_empty(values):
+        return values if values.dtype != object else np.full(len(values), np.nan)
+    different, places = _different(values)
+    found: spelling.Dates | spelling.Numbers | None
+    if kind == DATE:
+        found = spelling.dates(different, spelled or None)
+    else:
+        found = spelling.numbers(different, spelled or None)
+        found = found or _mostly_numbers(different, places, STRANGERS_AS_ASKED, spelled)  # known to hold numbers
+    return values if found is None else _spread(found.values, places)
+
+
+def written_numbers(series: "pd.Series", decimal: str | None = None) -> np.ndarray | None:
+    """The numbers of a column of text; None if it holds anything else."""
+    values = values_of(series)
+    if values.dtype != object:
+        return None if holds_dates(series) else values
+    different, places = _different(values)
+    found = spelling.numbers(different, decimal)
+    return _spread(found.values, places) if found else np.full(len(values), np.nan) if not different else None
+
+
+def category_texts(values: np.ndarray, series: "pd.Series | None" = None) -> np.ndarray:
+    """Values as the levels of a category; 1 and 0 of a boolean column are True and False."""
+    if values.dtype == object:
+        return values
+    truth = series is not None and str(series.dtype) in ("bool", "boolean", "bool[pyarrow]")
+    different, places = np.unique(values, return_inverse=True)
+    texts = [None if np.isnan(one) else str(bool(one)) if truth else f"{one:.15g}" for one in different]
+    return as_texts(texts)[places]
+
+
+def parse_kinds(text: str, known: Sequence[str]) -> dict[str, str]:
+    """``column=kind,...`` as a dictionary. Names and kinds are checked, and an error says what is possible."""
+    found: dict[str, str] = {}
+    parts = re.findall(r"(.+?)=([^,=]*)(?:,|$)", text)
+    if "".join(f"{name}={kind}," for name, kind in parts) != text.rstrip(",") + ",":
+        raise TableError(f"{text!r} is not of the form COLUMN=KIND,..., for example year=category,account_no=id.")
+    for name, kind in parts:
+        name, kind = name.strip(), kind.strip().casefold()
+        if name not in known:
+            raise TableError(f"There is no column {name!r}. The columns are {quoted(known)}.")
+        check_kind(name, kind)
+        found[name] = kind
+    return found
+
+
+def check_kind(name: str, kind: str) -> None:
+    main, _, order = kind.partition(":")
+    if main not in KINDS or (order and (main != DATE or order not in spelling.ORDERS)):
+        raise TableError(
+            f"{name!r} cannot be of the kind {kind!r}: kinds are {', '.join(KINDS)}; a date can have an order, such as "
+            "date:dmy."
+        )
+
+
+class _DifferentRows:
+    """The number of different rows of a table, counted only if a column asks for it."""
+
+    def __init__(self, frame: "pd.DataFrame"):
+        self.frame, self.found = frame, 0
+
+    def __call__(self, distinct: int) -> int:
+        """For a column with so many different values."""
+        rows = len(self.frame)
+        if distinct >= 0.95 * rows or distinct < rows / 20 or distinct < 5 or rows > MOST_ROWS_COMPARED:
+            return rows
+        if not self.found:
+            try:
+                self.found = int((~self.frame.duplicated()).sum())
+            except TypeError:  # lists and other values that cannot be compared
+                self.found = rows
+        return self.found
+
+
+def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, first: bool) -> Column:
+    values, is_date = values_of(series), holds_dates(series)
+    how, spelled, unit, absent = "", "", "", ()  # type: str, str, str, tuple[float, ...]
+    if not is_date and _plainly_numbers(values):
+        values, absent = _without_sentinels(values)
+        return Column(name, NUMBER, values, "numbers" + _about_absent(absent), True, (name,), absent=absent)
+    if values.dtype == object and not _declared(series):
+        different, places = _different(values)
+        if found := spelling.numbers(different):
+            values, spelled, unit = _spread(found.values, places), found.decimal, found.unit
+            how = _about_numbers(found, different)
+        elif dated := spelling.dates(different):
+            values, spelled, is_date = _spread(dated.values, places), dated.order, True
+            how = _about_dates(dated)
+        elif mostly := _mostly_numbers(different, places, STRANGERS):
+            values, spelled, unit = _spread(mostly.values, places), mostly.decimal, mostly.unit
+            how = _about_strangers(mostly)
+    if values.dtype != object and not is_date:
+        values, absent = _without_sentinels(values)
+    different_values, counts = _counted(values)
+    blank = 1 - counts.sum() / max(1, len(values))
+    sight = Sight(name, different_values, counts, different_rows(len(counts)), first, is_date, blank)
+    made = guess(sight)
+    if _is_ordered(series) and made.kind in (CATEGORY, ORDINAL):
+        made = Guess(ORDINAL, "steps of a scale: " + " < ".join(map(str, series.dtype.categories)))
+    why = made.why + _about_absent(absent)
+    return _as(Column(name, made.kind, values, why, made.used, (name,), spelled, unit, absent), series, how)
+
+
+def _without_sentinels(values: np.ndarray) -> tuple[np.ndarray, tuple[float, ...]]:
+    """Numbers without the smallest or largest if it is all nines and stands for a missing value, and what it was.
+
+    It is negative where all others are not, or at least as far from them as they are from each other.
+    """
+    known, absent = values[np.isfinite(values)], []
+    for most, sign in ((np.min, -1), (np.max, 1)):
+        end = float(most(known)) if len(known) else 0.0
+        if not re.fullmatch(r"-?9+", f"{end:.15g}") or (sign > 0 and end < 9):
+            continue
+        others = known[known != end]
+        if len(others) <= len(known) / 2 or others.min() == others.max():
+            continue
+        if abs(end) == 9 and (others != np.round(others)).any():  # one digit is a code among codes only
+            continue
+        gap = sign * (end - float((np.max if sign > 0 else np.min)(others)))
+        if gap >= others.max() - others.min() or (end < 0 <= others.min()):
+            absent.append(end)
+            known = others
+    return (np.where(np.isin(values, absent), np.nan, values) if absent else values), tuple(absent)
+
+
+def _about_absent(absent: Sequence[float]) -> str:
+    return f"; {' and '.join(f'{one:.15g}' for one in absent)} {ABSENT}" if absent else ""
+
+
+def _mostly_numbers(
+    different: Sequence[str], places: np.ndarray, share: float, decimal: str = ""
+) -> spelling.Numbers | None:
+    counts = np.bincount(places[places >= 0], minlength=len(different))
+    return spelling.mostly_numbers(different, counts, share, decimal or None)
+
+
+def _plainly_numbers(values: np.ndarray) -> bool:
+    """Whether the first values already show that a column holds measurements: many different fractions."""
+    if values.dtype == object:
+        return False
+    known = np.unique(values[:1_000][np.isfinite(values[:1_000])])
+    return len(known) > FEW and bool((known != np.round(known)).mean() > 0.5)
+
+
+def _as(column: Column, series: "pd.Series", how: str = "") -> Column:
+    """The column with its values in the form of its kind."""
+    values, why = column.values, column.why
+    if column.kind == CATEGORY:
+        values = category_texts(values, series)
+    elif how:
+        why = how if column.kind == DATE else f"{why}, {how}"
+    return replace(column, values=values, why=why)
+
+
+def _few_steps(values: np.ndarray) -> bool:
+    return values.dtype != object and len(np.unique(values[np.isfinite(values)])) <= STEPS
+
+
+def _as_asked(column: Column, series: "pd.Series", wanted: str) -> Column:
+    kind, _, order = wanted.partition(":")
+    values, spelled, why = values_of(series), column.spelling, "as asked for"
+    if kind in (ID, TEXT):
+        return replace(column, kind=kind, why=why, used=False)
+    if column.kind == EMPTY:
+        return column
+    if kind == CATEGORY:
+        return replace(
+            column, kind=kind, values=category_texts(values, series), why=why, used=True, spelling="", absent=()
+        )
+    column = replace(column, absent=())
+    if values.dtype != object or kind == ORDINAL:
+        return _as(replace(column, kind=kind, values=values, why=why, used=True), series)
+    different, places = _different(values)
+    if kind == DATE:
+        dated = spelling.dates(different, order or None)
+        if dated is None:
+            raise TableError(f"{column.name!r} cannot be read as dates ({_stranger(different, spelling.dates)}).")
+        values, spelled, why = _spread(dated.values, places), dated.order, f"as asked for; {_about_dates(dated)}"
+    else:
+        found = spelling.numbers(different)
+        if found is None:
+            found = _mostly_numbers(different, places, STRANGERS_AS_ASKED)
+            if found is None:
+                strange = _stranger(different, spelling.numbers)
+                raise TableError(f"{column.name!r} cannot be read as numbers ({strange}).")
+            why += f"; {_about_strangers(found)}"
+        values, spelled = _spread(found.values, places), found.decimal
+    return replace(column, kind=kind, values=values, why=why, used=True, spelling=spelled)
+
+
+def _kept(column: Column) -> Column:
+    if column.kind == EMPTY:
+        return column
+    kind = column.kind if column.kind not in (ID, TEXT) else CATEGORY if column.values.dtype == object else NUMBER
+    return replace(column, kind=kind, used=True, why=f"kept: {column.why}")
+
+
+def _with_codes(read: list[Column], free: set[str]) -> list[Column]:
+    """Few whole numbers become a category if they behave like codes; short scales are compared like categories."""
+    others = _Ranks([column.values for column in read if column.kind in (NUMBER, COUNT) and column.used])
+    made = []
+    for column in read:
+        if column.kind == ORDINAL and column.values.dtype != object:
+            if column.name in free and others.most_unlike(column.values) > CODE_GAIN:
+                why = f"{column.why}, whose order says nothing about other columns"
+                column = replace(column, kind=CATEGORY, values=category_texts(column.values), why=why)
+            elif _few_steps(column.values):
+                column = replace(column, values=category_texts(column.values))
+        made.append(column)
+    return made
+
+
+class _Ranks:
+    """The ranks of columns of numbers, NaN where a value is missing, to see whether others behave like codes."""
+
+    def __init__(self, columns: Sequence[np.ndarray]):
+        some = columns[:: -(-len(columns) // CODE_COLUMNS) or 1]
+        self.every = -(-len(some[0]) // CODE_ROWS) if some else 1
+        chosen = [values[:: self.every] for values in some]
+        ranks = [np.where(np.isfinite(one), one.argsort().argsort(), np.nan) for one in chosen]
+        self.ranks_NM = np.column_stack(ranks) if ranks else np.zeros((0, 0))
+
+    def most_unlike(self, values: np.ndarray) -> float:
+        """How much more levels explain of a column than any rising or falling function of the values.
+
+        The share of variance, at most over the columns. It is about 0 for a scale, whose effect has a direction. All
+        that levels explain bounds it from above, so that few columns need a closer look.
+        """
+        from sklearn.isotonic import isotonic_regression
+
+        if not self.ranks_NM.size:
+            return 0.0
+        values = values[:: self.every]
+        rows = np.isfinite(values)
+        levels, places = np.unique(values[rows], return_inverse=True)
+        own_NL, ranks_NM = np.eye(len(levels))[places], self.ranks_NM[rows]
+        known_NM = np.isfinite(ranks_NM)
+        ranks_NM = np.where(known_NM, ranks_NM, 0.0)
+        n_M = np.maximum(known_NM.sum(axis=0), 1)
+        mean_M = ranks_NM.sum(axis=0) / n_M
+        total_M = (ranks_NM**2).sum(axis=0) / n_M - mean_M**2
+        counts_LM = own_NL.T @ known_NM
+        means_LM = np.where(counts_LM > 0, own_NL.T @ ranks_NM / np.maximum(counts_LM, 1), mean_M)
+        explained_M = (counts_LM * (means_LM - mean_M) ** 2).sum(axis=0) / n_M
+        most = 0.0
+        for m in np.argsort(-explained_M / np.maximum(total_M, 1e-12)):
+            there = counts_LM[:, m] > 0
+            means, counts = means_LM[there, m], counts_LM[there, m]
+            chance = (len(means) - 1) / n_M[m]  # of variance that levels explain by chance
+            if total_M[m] <= 0 or len(means) < 3 or explained_M[m] / total_M[m] - chance <= most:
+                continue
+            if explained_M[m] / total_M[m] - chance <= CODE_GAIN:
+                break
+            lost = [
+                np.average(
+                    (isotonic_regression(means, sample_weight=counts, increasing=up) - means) ** 2, weights=counts
+                )
+                for up in (True, False)
+            ]
+            most = max(most, float(min(lost) / total_M[m] - chance))
+        return most
+
+
+def _with_blocks(read: list[Column], free: set[str]) -> list[Column]:
+    """Columns of which exactly one is 1 in every row become one category."""
+    able = {column.name: place for place, column in enumerate(read) if column.name in free and _is_indicator(column)}
+    blocks: list[list[int]] = []
+    for prefix_members in _groups(list(able)):
+        members = [able[name] for name in prefix_members if not any(able[name] in block for block in blocks)]
+        if len(members) > 1 and (np.sum([_ones(read[place]) for place in members], axis=0) == 1).all():
+            blocks.append(members)
+    firsts = {block[0]: block for block in blocks}
+    inside = {place for block in blocks for place in block}
+    return [
+        _block([read[member] for member in firsts[place]]) if place in firsts else column
+        for place, column in enumerate(read)
+        if place in firsts or place not in inside
+    ]
+
+
+def _is_indicator(column: Column) -> bool:
+    return column.kind == CATEGORY and set(column.values) in ({"0", "1"}, {"True", "False"})
+
+
+def _ones(column: Column) -> np.ndarray:
+    return np.isin(column.values.astype(str), ("1", "True")).astype(int)
+
+
+def _groups(names: Sequence[str]) -> list[list[str]]:
+    """Names that begin alike, largest groups first, and runs of neighbours."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        ends = {match.start() for match in re.finditer(r"[\W_]+(?=.)", name)} | {len(name.rstrip("0123456789"))}
+        for end in ends:
+            if 0 < end < len(name):
+                groups[name[:end]].append(name)
+    return sorted((group for group in groups.values() if len(group) > 1), key=len, reverse=True)
+
+
+def _block(members: list[Column]) -> Column:
+    sources = tuple(column.name for column in members)
+    levels = levels_of_block("", sources)
+    values = _merged([column.values for column in members], levels)
+    name = common_name(sources)
+    return Column(name, CATEGORY, values, f"{len(sources)} columns that hold one value each", True, sources)
+
+
+def common_name(sources: Sequence[str]) -> str:
+    """What the names of the columns of one category have in common."""
+    start = sources[0]
+    while not all(source.startswith(start) for source in sources):
+        start = start[:-1]
+    return start.rstrip("_ .=:-[(") or " / ".join(sources)
+
+
+def levels_of_block(name: str, sources: Sequence[str]) -> list[str]:
+    """The values for which the columns of one category stand."""
+    start = len(common_name(sources)) if all(source.startswith(common_name(sources)) for source in sources) else 0
+    return [source[start:].strip("_ .=:-[]()") or source for source in sources]
+
+
+def _merged(columns: Sequence[np.ndarray], levels: Sequence[str]) -> np.ndarray:
+    """The level whose column says 1; None where none or several do."""
+    ones = np.array([np.isin(values.astype(str), ("1", "1.0", "True")) for values in columns])
+    texts = as_texts(levels)[ones.argmax(axis=0)]
+    texts[ones.sum(axis=0) != 1] = None
+    return texts
+
+
+def _known_truth(values: np.ndarray, levels: Sequence[str]) -> np.ndarray:
+    """Yes and no of one table as True and False of another."""
+    by_truth = {truth: level for level in levels for truth in (_truth(level),) if truth is not None}
+    if len(by_truth) < 2 or len(levels) != 2:
+        return values
+    unknown = {value for value in values if value is not None} - set(levels)
+    meant = {value: by_truth.get(bool(_truth(value)), value) for value in unknown if _truth(value) is not None}
+    return as_texts(meant.get(value, value) for value in values) if unknown else values
+
+
+def _truth(text: str) -> bool | None:
+    folded = text.strip().casefold()
+    return True if folded in _TRUE else False if folded in _FALSE else None
+
+
+def _different(values: np.ndarray) -> tuple[list[str], np.ndarray]:
+    """The different texts of a column, and the place of every row's text among them (-1 is missing)."""
+    import pandas as pd
+
+    places, different = pd.factorize(values, use_na_sentinel=True)
+    return [str(text) for text in different], places
+
+
+def _spread(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    return np.append(values, np.nan)[places]
+
+
+def _counted(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different known values and how often they occur."""
+    if values.dtype == object:
+        different, places = _different(values)
+        return as_texts(different), np.bincount(places[places >= 0], minlength=len(different))
+    return np.unique(values[np.isfinite(values)], return_counts=True)
+
+
+def _declared(series: "pd.Series") -> bool:
+    import pandas as pd
+
+    return isinstance(series.dtype, pd.CategoricalDtype)
+
+
+def _is_ordered(series: "pd.Series") -> bool:
+    return _declared(series) and bool(series.dtype.ordered) and len(series.dtype.categories) > 2
+
+
+def _about_numbers(found: spelling.Numbers, different: Sequence[str]) -> str:
+    parts = []
+    if found.decimal == "," and any("," in text for text in different):
+        parts.append("with a decimal comma")
+    if found.unit:
+        parts.append(f"in {found.unit}")
+    return " ".join(parts) if parts else "written as text"
+
+
+def _about_strangers(found: spelling.Numbers) -> str:
+    one = found.strange_rows == 1
+    some = ", ".join(map(shown, found.strange[:3])) + (", …" if len(found.strange) > 3 else "")
+    many = "one value is no number and counts" if one else f"{found.strange_rows:,} values are no number and count"
+    return f"{many} as missing: {some}"
+
+
+def _about_dates(dated: spelling.Dates) -> str:
+    order = spelling.ORDERS[dated.order]
+    return f"dates: {order}" if dated.certain else f"dates, taken as {order} (the values leave it open)"
+
+
+def _stranger(different: Sequence[str], read: Any) -> str:
+    strange = next((text for text in different if read([text]) is None), different[0])
+    return f"for example {shown(strange)}"

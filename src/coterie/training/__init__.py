@@ -1,0 +1,1 @@
+"""Training of networks: runs, the loop and its states."""

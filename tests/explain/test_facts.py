@@ -1,0 +1,226 @@
+"""The facts of a clustering: differences, cautions and quality."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import AgglomerativeClustering
+from sklearn.exceptions import ConvergenceWarning
+
+import coterie
+from coterie.explain import quality
+from coterie.explain.cautions import cautions
+from coterie.explain.certainty import count_probabilities, row_facts
+from coterie.explain.differences import portraits
+from coterie.tabular import ClusteredTable, cluster_table
+from coterie.tabular.clustered_table import stratified_sample
+from tests.explain.test_report import blobs, kmeans
+
+
+def clustered(X=None, estimator=None, **settings):
+    X = blobs() if X is None else X
+    return ClusteredTable.of((estimator or kmeans()).fit(X), X, **settings)
+
+
+def told(one, **parts):
+    return " ".join(caution.what for caution in cautions(one, **parts))
+
+
+def test_portraits_name_the_column_that_separates():
+    one = clustered(pd.DataFrame(blobs(), columns=list("abcd")))
+    for portrait in portraits(one):
+        best = portrait.traits[0]
+        assert best.column in "abc"
+        assert best.above > 0.99
+        assert portrait.in_words(1) == f"very high {best.column}"
+        assert best.here == pytest.approx(one.values[one.labels == portrait.label, "abcd".index(best.column)].mean())
+        assert (one.labels[portrait.typical] == portrait.label).all()
+
+
+def test_share_of_pairs_is_the_area_under_the_curve():
+    from sklearn.metrics import roc_auc_score
+
+    X = np.round(np.random.default_rng(0).normal(size=(200, 3)), 1)  # with ties
+    one = clustered(X)
+    for portrait in portraits(one):
+        for trait in portrait.traits:
+            column = X[:, int(trait.column[1:])]
+            assert trait.above == pytest.approx(roc_auc_score(one.labels == portrait.label, column))
+
+
+def test_unscaled_constant_and_doubled_columns_are_told():
+    X = blobs()
+    assert told(clustered(X)) == ""
+    assert "'x0' has 99" in told(clustered(X * [1000, 1, 1, 1]))
+    assert "'x0' varies" in told(clustered(X * [30, 25, 1, 0.5]))
+    assert "same value in every row" in told(clustered(np.column_stack([X, np.ones(120)])))
+    assert "'x0' and 'x4'" in told(clustered(np.column_stack([X, X[:, 0] * 2])))
+    directions = clustered(X * [1000, 1, 1, 1], coterie.SphericalKMeans(3, random_state=0))
+    assert "variance" not in told(directions)
+
+
+def test_small_clusters_many_outliers_and_limits_are_told():
+    X = np.vstack([blobs(200), [[99, 99, 99, 99.0]]])
+    assert "(1 row)" in told(clustered(X, kmeans(4, n_init=5)))
+    assert "40 rows (20%) are outliers" in told(
+        clustered(blobs(200), coterie.TrimmedKMeans(3, trim=0.2, n_init=5, random_state=0))
+    )
+    noise = np.random.default_rng(0).normal(size=(300, 4))
+    assert "limit of 2 iterations" in told(clustered(noise, kmeans(8, max_iter=2)))
+    assert "iterations" not in told(clustered(noise, coterie.KMedoids(8, max_iter=2, random_state=0)))
+    assert "stay" not in told(clustered(noise))
+
+
+def test_a_doubtful_number_of_clusters_is_told():
+    one = clustered(blobs(150), kmeans(6))
+    counts = quality.other_counts(one, seconds=60)
+    assert counts.best == 3
+    assert "3 clusters have a higher silhouette" in told(one, counts=counts)
+    right = clustered(blobs(150), kmeans(3, n_init=5))
+    assert quality.other_counts(right, seconds=60).best == 3
+    assert told(right, counts=quality.other_counts(right, seconds=60)) == ""
+    choice = SimpleNamespace(
+        criterion="silhouette", k=3, at_edge=True,
+        candidates=[SimpleNamespace(k=2, score=0.1), SimpleNamespace(k=3, score=0.2)],
+    )  # fmt: skip
+    assert "largest number of clusters that was tried" in told(
+        clustered(blobs(150), kmeans(3, n_init=5), choice=choice)
+    )
+    assert quality.other_counts(right, choice).ks == [2, 3]
+
+
+def test_silhouettes_of_a_sample_count_clusters_by_their_true_size():
+    from sklearn.metrics import silhouette_score
+
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    one = clustered(X)
+    assert quality.silhouettes(one).mean == pytest.approx(silhouette_score(X, one.labels))
+    assert quality.silhouettes(clustered(X, kmeans(1))) is None
+
+
+def test_clear_clusters_are_stable_and_noise_is_not():
+    clear = quality.stability(clustered(blobs(300), kmeans(3, n_init=5)), refits=2)
+    assert clear.mean == 1.0
+    assert set(clear.recovery.values()) == {1.0}
+    noise = np.random.default_rng(0).normal(size=(300, 6))
+    shaky = quality.stability(clustered(noise, kmeans(12)), refits=2)
+    assert shaky.mean < 0.8
+    assert len(shaky.agreement) == 2
+    assert shaky.rows == 240
+    without_seed = quality.stability(clustered(blobs(), AgglomerativeClustering(3)), refits=1)
+    assert without_seed.mean == 1.0
+    assert "one cluster" in quality.stability(clustered(blobs(), kmeans(1)))
+
+
+def test_a_division_of_one_group_is_not_called_groups():
+    rng = np.random.default_rng(0)
+    groups = {
+        "clear groups": 8 * np.eye(3)[np.arange(300) % 3] + rng.normal(size=(300, 3)),
+        "plausible groups": 2.6 * np.eye(3)[np.arange(300) % 3] + rng.normal(size=(300, 3)),
+        "no groups found": rng.normal(size=(300, 2)),
+    }
+    for words, X in groups.items():
+        one = clustered(X, kmeans(3, n_init=3))
+        assert one.verdict.words == words
+        assert one.verdict.found == (words != "no groups found")
+        assert one.facts.verdict is one.verdict
+    single = clustered(groups["clear groups"], kmeans(1)).verdict
+    assert single.words == "no groups found"
+    assert "One cluster was requested" in single.text
+    assert single.advice == "Request two or more clusters (-k)."
+    with pytest.warns(ConvergenceWarning):
+        equal = clustered(np.ones((9, 2)), kmeans(2)).verdict
+    assert "All rows are in one of the 2 clusters that were requested" in equal.text
+
+
+def network(expected=0.9, proba=(0.0, 0.1, 0.7, 0.2), **more):
+    """A stand-in for an estimator that says how sure it is."""
+    return SimpleNamespace(
+        expected_ari_=expected, n_clusters_proba_=np.array(proba), get_params=lambda deep: {}, **more
+    )
+
+
+def test_what_a_network_says_of_itself_decides_the_verdict():
+    one = clustered(blobs(90))
+    for estimator, words in (
+        (network(), "clear groups"),
+        (network(expected=0.6), "plausible groups"),
+        (network(expected=np.nan), "plausible groups"),
+        (network(expected=0.05), "no groups found"),
+        (network(proba=(0.6, 0.1, 0.3)), "no groups found"),
+    ):
+        asked = replace(one, estimator=estimator)
+        assert asked.verdict.words == words
+    assert count_probabilities(replace(one, estimator=network())) == {3: 0.7, 4: 0.2, 2: 0.1}
+    assert count_probabilities(one) == {}
+    many = replace(one, estimator=network(proba=np.full(200, 0.005)))
+    assert list(count_probabilities(many)) == [3]
+
+
+def test_a_verdict_names_a_number_that_is_as_likely_or_likelier():
+    several, one = clustered(blobs(90)), clustered(blobs(90), kmeans(1))
+    assert (
+        "4 clusters would be about as likely"
+        in replace(several, estimator=network(proba=(0, 0, 0.4, 0.35))).verdict.text
+    )
+    assert (
+        "4 clusters would be more likely (0.60), but"
+        in replace(several, estimator=network(proba=(0, 0, 0.2, 0.6))).verdict.text
+    )
+    assert "likely" not in replace(several, estimator=network()).verdict.text
+    single = replace(one, estimator=network(proba=(0.35, 0.65, 0.0))).verdict.text
+    assert "all rows belong together (probability 0.35). 2 clusters would be more likely (0.65)" in single
+    assert "compare with -k 2" in single
+    assert "likely" not in replace(one, estimator=network(proba=(0.9, 0.1, 0.0))).verdict.text
+
+
+def test_limits_of_a_network_are_told_and_advice_fits_the_estimator():
+    one = clustered(blobs(90))
+    read = told(replace(one, estimator=network(context_indices_=np.arange(30))))
+    assert "read 30 of the 90 rows" in read
+    assert "3 is the largest number" in told(replace(one, estimator=network(proba=(0.1, 0.1, 0.8))))
+    small = np.vstack([blobs(200), [[99, 99, 99, 99.0]]])
+    advice = {type(kind).__name__: cautions(clustered(small, kind)) for kind in (
+        kmeans(4, n_init=5), coterie.TrimmedKMeans(4, trim=0.01, random_state=0))}  # fmt: skip
+    assert "TrimmedKMeans" in " ".join(one.advice for one in advice["KMeans"])
+    assert "TrimmedKMeans" not in " ".join(one.advice for one in advice["TrimmedKMeans"])
+    unstable = quality.Stability([0.2], {0: 0.1}, 80)
+    assert "n_init" in " ".join(one.advice for one in cautions(one, unstable))
+    tree = clustered(blobs(90), AgglomerativeClustering(3))
+    assert "n_init" not in " ".join(one.advice for one in cautions(tree, unstable))
+
+
+def test_certainty_and_outliers_stand_beside_the_labels():
+    soft = clustered(blobs(), coterie.SoftKMeans(3, random_state=0))
+    assert list(row_facts(soft)) == ["certainty"]
+    assert row_facts(soft)["certainty"].min() >= 1 / 3
+    trimmed = clustered(blobs(), coterie.TrimmedKMeans(3, trim=0.1, random_state=0))
+    np.testing.assert_array_equal(row_facts(trimmed)["outlier"], trimmed.labels < 0)
+    assert row_facts(clustered(blobs())) == {}
+    given = np.linspace(0, 1, 120)
+    labels = np.where(given < 0.1, -1, soft.labels)
+    sure = replace(soft, estimator=network(certainty_=given, noise_=1 - given), labels=labels)
+    np.testing.assert_allclose(row_facts(sure)["certainty"], given, atol=1e-4)
+    assert row_facts(sure)["outlier"].sum() == 12
+    assert sure.facts.outliers == 12
+
+
+def test_samples_keep_small_clusters():
+    labels = np.zeros(50_000, dtype=int)
+    labels[:15] = 1
+    rows = stratified_sample(labels, 1_000)
+    assert (labels[rows] == 1).sum() == 15
+    assert len(rows) <= 1_020
+    assert len(np.unique(rows)) == len(rows)
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_clusters_that_follow_missing_values_are_named(follow):
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1], 60)
+    frame = pd.DataFrame(rng.normal(size=(120, 3)) + 9 * group[:, None], columns=list("abc"))
+    frame.loc[group == 1 if follow else rng.random(120) < 0.5, "a"] = np.nan
+    notes = " ".join(cluster_table(frame).facts.notes)
+    assert ("The clusters follow missing values: 'a' is missing in 100% of cluster" in notes) == follow

@@ -1,0 +1,110 @@
+import numpy as np
+import torch
+
+from coterie.metrics import squared_w2
+from coterie.mixtures.posterior import Sweeps, _draw_components, _log_components, barycentre, posterior_samples
+from coterie.mixtures.prior import MixturePrior, sample_mixtures
+from coterie.mixtures.tokens import Atoms
+
+SHORT = Sweeps(burn_in=10, apart=5, n_draws=8)
+
+
+def draw(snr_db, batch=6, n_points=200, seed=0):
+    prior = MixturePrior(clusters=(3, 5), snr_db=(snr_db, snr_db))
+    return sample_mixtures(prior, batch, n_points, torch.Generator().manual_seed(seed))
+
+
+def test_draws_stay_with_clusters_that_lie_far_apart():
+    places = torch.tensor([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0]])
+    labels = torch.arange(3).repeat_interleave(60)
+    generator = torch.Generator().manual_seed(1)
+    points = (places[labels] + torch.randn(180, 2, generator=generator))[None]
+    start = Atoms(places[None] + 1.0, torch.full((1, 3), 1 / 3))
+    draws = posterior_samples(points, start, torch.ones(1), torch.full((1,), 90.0), generator, Sweeps(80, 8, 40))
+    for centers, weights in zip(*draws):
+        distance = torch.cdist(places, centers[0][weights[0] > 0.05])
+        assert distance.min(0).values.max() < 2
+        assert distance.min(1).values.max() < 1
+
+
+def test_the_number_of_components_follows_its_conditional_law():
+    # two clusters in use, three points: p(2, 3, 4) is in proportion to 1/24, 1/30, 1/40
+    log_p, rng, work = _log_components(4, n_points=3), np.random.default_rng(4), np.zeros(4)
+    drawn = [_draw_components(log_p, 2, rng, work) for _ in range(4000)]
+    shares = np.bincount(drawn, minlength=5) / 4000
+    np.testing.assert_allclose(shares, [0, 0, 5 / 12, 4 / 12, 3 / 12], atol=0.03)
+
+
+def test_barycentre_of_one_draw_is_that_draw():
+    data = draw(10.0)
+    moved = barycentre(data.points_BND, Atoms(data.centers_BKD[None], data.empirical_weights_BK[None]))
+    assert squared_w2(moved, data.centers_BKD, data.empirical_weights_BK).max() < 1e-6
+
+
+def test_averaging_beats_the_mean_draw_where_clusters_overlap():
+    data = draw(4.0, batch=10)
+    generator = torch.Generator().manual_seed(2)
+    signal = data.var_B * 10 ** (data.snr_db_B / 10)
+    draws = posterior_samples(
+        data.points_BND, Atoms(data.centers_BKD, data.weights_BK), data.var_B, signal, generator, Sweeps(120, 10, 48)
+    )
+    single = torch.stack([squared_w2(c, data.centers_BKD, data.empirical_weights_BK, w) for c, w in zip(*draws)]).mean()
+    average = squared_w2(barycentre(data.points_BND, draws), data.centers_BKD, data.empirical_weights_BK).mean()
+    assert average < 0.9 * single
+
+
+def test_same_generator_gives_the_same_draws():
+    data = draw(8.0, batch=2)
+    start = Atoms(data.centers_BKD, data.weights_BK)
+    first, second = (
+        posterior_samples(data.points_BND, start, data.var_B, data.var_B, torch.Generator().manual_seed(3), SHORT)
+        for _ in range(2)
+    )
+    assert all(torch.equal(a, b) for a, b in zip(first, second))
+
+
+def test_draws_that_start_at_the_truth_are_distributed_as_the_truth():
+    # the truth is a draw from the posterior: over many data sets its statistics are those of the chain's last draw
+    prior = MixturePrior(clusters=(2, 16), clusters_law="harmonic", snr_db=(4.0, 8.0))
+    data = sample_mixtures(prior, 300, 40, torch.Generator().manual_seed(6))
+    start = Atoms(data.centers_BKD, data.weights_BK)
+    signal, origin = torch.ones(len(data)), torch.zeros(len(data), 2)
+    generator = torch.Generator().manual_seed(7)
+    draws = posterior_samples(data.points_BND, start, data.var_B, signal, generator, SHORT, origin_BD=origin)
+    largest, truth = draws.weights_BK[-1].max(1).values, data.empirical_weights_BK.max(1).values
+    n_used, n_true = (draws.weights_BK[-1] > 0).sum(1).float(), (data.counts_BK > 0).sum(1).float()
+    for drawn, true in ((largest, truth), (n_used, n_true)):
+        difference = drawn - true
+        assert abs(difference.mean()) < 4 * difference.std() / len(difference) ** 0.5
+
+
+def test_padding_takes_no_part():
+    data = draw(8.0, batch=2)
+    start = Atoms(data.centers_BKD, data.weights_BK)
+    signal, dims = torch.ones(2), torch.tensor([2, 2])
+    padded = torch.nn.functional.pad
+    plain = posterior_samples(data.points_BND, start, data.var_B, signal, torch.Generator().manual_seed(3), SHORT)
+    more = posterior_samples(
+        padded(data.points_BND, (0, 3)),
+        Atoms(padded(data.centers_BKD, (0, 3)), data.weights_BK),
+        data.var_B,
+        signal,
+        torch.Generator().manual_seed(3),
+        SHORT,
+        dims_B=dims,
+    )
+    torch.testing.assert_close(more.centers_BKD, padded(plain.centers_BKD, (0, 3)))
+
+
+def test_a_variance_that_is_not_known_is_found():
+    data = draw(12.0, batch=4, n_points=400)
+    start = Atoms(data.centers_BKD, data.weights_BK)
+    signal, far = torch.ones(4), 3 * data.var_B
+    sweeps = Sweeps(burn_in=100, apart=10, n_draws=10)
+    errors = []
+    for known in (True, False):
+        generator = torch.Generator().manual_seed(9)
+        draws = posterior_samples(data.points_BND, start, far, signal, generator, sweeps, var_known=known)
+        average = barycentre(data.points_BND, draws)
+        errors.append(squared_w2(average, data.centers_BKD, data.empirical_weights_BK).mean())
+    assert errors[1] < 0.5 * errors[0]

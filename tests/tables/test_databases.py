@@ -1,0 +1,175 @@
+"""Workbooks, lines of JSON, standard input and databases."""
+
+import gzip
+import io
+import json
+import sqlite3
+import sys
+import zipfile
+from contextlib import closing
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from coterie.tables import databases
+from coterie.tables.columns import TableError
+from coterie.tables.label_files import write_labels
+from coterie.tables.table import Table, read_table, source_name
+
+FRAME = pd.DataFrame({"age": [31, 42, 25], "name": ["Ann", "Bo", None], "spent": [1.5, 2.25, 3.0]})
+LINES = "\n".join(json.dumps(row) for row in FRAME.astype(object).where(FRAME.notna(), None).to_dict("records"))
+
+
+def same(read):
+    assert list(read.columns) == list(FRAME.columns)
+    np.testing.assert_array_equal(read[["age", "spent"]].to_numpy(float), FRAME[["age", "spent"]])
+    assert (read["name"].isna() | (read["name"] == "")).tolist() == [False, False, True]
+
+
+@pytest.fixture
+def shop(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "shop.sqlite")) as connection:
+        FRAME.to_sql("customers", connection, index=False)
+    return tmp_path / "shop.sqlite"
+
+
+def test_lines_of_json(tmp_path):
+    (tmp_path / "a.jsonl").write_text(LINES)
+    same(read_table(tmp_path / "a.jsonl"))
+    (tmp_path / "a.ndjson.gz").write_bytes(gzip.compress(LINES.encode(), mtime=0))
+    same(read_table(tmp_path / "a.ndjson.gz"))
+    (tmp_path / "b.jsonl").write_text('{"a": 1, "b": "x"}\n\n{"a": "2,5", "b": null}\n')
+    table = Table.read(tmp_path / "b.jsonl")
+    assert table.matrix(["a"]).tolist() == [[1.0], [2.5]]
+
+
+def test_a_sqlite_file_with_a_query(shop):
+    same(read_table(shop))
+    assert read_table(shop, query="SELECT age FROM customers WHERE spent > 2")["age"].tolist() == [42, 25]
+    with closing(sqlite3.connect(shop)) as connection:
+        FRAME.to_sql("orders", connection, index=False)
+    with pytest.raises(TableError, match="'customers' and 'orders': say what to read with --query"):
+        read_table(shop)
+    with pytest.raises(TableError, match="no such table: shops"):
+        read_table(shop, query="SELECT * FROM shops")
+    with pytest.raises(TableError, match=r"readonly|not authorized|failed"):
+        read_table(shop, query="DROP TABLE orders")
+    assert len(read_table(shop, query="SELECT * FROM orders")) == 3
+    with pytest.raises(TableError, match="no rows"):
+        read_table(shop, query="SELECT * FROM orders WHERE age > 99")
+
+
+def test_a_query_needs_a_database(tmp_path):
+    FRAME.to_csv(tmp_path / "a.csv")
+    with pytest.raises(TableError, match="--query is for databases"):
+        read_table(tmp_path / "a.csv", query="SELECT 1")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".jsonl", ".csv.gz"])
+def test_standard_input_is_recognised(tmp_path, monkeypatch, ending):
+    path = tmp_path / f"a{ending}"
+    if ending == ".jsonl":
+        path.write_text(LINES)
+    elif ending == ".parquet":
+        FRAME.to_parquet(path)
+    else:
+        FRAME.to_csv(path, index=False)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(path.read_bytes())))
+    same(read_table("-"))
+    assert source_name("-") == "standard input"
+
+
+def test_errors_of_standard_input_name_it(monkeypatch):
+    for content, words in ((b"", "Standard input is empty"), (b"a,b\n1,2\n3\n", "Standard input is ragged")):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        with pytest.raises(TableError, match=words):
+            read_table("-")
+
+
+def test_packages_that_are_missing_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(databases, "find_spec", lambda name: None)
+    for name in ("a.xlsx", "a.duckdb"):
+        (tmp_path / name).write_bytes(b"PK\x03\x04")
+    for source, words in (
+        (tmp_path / "a.xlsx", r"openpyxl: pip install 'coterie\[excel\]'"),
+        (tmp_path / "a.duckdb", r"duckdb: pip install 'coterie\[duckdb\]'"),
+        ("postgresql://me:secret@host/shop", r"sqlalchemy: pip install 'coterie\[sql\]'"),
+    ):
+        with pytest.raises(TableError, match=words):
+            read_table(source)
+    with pytest.raises(TableError, match="openpyxl"):
+        write_labels(tmp_path / "labels.xlsx", np.array([0, 1]))
+    assert source_name("postgresql://me:secret@host/shop") == "shop"
+
+
+def test_a_workbook_comes_back(tmp_path):
+    pytest.importorskip("openpyxl")
+    profile = pd.DataFrame({"cluster": [0, 1], "rows": [1, 1]})
+    path = write_labels(tmp_path / "a.xlsx", np.array([0, 1, -1]), FRAME, profile=profile)
+    table = Table.read(path)
+    assert table.names == ["age", "name", "spent", "cluster"]
+    assert "2 sheets" in table.notes[0]
+    assert read_table(path, query="clusters")["rows"].tolist() == [1, 1]
+    with pytest.raises(TableError, match="its sheets are 'rows' and 'clusters'"):
+        read_table(path, query="other")
+    (tmp_path / "b.xlsx").write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(TableError, match="not a complete Excel workbook"):
+        read_table(tmp_path / "b.xlsx")
+
+
+def test_a_duckdb_file_with_a_query(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.execute("CREATE TABLE customers AS SELECT * FROM (VALUES (31, 1.5), (42, 2.25)) t(age, spent)")
+    assert read_table(tmp_path / "a.duckdb", query="SELECT age FROM customers")["age"].tolist() == [31, 42]
+    assert len(read_table(f"duckdb:///{tmp_path / 'a.duckdb'}")) == 2
+    with pytest.raises(TableError, match="failed"):
+        read_table(tmp_path / "a.duckdb", query="SELECT * FROM shops")
+
+
+def test_a_database_url(shop):
+    pytest.importorskip("sqlalchemy")
+    same(read_table(f"sqlite:///{shop}"))
+    assert len(read_table(f"sqlite:///{shop}", query="SELECT age FROM customers WHERE age > 30")) == 2
+    with pytest.raises(TableError, match="failed"):
+        read_table("nothing://host/shop")
+
+
+@pytest.mark.parametrize("line", ["null", "3", "[1]", '{"a": 1} null', "[" * 5_000])
+def test_lines_that_are_no_json_objects_are_named(line, tmp_path):
+    """A first line that is null once ended the process (a fault of Arrow's reader)."""
+    (tmp_path / "a.jsonl").write_text(line + '\n{"a": 1}\n')
+    with pytest.raises(TableError, match=r"Line 1 of .*a\.jsonl is not a JSON object"):
+        read_table(tmp_path / "a.jsonl")
+
+
+def test_texts_of_json_lines_that_are_not_unicode_are_replaced(tmp_path):
+    lines = b'\xef\xbb\xbf{"a": "gr\xfcn", "b": "x\\u2028y"}\n{"a": "\\ud800", "b": "z\xe2\x80\xa8z"}\n'
+    (tmp_path / "a.jsonl").write_bytes(lines)
+    frame = read_table(tmp_path / "a.jsonl")
+    assert frame["a"].tolist() == ["gr\ufffdn", "?"]
+    assert frame["b"].tolist() == ["x\u2028y", "z\u2028z"]
+    (tmp_path / "b.jsonl").write_bytes(b'{"n\xfcll": 1}\n{"n\xfcll": 2}\n')
+    assert list(read_table(tmp_path / "b.jsonl").columns) == ["n\ufffdll"]
+
+
+def test_texts_of_a_database_that_are_not_unicode_are_replaced(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection:
+        connection.execute("CREATE TABLE t (a TEXT, b REAL)")
+        connection.execute("INSERT INTO t VALUES (CAST(x'67fc' AS TEXT), 1.5)")
+        connection.commit()
+    assert read_table(tmp_path / "a.sqlite")["a"].tolist() == ["g\ufffd"]
+
+
+def test_a_workbook_is_read_beyond_the_size_that_it_states(tmp_path):
+    """A sheet of 6 x 4 cells that states A1:B2 was read as 2 x 2."""
+    pytest.importorskip("openpyxl")
+    frame = pd.DataFrame({"a": range(5), "b": range(5), "c": [1, 2, 3, 4, None], "d": ["x", None, None, None, None]})
+    frame.to_excel(tmp_path / "a.xlsx", index=False)
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b'<dimension ref="A1:D6"', b'<dimension ref="A1:B2"'))
+    pd.testing.assert_frame_equal(read_table(tmp_path / "b.xlsx"), read_table(tmp_path / "a.xlsx"))
+    assert read_table(tmp_path / "b.xlsx").shape == (5, 4)
