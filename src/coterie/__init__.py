@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {"load": "coterie.estimators", "report": "coterie.explain"}
+_HOMES = {"load": "coterie.estimators", "report": "coterie.explain.report"}
 _MODULES = ("checkpoints", "distributed", "plot", "selection")
 __all__ = ["__version__", *CATALOGUE, *_HOMES, *_MODULES]
 

@@ -10,8 +10,8 @@ from coterie.explain.markup import data, escape, join, tag
 from coterie.explain.recipe import recipe
 from coterie.explain.replay import replay
 from coterie.tabular import Request, cluster_table
-from tests.explain.test_report import blobs, kmeans
 from tests.explain.test_facts import clustered
+from tests.explain.test_report import blobs, kmeans
 
 
 def test_text_is_escaped_and_html_is_not_escaped_twice():

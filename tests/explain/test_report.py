@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import coterie
-from coterie.explain import report, report_on
+from coterie.explain.report import report, report_on
 from coterie.files import OutputError
 from coterie.tabular import ClusteredTable
 from tests.explain.pages import Reader

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 import coterie
 from coterie.cli import app
-from coterie.explain import quality, report_on
+from coterie.explain import quality
+from coterie.explain.report import report_on
 from coterie.studio import clustering
 from coterie.studio.limits import Limits
 from coterie.studio.settings import RunSettings

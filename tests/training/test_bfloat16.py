@@ -51,7 +51,7 @@ def test_blocks_may_overlap(processor, monkeypatch):
 def test_products_in_bfloat16_end_no_process():
     """In a process of its own: where the instructions are missing, nothing could be reported otherwise."""
     code = (
-        "import torch; from coterie import bfloat16\n"
+        "import torch; from coterie.training import bfloat16\n"
         "a = torch.ones(64, 64, dtype=torch.bfloat16)\n"
         "with bfloat16.products(): print(float((a @ a)[0, 0]))"
     )

@@ -78,7 +78,7 @@ def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dic
     if outputs.save is not None:
         files["model"] = str(clustered.model.save(outputs.save))
     if outputs.report is not None:
-        from coterie.explain import report_on
+        from coterie.explain.report import report_on
 
         with console.working("Writing the report"):
             warned = report_on(clustered, outputs.report, view=axes, command=_command()).warnings

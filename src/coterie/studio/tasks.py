@@ -89,7 +89,7 @@ def axes(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
 def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     """Write ``report.html`` about the rows that took part."""
-    from coterie.explain import report_on
+    from coterie.explain.report import report_on
     from coterie.studio import clustering
 
     folder = Path(task["folder"])
