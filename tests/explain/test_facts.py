@@ -118,13 +118,13 @@ def test_a_division_of_one_group_is_not_called_groups():
     rng = np.random.default_rng(0)
     groups = {
         "clear groups": 8 * np.eye(3)[np.arange(300) % 3] + rng.normal(size=(300, 3)),
-        "plausible groups": 2.6 * np.eye(3)[np.arange(300) % 3] + rng.normal(size=(300, 3)),
+        "probable groups": 3 * np.eye(3)[np.arange(300) % 3] + rng.normal(size=(300, 3)),
+        "weak groups": 1.8 * np.eye(3)[np.arange(300) % 3] + rng.normal(size=(300, 3)),
         "no groups found": rng.normal(size=(300, 2)),
     }
     for words, X in groups.items():
         one = clustered(X, kmeans(3, n_init=3))
         assert one.verdict.words == words
-        assert one.verdict.found == (words != "no groups found")
         assert one.facts.verdict is one.verdict
     single = clustered(groups["clear groups"], kmeans(1)).verdict
     assert single.words == "no groups found"
@@ -146,8 +146,10 @@ def test_what_a_network_says_of_itself_decides_the_verdict():
     one = clustered(blobs(90))
     for estimator, words in (
         (network(), "clear groups"),
-        (network(expected=0.6), "plausible groups"),
-        (network(expected=np.nan), "plausible groups"),
+        (network(expected=0.6), "probable groups"),
+        (network(expected=0.3), "weak groups"),
+        (network(certainty_=np.full(90, 0.4)), "weak groups"),
+        (network(expected=np.nan), "cannot tell"),
         (network(expected=0.05), "no groups found"),
         (network(proba=(0.6, 0.1, 0.3)), "no groups found"),
     ):
@@ -171,7 +173,8 @@ def test_a_verdict_names_a_number_that_is_as_likely_or_likelier():
     )
     assert "likely" not in replace(several, estimator=network()).verdict.text
     single = replace(one, estimator=network(proba=(0.35, 0.65, 0.0))).verdict.text
-    assert "all rows belong together (probability 0.35). 2 clusters would be more likely (0.65)" in single
+    assert single.startswith("Cannot tell.")
+    assert "probability is only 0.35. 2 clusters would be more likely (0.65)" in single
     assert "compare with -k 2" in single
     assert "likely" not in replace(one, estimator=network(proba=(0.9, 0.1, 0.0))).verdict.text
 
@@ -224,3 +227,24 @@ def test_clusters_that_follow_missing_values_are_named(follow):
     frame.loc[group == 1 if follow else rng.random(120) < 0.5, "a"] = np.nan
     notes = " ".join(cluster_table(frame).facts.notes)
     assert ("The clusters follow missing values: 'a' is missing in 100% of cluster" in notes) == follow
+
+
+def test_a_verdict_says_when_a_table_cannot_tell():
+    few = clustered(blobs(12), kmeans(3)).verdict
+    assert few.words == "cannot tell"
+    assert "12 rows are too few to judge 3 clusters" in few.text
+    same = clustered(np.repeat(np.eye(4), 50, axis=0), kmeans(3)).verdict
+    assert "only 4 different rows" in same.text
+    wide = clustered(blobs(90) * [1000, 1, 1, 1], kmeans(3)).verdict
+    assert wide.words == "cannot tell"
+    assert "its scale decides the clusters" in wide.text
+
+
+def test_a_verdict_says_which_clusters_another_number_would_join():
+    X = np.repeat([[0.0], [1.0], [10.0]], 30, axis=0) + np.random.default_rng(0).normal(scale=0.1, size=(90, 1))
+    fitted = AgglomerativeClustering(3, compute_distances=True).fit(X)
+    one = ClusteredTable.of(fitted, X)
+    near = sorted({*fitted.labels_[[0, 30]].tolist()})
+    doubt = network(proba=(0, 0.4, 0.5, 0.1), children_=fitted.children_)
+    text = replace(one, estimator=doubt).verdict.text
+    assert f"2 clusters would be about as likely, with cluster {near[0]} and cluster {near[1]} as one: compare with -k 2." in text

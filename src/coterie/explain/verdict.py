@@ -1,9 +1,10 @@
-"""One verdict on a clustering, in words: clear groups, plausible groups, or no groups found.
+"""One verdict on a clustering, in five steps: clear, probable, weak or no groups, or that nothing can be told.
 
 Every front shows this verdict, so it is computed here and nowhere else, without another fit. A pretrained network that
 estimates how well its labels agree with the true clusters is taken at its word. Other estimators divide any table into
 as many clusters as they are asked for; their clusters are judged by the silhouette and by the valley between
-neighbouring clusters, the number of rows halfway between two centres relative to the number near the centres.
+neighbouring clusters, the number of rows halfway between two centres relative to the number near the centres. Too few
+rows, too few different rows, and one column that decides alone tell nothing about groups, whatever those numbers are.
 """
 
 from dataclasses import dataclass
@@ -11,33 +12,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.estimators.capabilities import given_count, has_parameter
+from coterie.explain.hierarchy import merges_of
+from coterie.selection import uneven_columns
 from coterie.tabular.clustered_table import ClusteredTable, stratified_sample
-from coterie.wording import plural
+from coterie.wording import joined, plural
 
-CLEAR, PLAUSIBLE, NONE = "clear groups", "plausible groups", "no groups found"
-CLEAR_AGREEMENT = 0.8  # adjusted Rand index with the true clusters that a network expects
-NO_AGREEMENT = 0.1
+CLEAR, PROBABLE, WEAK = "clear groups", "probable groups", "weak groups"
+NONE, UNKNOWN = "no groups found", "cannot tell"
+STEPS = (CLEAR, PROBABLE, WEAK)
+# Adjusted Rand index with the true clusters that a network expects
+CLEAR_AGREEMENT, PROBABLE_AGREEMENT, NO_AGREEMENT = 0.7, 0.4, 0.1
 ONE_IS_LIKELY = 0.5  # probability of one cluster
+UNCERTAIN = 0.5  # share of rows whose cluster is uncertain, from which groups are weak
 NEARLY_AS_LIKELY = 1.5  # probability of the number of clusters over that of another number, below which it is in doubt
 # "Reasonable" and "weak" structure after Kaufman and Rousseeuw (1990), and what divisions of noise have
 CLEAR_SILHOUETTE, WEAK_SILHOUETTE, LOW_SILHOUETTE = 0.5, 0.25, 0.1
 CLEAR_VALLEY, SHALLOW_VALLEY, NO_VALLEY = 0.4, 0.75, 1.1  # chosen on single Gaussians, separated ones and real tables
 WINDOW = 0.15  # of the distance between two centres, to either side
 VALLEY_ROWS = 5_000
+FEW_ROWS = 5  # per cluster
+FEW_DIFFERENT = 3  # different rows per cluster
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """``words`` is one of the three verdicts, ``reason`` says why, and ``advice`` what to try, where that is known."""
+    """``words`` is one of the five verdicts, ``reason`` says why, and ``advice`` what to try, where that is known."""
 
     words: str
     reason: str
     advice: str = ""
-
-    @property
-    def found(self) -> bool:
-        """Whether there are groups to describe."""
-        return self.words != NONE
 
     @property
     def text(self) -> str:
@@ -49,24 +52,45 @@ class Verdict:
 def verdict_of(clustered: ClusteredTable) -> Verdict:
     """How far the clusters can be trusted to be groups."""
     if int((clustered.sizes > 0).sum()) < 2:
-        doubt = _other_number(clustered)
-        return Verdict(NONE, _one_cluster(clustered) + doubt, "" if doubt else _what_to_try(clustered))
+        return _of_one_cluster(clustered)
+    reason = _nothing_to_judge(clustered)
+    if reason:
+        return Verdict(UNKNOWN, reason)
     if getattr(clustered.estimator, "expected_ari_", None) is not None:
         return _of_network(clustered)
     return _of_geometry(clustered)
 
 
-def _one_cluster(clustered: ClusteredTable) -> str:
+def _nothing_to_judge(clustered: ClusteredTable) -> str:
+    """Why no division of this table tells anything about groups; empty if one can."""
+    n, k = clustered.n, int((clustered.sizes > 0).sum())
+    if n < FEW_ROWS * k:
+        return f"{plural(n, 'row')} are too few to judge {k} clusters."
+    different = len(np.unique(clustered.points[:VALLEY_ROWS], axis=0))
+    if different < FEW_DIFFERENT * k and different < n:
+        return f"There are only {different} different rows, so the {k} clusters say little more than their values do."
+    uneven = None if clustered.scaled else uneven_columns(clustered.estimator, clustered.points)
+    if uneven is not None and uneven.decides_alone:
+        name = clustered.point_names[uneven.widest]
+        return f"Column {name!r} has {uneven.shown_share} of the variance, so its scale decides the clusters."
+    return ""
+
+
+def _of_one_cluster(clustered: ClusteredTable) -> Verdict:
     given = given_count(clustered.estimator)
-    if given == 1:
-        return "One cluster was requested."
     if given is not None:
-        return f"All rows are in one of the {given} clusters that were requested."
+        which = "One cluster was requested." if given == 1 else (
+            f"All rows are in one of the {given} clusters that were requested."
+        )  # fmt: skip
+        return Verdict(NONE, which, _what_to_try(clustered))
     found = f"{type(clustered.estimator).__name__} found that all rows belong together"
     if getattr(clustered.estimator, "n_clusters_proba_", None) is None:
-        return f"{found}."
+        return Verdict(NONE, f"{found}.", _what_to_try(clustered))
     one = float(clustered.estimator.n_clusters_proba_[0])
-    return f"{found} (probability {one:.2f})."
+    if one < ONE_IS_LIKELY:
+        reason = f"One cluster is the safest answer, but its probability is only {one:.2f}."
+        return Verdict(UNKNOWN, reason + _other_number(clustered))
+    return Verdict(NONE, f"{found} (probability {one:.2f}).", _what_to_try(clustered))
 
 
 def _what_to_try(clustered: ClusteredTable) -> str:
@@ -86,13 +110,16 @@ def _of_network(clustered: ClusteredTable) -> Verdict:
     if one > ONE_IS_LIKELY:
         reason = f"The network finds one cluster more likely than several (probability {one:.2f})."
         return Verdict(NONE, reason, f"The {plural(clustered.k, 'cluster')} may be an arbitrary division of the rows.")
-    if np.isfinite(expected) and expected < NO_AGREEMENT:
+    if not np.isfinite(expected):
+        return Verdict(UNKNOWN, "This number of clusters is beyond what the network estimates.")
+    if expected < NO_AGREEMENT:
         return Verdict(NONE, f"{told}, which is low.", _what_to_try(clustered))
     doubt = _other_number(clustered)
-    if expected >= CLEAR_AGREEMENT:
-        return Verdict(PLAUSIBLE if doubt else CLEAR, f"{told}.{doubt}")
-    reason = f"{told}." if np.isfinite(expected) else "This number of clusters is beyond what the network estimates."
-    return Verdict(PLAUSIBLE, f"{reason}{doubt}")
+    step = 0 if expected >= CLEAR_AGREEMENT else 1 if expected >= PROBABLE_AGREEMENT else 2
+    uncertain = float((np.asarray(getattr(estimator, "certainty_", 1.0)) < 0.5).mean())
+    if uncertain > UNCERTAIN:
+        return Verdict(WEAK, f"{told}, but the cluster of {uncertain:.0%} of the rows is uncertain.{doubt}")
+    return Verdict(STEPS[min(step + bool(doubt), 2)], f"{told}.{doubt}")
 
 
 def _other_number(clustered: ClusteredTable) -> str:
@@ -100,17 +127,33 @@ def _other_number(clustered: ClusteredTable) -> str:
     proba = np.asarray(getattr(clustered.estimator, "n_clusters_proba_", ()))
     if given_count(clustered.estimator) is not None or clustered.k > len(proba):
         return ""
+    own = float(proba[clustered.k - 1])
     others = proba.copy()
     others[clustered.k - 1] = -1
     other, likely = int(others.argmax()) + 1, float(others.max())
-    if proba[clustered.k - 1] >= NEARLY_AS_LIKELY * likely:
+    if own >= NEARLY_AS_LIKELY * likely:
         return ""
-    if likely >= NEARLY_AS_LIKELY * proba[clustered.k - 1]:
-        return (
-            f" {plural(other, 'cluster')} would be more likely ({likely:.2f}), but the network expects less agreement "
-            f"with the true clusters: compare with -k {other}."
-        )
-    return f" {plural(other, 'cluster')} would be about as likely: compare both."
+    difference = f"{_joined_in(clustered, other)}: compare with -k {other}."
+    if clustered.k == 1 or likely < NEARLY_AS_LIKELY * own:
+        how = "would be about as likely" if likely < NEARLY_AS_LIKELY * own else f"would be more likely ({likely:.2f})"
+        return f" {plural(other, 'cluster')} {how}{difference}"
+    return (
+        f" {plural(other, 'cluster')} would be more likely ({likely:.2f}), but the network expects less agreement "
+        f"with the true clusters{difference}"
+    )
+
+
+def _joined_in(clustered: ClusteredTable, other: int) -> str:
+    """Which of the clusters are one in a division into fewer, along the hierarchy of the estimator."""
+    parts = [[name] for name in map(clustered.name, range(clustered.k))]
+    merges = [merge for merge in merges_of(clustered) if merge.remaining >= other]
+    if not merges or other >= clustered.k:
+        return ""
+    for merge in merges:
+        parts.append(parts[merge.left] + parts[merge.right])
+    inside = {side for merge in merges for side in merge[:2]}
+    one = [joined(sorted(parts[clustered.k + i])) for i in range(len(merges)) if clustered.k + i not in inside]
+    return f", with {'; '.join(one)} as one"
 
 
 def _of_geometry(clustered: ClusteredTable) -> Verdict:
@@ -125,8 +168,10 @@ def _of_geometry(clustered: ClusteredTable) -> Verdict:
         reason = "There are at least as many rows between neighbouring clusters as near their centres."
     elif rows_between < CLEAR_VALLEY and mean >= CLEAR_SILHOUETTE:
         return Verdict(CLEAR, f"{told}, and few rows lie between the clusters.")
+    elif rows_between < SHALLOW_VALLEY and mean >= WEAK_SILHOUETTE:
+        return Verdict(PROBABLE, f"{told}, and some rows lie between the clusters.")
     else:
-        return Verdict(PLAUSIBLE, f"{told}, and some rows lie between the clusters.")
+        return Verdict(WEAK, f"{told}, and many rows lie between the clusters.")
     return Verdict(NONE, reason, "The clusters divide the rows, but may not be groups: compare with coterie cluster "
                    "without -k (ZeroShotClusterer), which can find that there are none.")  # fmt: skip
 
