@@ -247,4 +247,7 @@ def test_a_verdict_says_which_clusters_another_number_would_join():
     near = sorted({*fitted.labels_[[0, 30]].tolist()})
     doubt = network(proba=(0, 0.4, 0.5, 0.1), children_=fitted.children_)
     text = replace(one, estimator=doubt).verdict.text
-    assert f"2 clusters would be about as likely, with cluster {near[0]} and cluster {near[1]} as one: compare with -k 2." in text
+    assert (
+        f"2 clusters would be about as likely, with cluster {near[0]} and cluster {near[1]} as one: "
+        "compare with -k 2." in text
+    )
