@@ -31,7 +31,7 @@ def plus_minus(value: float | None, error: float | None, digits: int = 4) -> str
     return f"{value:.{digits}f}" + ("" if error is None else f" ± {error:.{digits}f}")
 
 
-# --- document 002 ---------------------------------------------------------------------------------------------------
+# --- k-means transformers ---------------------------------------------------------------------------------------------
 
 
 def kmeans_table1(record: Record) -> Table:
@@ -73,7 +73,7 @@ def kmeans_figure4(record: Record) -> Table:
     ]
 
 
-# --- document 001 ---------------------------------------------------------------------------------------------------
+# --- EM in context ----------------------------------------------------------------------------------------------------
 
 RIVALS = {
     "lloyd_spectral": "Lloyd, spectral start",
@@ -121,7 +121,7 @@ def theory_assignments(record: Record) -> Table:
     ]
 
 
-# --- document 003 ---------------------------------------------------------------------------------------------------
+# --- measure flows ----------------------------------------------------------------------------------------------------
 
 FLOW_ROWS = {
     "kmeans": "k-means, true K, one random start",
@@ -163,7 +163,7 @@ def flow_levels(record: Record) -> Table:
     return head, rows
 
 
-# --- document 004 ---------------------------------------------------------------------------------------------------
+# --- mixtures of VAEs -------------------------------------------------------------------------------------------------
 
 
 def vae_seeds(record: Record) -> Table:

@@ -1,16 +1,15 @@
 """The order of the rooms: imports go down only, and `import coterie` is light."""
 
 import ast
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import coterie
 from coterie.catalogue import CATALOGUE
+from tests import data_flow
 
 SOURCE = Path(__file__).parent.parent / "src" / "coterie"
 
@@ -102,35 +101,6 @@ loaded()
     assert fits & {"torch", "numba"} == {"numba"}
 
 
-WAYS = {
-    "KMeans.fit": coterie.KMeans(3, random_state=0),
-    "ZeroShotClusterer.fit": coterie.ZeroShotClusterer(random_state=0),
-    "FlowMixture.fit": coterie.FlowMixture(random_state=0),
-}
-
-
-def listed(call: str) -> list[str]:
-    """The files of the way in, as docs/design.md lists them for a call."""
-    page = (SOURCE.parent.parent / "docs" / "design.md").read_text()
-    way = next(line for line in page.splitlines() if line.startswith(f"| `{call}` |")).split("|")[2]
-    return re.findall(r"`([a-z_]+(?:/[a-z_]+)*)` ", way.split("(with")[0] + " ")
-
-
-@pytest.mark.parametrize("call", WAYS)
-def test_data_pass_the_files_of_the_design_in_that_order(call):
-    X = np.random.default_rng(0).normal(size=(40_000 if call == "KMeans.fit" else 60, 2))
-    passed: list[str] = []
-
-    def note(frame, event, _):
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and frame.f_code.co_name != "<module>" and SOURCE in path.parents:
-            passed.append(str(path.relative_to(SOURCE).with_suffix("")))
-
-    WAYS[call].fit(X)  # imports are done, kernels are compiled
-    sys.setprofile(note)
-    try:
-        WAYS[call].fit(X)
-    finally:
-        sys.setprofile(None)
-    way = listed(call)
-    assert [name for name in dict.fromkeys(passed) if name in way] == [name for name in way if name in passed]
+@pytest.mark.parametrize("call", data_flow.CALLS)
+def test_the_design_lists_the_files_that_data_pass(call):
+    assert data_flow.row(call) == data_flow.written()[call], "write the table anew: python -m tests.data_flow"
