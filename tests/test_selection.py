@@ -127,3 +127,18 @@ def test_columns_of_uneven_scale_are_seen_where_they_matter(estimator, factors, 
     uneven = uneven_columns(estimator.fit(X), X)
     assert (uneven is not None) == warned
     assert not warned or (uneven.widest, uneven.narrowest) == (1, 0)
+
+
+def test_a_few_distant_rows_of_a_large_table_do_not_choose_the_number():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(20_000, 2)), rng.normal(size=(20_000, 2)) + [12, 0], [[4_000, 0], [0, 4_000]]])
+    choice = choose_k(KMeans(random_state=0, n_init=3), X, range(2, 7))
+    assert (np.bincount(choice.estimator.labels_) > 100).sum() == 2
+    assert max(one.score for one in choice.candidates) < 0.95
+
+
+def test_a_sample_holds_every_cluster_that_counts():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(60_000, 2)), rng.normal(size=(90, 2)) + [30, 0]])
+    choice = choose_k(KMeans(random_state=0), X, [2, 3])
+    assert all(one.score > -1 for one in choice.candidates)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_score
+from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_samples
 from sklearn.preprocessing import normalize
 
 from coterie.estimators.capabilities import has_parameter, on_sphere, scales_itself
@@ -20,6 +20,8 @@ CRITERIA = {
     "gap": "inertia compared with data without clusters; the smallest number within one standard error; can be 1",
 }
 SAMPLE_ROWS = 5_000
+LEAST_ROWS = 20  # of every cluster in a sample
+FEW_SHARE = 1e-3  # of a large table: a cluster with fewer rows is a handful of outliers, for which no number is chosen
 GAP_REFERENCES = 10
 VARIANCE_SHARE = 0.95  # a column with this share determines the clusters almost alone
 SPREAD_RATIO = 30.0  # a column that is narrower by this factor has little influence
@@ -126,7 +128,8 @@ def choose_k(
     values = np.asarray(X)
     _check(estimator, values, ks, criterion)
     rng = np.random.default_rng(random_state)
-    rows = np.arange(len(X)) if len(X) <= SAMPLE_ROWS else np.sort(rng.choice(len(X), SAMPLE_ROWS, replace=False))
+    seed = int(rng.integers(2**31))
+    rows = stratified_sample(np.zeros(len(X), dtype=int), SAMPLE_ROWS, seed)
     references = _references(values[rows], rng) if criterion == "gap" else []
 
     candidates, fitted = [], {}
@@ -135,7 +138,7 @@ def choose_k(
         if criterion == "gap":
             score, error = _gap(estimator, values[rows], references, k)
         else:
-            score, error = _score(criterion, values, np.asarray(model.labels_), rows, on_sphere(model)), 0.0
+            score, error = _score(criterion, values, np.asarray(model.labels_), seed, on_sphere(model)), 0.0
         candidate = Candidate(k, inertia(model, values), score, error)
         candidates.append(candidate)
         fitted[k] = model
@@ -190,11 +193,13 @@ def inertia(estimator: Any, X: np.ndarray) -> float:
     return float(((X - estimator.cluster_centers_[estimator.labels_]) ** 2).sum())
 
 
-def _score(criterion: str, X: np.ndarray, labels: np.ndarray, rows: np.ndarray, sphere: bool) -> float:
-    """The score of the clusters; the worst possible score if there are fewer than two."""
+def _score(criterion: str, X: np.ndarray, labels: np.ndarray, seed: int, sphere: bool) -> float:
+    """The score of the clusters; the worst possible score if there are fewer than two that count."""
+    size_K = np.bincount(labels[labels >= 0], minlength=1)
+    few = FEW_SHARE * len(X) if len(X) > SAMPLE_ROWS else 0
+    kept = np.flatnonzero((labels >= 0) & (size_K > few)[labels])
     if criterion != "calinski-harabasz":
-        X, labels = X[rows], labels[rows]
-    kept = labels >= 0
+        kept = kept[stratified_sample(labels[kept], SAMPLE_ROWS, seed, LEAST_ROWS)]
     X, labels = X[kept], labels[kept]
     found = len(np.unique(labels))
     if not 2 <= found < len(X):
@@ -202,10 +207,25 @@ def _score(criterion: str, X: np.ndarray, labels: np.ndarray, rows: np.ndarray, 
     if sphere:
         X = normalize(X)
     if criterion == "silhouette":
-        return float(silhouette_score(X, labels, metric="cosine" if sphere else "euclidean"))
+        width_N = silhouette_samples(X, labels, metric="cosine" if sphere else "euclidean")
+        rows_per_drawn_K = size_K / np.maximum(np.bincount(labels, minlength=len(size_K)), 1)
+        return float(np.average(width_N, weights=rows_per_drawn_K[labels]))
     if criterion == "calinski-harabasz":
         return float(calinski_harabasz_score(X, labels))
     return float(davies_bouldin_score(X, labels))
+
+
+def stratified_sample(labels: np.ndarray, count: int, seed: int = 0, least: int = LEAST_ROWS) -> np.ndarray:
+    """Numbers of about ``count`` rows, with at least ``least`` rows of every cluster that has so many."""
+    if len(labels) <= count:
+        return np.arange(len(labels))
+    rng = np.random.default_rng(seed)
+    rows = [rng.choice(len(labels), count, replace=False)]
+    for label in np.unique(labels):
+        own = np.flatnonzero(labels == label)
+        if len(own) * count < 4 * least * len(labels):
+            rows.append(rng.permutation(own)[:least])
+    return np.unique(np.concatenate(rows))
 
 
 def _references(X: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:

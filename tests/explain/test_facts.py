@@ -14,8 +14,8 @@ from coterie.explain import quality
 from coterie.explain.cautions import cautions
 from coterie.explain.certainty import count_probabilities, row_facts
 from coterie.explain.differences import portraits
+from coterie.selection import stratified_sample
 from coterie.tabular import ClusteredTable, cluster_table
-from coterie.tabular.clustered_table import stratified_sample
 from tests.explain.test_report import blobs, kmeans
 
 

@@ -8,7 +8,8 @@ from scipy.stats import rankdata
 
 from coterie.explain.fields import CATEGORY, Field, fields_of
 from coterie.explain.rules import Rule, rules
-from coterie.tabular.clustered_table import ClusteredTable, stratified_sample
+from coterie.selection import stratified_sample
+from coterie.tabular.clustered_table import ClusteredTable
 
 RANKED_CELLS = 4_000_000
 TYPICAL = 3  # rows per cluster, and as many on its border

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, silhouette_score
 
 from coterie.estimators.capabilities import given_count, has_parameter, start_was_given
-from coterie.selection import Choice
-from coterie.tabular.clustered_table import ClusteredTable, stratified_sample
+from coterie.selection import Choice, stratified_sample
+from coterie.tabular.clustered_table import ClusteredTable
 
 SILHOUETTE_ROWS = 2_000
 REFIT_ROWS = 10_000

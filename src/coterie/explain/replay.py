@@ -17,7 +17,8 @@ from coterie.kmeans import engines
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.sphere import on_sphere
 from coterie.plot.layers import Layers
-from coterie.tabular.clustered_table import ClusteredTable, stratified_sample
+from coterie.selection import stratified_sample
+from coterie.tabular.clustered_table import ClusteredTable
 
 ROWS = 1_000
 WORK = 6e6

@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 from coterie.explain.fields import CATEGORY, Field, fields_of
-from coterie.tabular.clustered_table import ClusteredTable, stratified_sample
+from coterie.selection import stratified_sample
+from coterie.tabular.clustered_table import ClusteredTable
 
 DEPTH = 3  # conditions of a rule, at most
 RULE_ROWS = 20_000

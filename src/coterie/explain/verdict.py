@@ -13,8 +13,8 @@ import numpy as np
 
 from coterie.estimators.capabilities import given_count, has_parameter
 from coterie.explain.hierarchy import merges_of
-from coterie.selection import uneven_columns
-from coterie.tabular.clustered_table import ClusteredTable, stratified_sample
+from coterie.selection import stratified_sample, uneven_columns
+from coterie.tabular.clustered_table import ClusteredTable
 from coterie.wording import joined, plural
 
 CLEAR, PROBABLE, WEAK = "clear groups", "probable groups", "weak groups"

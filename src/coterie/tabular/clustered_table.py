@@ -316,19 +316,6 @@ class ClusteredTable:
         return str(self.table.frame.index[row])
 
 
-def stratified_sample(labels: np.ndarray, count: int, seed: int = 0, least: int = 20) -> np.ndarray:
-    """Numbers of about ``count`` rows, with at least ``least`` rows of every cluster that has so many."""
-    if len(labels) <= count:
-        return np.arange(len(labels))
-    rng = np.random.default_rng(seed)
-    rows = [rng.choice(len(labels), count, replace=False)]
-    for label in np.unique(labels):
-        own = np.flatnonzero(labels == label)
-        if len(own) * count < 4 * least * len(labels):
-            rows.append(rng.permutation(own)[:least])
-    return np.unique(np.concatenate(rows))
-
-
 def _encoded_by(estimator: Any, X: Any) -> Encoded | None:
     """Rows as the estimator itself encoded them, if it does so."""
     if not encodes_tables(estimator):
