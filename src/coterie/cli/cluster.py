@@ -226,7 +226,7 @@ def cluster(
     settings: dict[str, Any] = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter}
     outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas, checkpoint)
     how = {"header": header, "query": query, "cells": with_data}
-    if out_of_core.wanted(Path(file), scheduler, workers):
+    if out_of_core.wanted(file, scheduler, workers):
         out_of_core.refuse_for_blocks(
             file, encode=encode, kind=kinds, keep=keeps, plot=plot, report=report, labels=labels, names=names,
             with_data=with_data, from_model=from_model,

@@ -12,12 +12,13 @@ SHOWN_VALUES = 3
 
 def run(file: str, how: dict[str, Any], kinds: str | None, keep: str | None, as_json: bool) -> None:
     """Print the kind of every column."""
+    from coterie.cli.in_memory import shown_source
     from coterie.tables.table import Table
 
     with user_errors():
         table = Table.read(file, **how)
         read = table.read_columns(kinds=kinds, keep=keep or ())
-    described = [_described(column) for column in read]
+    described, file = [_described(column) for column in read], shown_source(file)
     if as_json:
         document = {"file": file, "rows": len(table), "columns": described, "notes": list(table.notes)}
         print(json.dumps(document, allow_nan=False))

@@ -38,7 +38,7 @@ def recut(
 
     with user_errors():
         outputs.check([file], model)
-        with console.working(f"Reading {_shown(file)}"):
+        with console.working(f"Reading {shown_source(file)}"):
             clustered = recut_table(file, TableModel.load(model), n_clusters, **how)
         if names:
             clustered = clustered.named(cluster_names(names))
@@ -52,7 +52,7 @@ def _finish(file: str, clustered: Any, outputs: Outputs, axes: str | list[str], 
     files, warned = _write(clustered, outputs, axes)
     facts = clustered.facts
     more = [text for text in warned if text not in facts.notes]  # those that only the further fits of a report find
-    console.show_clustering(_shown(file), replace(facts, notes=(*facts.notes, *more)), files, as_json)
+    console.show_clustering(shown_source(file), replace(facts, notes=(*facts.notes, *more)), files, as_json)
 
 
 def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -96,14 +96,18 @@ def _profile(clustered: Any) -> Any:
 
 def _command() -> str | None:
     """The command line as it was typed, without folders: a report contains no paths of this machine."""
-    words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]
+    from coterie.tables.table import source_name
+
+    words = [source_name(word) if "/" in word else word for word in sys.argv[1:]]
     return shlex.join(["coterie", *words]) if Path(sys.argv[0]).stem == "coterie" else None
 
 
-def _shown(file: str) -> str:
-    from coterie.tables.table import source_name
+def shown_source(file: str) -> str:
+    """The file as it was given, but no password of a database."""
+    from coterie.tables.databases import is_url
+    from coterie.tables.table import STDIN, source_name
 
-    return source_name(file) if "://" in file or file == "-" else file
+    return source_name(file) if is_url(file) or file == STDIN else file
 
 
 def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_json: bool) -> None:
@@ -117,7 +121,7 @@ def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_js
     with user_errors(ValueError):
         outputs.check([file], model)
         loaded = TableModel.load(model)
-        with console.working(f"Reading {_shown(file)}"):
+        with console.working(f"Reading {shown_source(file)}"):
             rows = EncodedTable.apply(loaded.encoding, Table.read(file, **how))
         labels = loaded.predict_encoded(rows)
         files = {}
@@ -126,5 +130,5 @@ def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_js
             beside, escape = predicted_facts(loaded, rows, labels), outputs.escape_formulas
             files["labels"] = str(write_labels(outputs.output, labels, table, beside, escape_formulas=escape))
     n_clusters = len(loaded.estimator.cluster_centers_)
-    told = (str(model), _shown(file), n_clusters, labels, files, list(rows.notes), as_json, loaded.names)
+    told = (str(model), shown_source(file), n_clusters, labels, files, list(rows.notes), as_json, loaded.names)
     console.show_prediction(*told)

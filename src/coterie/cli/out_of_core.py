@@ -40,8 +40,15 @@ class Execution:
     resume: bool
 
 
-def wanted(file: Path, scheduler: str | None, workers: int | None) -> bool:
+def wanted(source: str, scheduler: str | None, workers: int | None) -> bool:
     """Whether to read the data in blocks: on request, or because there are several files or too many rows."""
+    from coterie.tables.databases import is_url
+
+    if is_url(source):
+        if scheduler is not None or workers is not None:
+            raise Refused("A database is read into memory: remove --scheduler and --workers, or write a Parquet file.")
+        return False
+    file = Path(source)
     if scheduler is not None or workers is not None or file.is_dir():
         return True
     if not file.exists():

@@ -85,7 +85,9 @@ class Outputs:
 
 def identity(path: str | os.PathLike) -> object:
     """The same value for all names of one file, also of the file of a database that is given as a URL."""
-    place = os.fspath(path).rpartition(":///")[2]
+    place = os.fspath(path)
+    if ":///" in place:
+        place = place.rpartition(":///")[2].partition("?")[0]
     try:
         status = os.stat(place)
     except OSError:

@@ -3,7 +3,10 @@
 import codecs
 import io
 import json
+import re
 import sqlite3
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from importlib.util import find_spec
@@ -20,6 +23,13 @@ if TYPE_CHECKING:
 WORKBOOKS = (".xlsx", ".xlsm")
 DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb")
 JSON_LINES = (".jsonl", ".ndjson")
+QUERY_SECONDS = 120.0  # of a file: a view can be written so that it never ends
+CHUNK = 1_000_000  # rows
+READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+READ_ONLY_TRANSACTIONS = ("postgresql", "mysql", "mariadb", "oracle")  # databases that have them
+_FILE_URL = re.compile(r"(sqlite|duckdb)(?:\+\w+)?:///([^?]+)")
+_QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*(?!!).*?\*/", re.DOTALL)
+_WRITING = re.compile(r";|/\*|\bINTO\b", re.IGNORECASE)  # SELECT ... INTO makes tables and files
 
 
 def require_package(package: str, what: str, extra: str) -> None:
@@ -114,54 +124,83 @@ def _valid(text: str) -> str:
     return text.encode("utf-8", errors="replace").decode()
 
 
+def is_url(source: object) -> bool:
+    """Whether a table is named by the URL of a database. Such a text is never a path or a pattern of files."""
+    return "://" in str(source)
+
+
+def name_of_url(url: str) -> str:
+    """What a database is called in results: its name, without user, password and options."""
+    place = url.partition("://")[2].rpartition("@")[2].partition("?")[0]
+    return place.rpartition("/")[2] if "/" in place else "database"
+
+
 def read_sqlite(path: Path, query: str | None) -> "pd.DataFrame":
-    """The result of a query of a SQLite file, which is opened for reading only."""
+    """The result of a query of a SQLite file. The connection can do nothing but read that file."""
     import pandas as pd
 
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+    # Without a log beside the file no other program writes to it, and SQLite need not make files of its own there.
+    how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1"
+    end = time.monotonic() + QUERY_SECONDS
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True)) as connection:
         connection.text_factory = lambda text: text.decode("utf-8", errors="replace")
+        connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY)
+        connection.set_progress_handler(lambda: time.monotonic() > end, 100_000)
         try:
             if query is None:
                 names = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
                 query = _only_table(path, [name for (name,) in names])
-            return pd.read_sql_query(query, connection)
+            return _together(pd.read_sql_query(_one_select(query), connection, chunksize=CHUNK))
         except (sqlite3.Error, pd.errors.DatabaseError, UnicodeDecodeError) as error:
-            raise TableError(_about_query(path, error)) from error
+            raise TableError(_about_query(path, error, end)) from error
 
 
 def read_duckdb(path: Path, query: str | None) -> "pd.DataFrame":
-    """The result of a query of a DuckDB file, which is opened for reading only."""
+    """The result of a query of a DuckDB file. The connection can do nothing but read that file."""
     require_package("duckdb", "Reading a DuckDB file", "duckdb")
     import duckdb
 
+    end = time.monotonic() + QUERY_SECONDS
     try:
-        with duckdb.connect(str(path), read_only=True) as connection:
-            if query is None:
-                query = _only_table(path, [row[0] for row in connection.execute("SHOW TABLES").fetchall()])
-            return connection.execute(query).df()
+        with duckdb.connect(str(path), read_only=True, config={"enable_external_access": "false"}) as connection:
+            limit = threading.Timer(QUERY_SECONDS, connection.interrupt)
+            limit.daemon = True
+            limit.start()
+            try:
+                if query is None:
+                    query = _only_table(path, [row[0] for row in connection.execute("SHOW TABLES").fetchall()])
+                return connection.execute(_one_select(query)).df()
+            finally:
+                limit.cancel()
     except duckdb.Error as error:
-        raise TableError(_about_query(path, error)) from error
+        raise TableError(_about_query(path, error, end)) from error
 
 
 def read_url(url: str, query: str | None) -> "pd.DataFrame":
-    """The result of a query of the database at a SQLAlchemy URL."""
-    import pandas as pd
-
-    if url.startswith("duckdb:///"):
-        return read_duckdb(Path(url.removeprefix("duckdb:///")), query)
+    """The result of a query of the database at a SQLAlchemy URL. Those of files need no SQLAlchemy."""
+    if file := _FILE_URL.match(url):
+        path = Path(file[2])
+        if not path.is_file():
+            raise TableError(f"There is no file {path}.")
+        return (read_sqlite if file[1] == "sqlite" else read_duckdb)(path, query)
     require_package("sqlalchemy", "Reading from a database", "sql")
+    import pandas as pd
     import sqlalchemy
 
     try:
         engine = sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)  # closed connections end at once
-        shown = engine.url.render_as_string(hide_password=True)
-        with closing(engine.connect()) as connection:
+        with closing(engine.connect()) as connection:  # and nothing is committed
+            if engine.dialect.name in READ_ONLY_TRANSACTIONS:
+                connection.exec_driver_sql("SET TRANSACTION READ ONLY")
             if query is None:
-                query = _only_table(shown, sqlalchemy.inspect(connection).get_table_names())
-            return pd.read_sql_query(sqlalchemy.text(query), connection)
-    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
-        shown = url.partition("://")[0] + "://…"  # a URL may contain a password
-        raise TableError(_about_query(shown, error)) from error
+                query = _only_table(name_of_url(url), sqlalchemy.inspect(connection).get_table_names())
+            return pd.read_sql_query(sqlalchemy.text(_one_select(query)), connection)
+    except (sqlalchemy.exc.SQLAlchemyError, ImportError, ValueError) as error:
+        if isinstance(error, TableError):
+            raise
+        secret = url.partition("://")[2].rpartition("@")[0]
+        said = str(error).replace(url, name_of_url(url)).replace(secret.partition(":")[2] or url, "…")
+        raise TableError(_about_query(url.partition("://")[0] + "://…", said)) from None
 
 
 def _only_table(source: object, tables: list[str]) -> str:
@@ -171,5 +210,26 @@ def _only_table(source: object, tables: list[str]) -> str:
     raise TableError(f"{source} {has}: say what to read with --query.")
 
 
-def _about_query(source: object, error: Exception) -> str:
+def _one_select(query: str) -> str:
+    """The query, if it is one statement that reads; what stands in quotes and comments is ignored."""
+    bare = _QUOTED.sub(" ", query).strip().rstrip("; \n\t")
+    if not re.match(r"[(\s]*(SELECT|WITH|FROM|VALUES|TABLE)\b", bare, re.IGNORECASE) or _WRITING.search(bare):
+        raise TableError("--query must be one SELECT statement, which only reads: remove all others.")
+    return query
+
+
+def _together(parts: "Iterator[pd.DataFrame]") -> "pd.DataFrame":
+    """One table of the parts of an answer, which take less memory than the rows of the database."""
+    import pandas as pd
+
+    read = list(parts)
+    return read[0] if len(read) == 1 else pd.concat(read, ignore_index=True).infer_objects()
+
+
+def _about_query(source: object, error: object, end: float = float("inf")) -> str:
+    if time.monotonic() > end:
+        return (
+            f"The query of {source} took longer than {QUERY_SECONDS:g} s: select fewer rows, or write its result to a "
+            "Parquet file with the program of the database."
+        )
     return f"The query of {source} failed: {printable(' '.join(str(error).split())[:200])}"

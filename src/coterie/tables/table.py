@@ -29,6 +29,8 @@ from coterie.tables.databases import (
     DATABASES,
     JSON_LINES,
     WORKBOOKS,
+    is_url,
+    name_of_url,
     read_duckdb,
     read_json_lines,
     read_sqlite,
@@ -86,7 +88,7 @@ class Table:
         """The table in a file; see :func:`read_table`. ``cells``: whether to keep the texts of its cells."""
         if str(source) == STDIN:
             return _from_stdin(header=header, query=query, cells=cells)
-        if "://" in str(source):
+        if is_url(source):
             table = cls.of(read_url(str(source), query))
             return _checked(table, source_name(source))
         path = Path(source)
@@ -319,8 +321,8 @@ def file_type(path: Path) -> str:
 
 def source_name(source: str | os.PathLike) -> str:
     """What a source is called in results: no folders, and no password of a database."""
-    if "://" in str(source):
-        return str(source).rpartition("/")[2].partition("?")[0] or "database"
+    if is_url(source):
+        return name_of_url(str(source))
     return "standard input" if str(source) == STDIN else Path(source).name
 
 
