@@ -357,7 +357,52 @@ def test_only_so_many_jobs_are_taken(tmp_path):
             job.stop()
         return [job.state for job in jobs]
 
-    assert with_queue(tmp_path, Limits(running=1, waiting=1), story) == ["stopped", "stopped"]
+    assert with_queue(tmp_path, Limits(answering=1, waiting=1), story) == ["stopped", "stopped"]
+
+
+def with_full_runs(queue):
+    """As many runs as the queue takes: two that work, here on nothing, and those that wait."""
+    for _ in range(queue.limits.running):
+        queue._turns["run"]._value -= 1
+    jobs = [queue.submit({"kind": "run"}, 30) for _ in range(queue.limits.running + queue.limits.waiting)]
+    with pytest.raises(TooManyJobs):
+        queue.submit({"kind": "run"}, 30)
+    return jobs
+
+
+def test_runs_that_are_stopped_while_they_wait_give_back_their_places(tmp_path):
+    """They kept them until a run before them had ended, and everything was answered with 429."""
+
+    async def story(queue):
+        jobs = with_full_runs(queue)
+        await asyncio.sleep(0)  # they wait now
+        for job in jobs:
+            job.stop()
+        again = [queue.submit({"kind": "run"}, 30) for _ in jobs]
+        states = [job.state for job in again]
+        for job in again:
+            job.stop()
+        for _ in range(queue.limits.running):
+            queue._turns["run"].release()
+        return states
+
+    assert with_queue(tmp_path, Limits(), story) == ["waiting"] * 10
+
+
+def test_tables_labels_and_maps_do_not_wait_for_runs(tmp_path):
+    """Beside two long runs nothing else was answered."""
+
+    async def story(queue):
+        waiting = with_full_runs(queue)
+        job = await asyncio.wait_for(queue.submit(sample_task(tmp_path), 60).finished(), 60)
+        states = {each.state for each in waiting}
+        for each in waiting:
+            each.stop()
+        for _ in range(queue.limits.running):
+            queue._turns["run"].release()
+        return job.state, states
+
+    assert with_queue(tmp_path, Limits(), story) == ("done", {"waiting"})
 
 
 def test_a_job_whose_process_dies_says_so(tmp_path):

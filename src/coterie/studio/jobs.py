@@ -34,6 +34,11 @@ class Job:
         self._changed = asyncio.Event()
 
     @property
+    def lane(self) -> str:
+        """The kind of places that the job takes."""
+        return self.task["kind"] if self.task["kind"] in ("run", "report") else "answer"
+
+    @property
     def ended(self) -> bool:
         return self.state in ENDED
 
@@ -68,11 +73,15 @@ class Job:
 
 
 class JobQueue:
-    """Starts workers, keeps a spare one ready, and limits how many work at a time."""
+    """Starts workers, keeps a spare one ready, and limits how many work at a time.
+
+    Runs, reports and quick answers have places of their own, so that none of them waits for another kind.
+    """
 
     def __init__(self, limits: Limits, folder: Path):
         self.limits, self.folder = limits, folder
-        self._turn = asyncio.Semaphore(limits.running)
+        self._places = {"run": limits.running, "report": limits.reporting, "answer": limits.answering}
+        self._turns = {lane: asyncio.Semaphore(places) for lane, places in self._places.items()}
         self._spare: asyncio.Task[asyncio.subprocess.Process] | None = None
         self._jobs: dict[asyncio.Task[None], Job] = {}
 
@@ -90,16 +99,17 @@ class JobQueue:
                 await process.wait()
 
     def submit(self, task: dict[str, Any], seconds: float) -> Job:
-        if len(self._jobs) >= self.limits.running + self.limits.waiting:
-            raise TooManyJobs("Too many runs are waiting: stop one, or wait until one has finished.")
         job = Job(task, seconds)
+        alike = [other for other in self._jobs.values() if other.lane == job.lane and not other.ended]
+        if len(alike) >= self._places[job.lane] + self.limits.waiting:
+            raise TooManyJobs("Too many jobs of this kind are waiting: stop one, or wait until one has finished.")
         work = asyncio.create_task(self._carry_out(job))
         self._jobs[work] = job
         work.add_done_callback(self._jobs.pop)
         return job
 
     async def _carry_out(self, job: Job) -> None:
-        async with self._turn:
+        async with self._turns[job.lane]:
             if job.ended:
                 return
             light = job.task["kind"] in LIGHT

@@ -20,7 +20,9 @@ class Limits:
     run_seconds: float = 900.0
     report_seconds: float = 180.0
     memory_bytes: int = 4096 * MEGABYTE  # of one job, in addition to its libraries
-    running: int = 2  # jobs at the same time
-    waiting: int = 8
+    running: int = 2  # runs at the same time
+    reporting: int = 1  # reports, which take fits of their own
+    answering: int = 2  # tables that are read, labels, maps and names, which nobody wants to wait for
+    waiting: int = 8  # beyond these, of each of the three
     kept_tables: int = 12
     kept_runs: int = 60
