@@ -161,7 +161,7 @@ def _checked(header: dict[str, Any], tensors: dict[str, np.ndarray], path, netwo
 
     kind = getattr(estimators, header["class"])
     params = _unpack(header.get("params"), "param", tensors)
-    attributes = _unpack(header.get("attributes"), "attribute", tensors)
+    attributes = schema.renewed(kind, _unpack(header.get("attributes"), "attribute", tensors))
     params.pop("checkpoint", None)
     if "network" in params:
         params["network"] = _found_network(header, params["network"], path, network)
@@ -208,6 +208,9 @@ def _found_network(header: dict[str, Any], name: Any, path, given: str | os.Path
         raise _NetworkError(f"{path} needs the network {name!r}, which cannot be used: {again} ({error})") from error
     pin = header.get("network")
     if isinstance(pin, dict) and pin.get("sha256") != found:
+        same = [each["name"] for each in checkpoints.available() if each["sha256"] == pin.get("sha256")]
+        if given is None and same:  # the name has another network since the file was saved
+            return same[0]
         raise _NetworkError(f"{path} was fitted with other weights of the network {name!r} than those found: {again}")
     return name if given is None else str(given)
 

@@ -112,6 +112,14 @@ def check_attributes(kind: type, attributes: dict[str, Any]) -> None:
             width_of(sizes["h"])
 
 
+def renewed(kind: type, attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of an earlier version as those of today."""
+    noise = attributes.get("noise_")
+    if kind.__name__ == "ZeroShotClusterer" and isinstance(noise, np.ndarray) and noise.dtype == bool:
+        return {**attributes, "noise_": noise.astype(np.float64)}  # in 0.1.0 true or false
+    return attributes
+
+
 def check_parameters(kind: Any, given: dict[str, Any]) -> Any:
     """The estimator with these parameters, or a ValueError if a name or type is not one of this class."""
     given = {name: value for name, value in given.items() if name not in REMOVED.get(kind.__name__, ())}
