@@ -41,6 +41,7 @@ LEVEL = {
     "catalogue": 0,
     "threads": 0,
     "files": 0,
+    "stored": 0,
     "wording": 0,
     "palette": 0,
 }

@@ -95,7 +95,7 @@ def count(n_threads: int | None = None) -> int:
     if n_threads is None:
         n_threads = _limit.get()
     if n_threads is not None and n_threads > 0:
-        return n_threads
+        return int(n_threads)
     limit = os.environ.get("OMP_NUM_THREADS", "")
     cores = _n_processors()
     return max(1, min(cores, int(limit)) if limit.isdigit() and int(limit) else cores)

@@ -1,5 +1,7 @@
 import json
 import os
+import resource
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 
@@ -166,3 +168,42 @@ def test_weights_that_are_not_finite_are_rejected(tmp_path):
     checkpoints.save(network, {**ABOUT, "config": asdict(network.config)}, tmp_path)
     with pytest.raises(ValueError, match="not finite"):
         checkpoints.load(tmp_path / "tiny.json")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"config": {"n_layers": 10**9}}, "sizes in config at most"),
+        ({"config": {"first": [3, 10**9]}}, "sizes in config at most"),
+        ({"bytes": None}, "card.bytes has a value of a wrong type"),
+        ({"about": 3}, "card.about"),
+        ({"scores": []}, "card.scores"),
+        ({"kind": "other"}, "card.kind"),
+        ({"sha256": "f" * 63}, "64 hexadecimal digits"),
+    ],
+)
+def test_a_card_of_other_types_or_sizes_is_named(change, message, tmp_path):
+    about = {**checkpoints.card("flow-d2"), **change}
+    (tmp_path / "mine.json").write_text(json.dumps(about))
+    with pytest.raises(ValueError, match=f"not the card of a network.*{message}"):
+        checkpoints.available(tmp_path)
+
+
+def test_a_card_without_the_size_of_its_weights_is_named(tmp_path):
+    """`coterie models` ended in a traceback."""
+    about = checkpoints.card("flow-d2")
+    del about["bytes"]
+    (tmp_path / "mine.json").write_text(json.dumps(about))
+    with pytest.raises(ValueError, match=r"not the card of a network.*has no bytes"):
+        checkpoints.available(tmp_path)
+
+
+def test_a_network_larger_than_its_weights_takes_no_memory(tmp_path):
+    for ending in (".json", ".safetensors"):
+        shutil.copy(checkpoints.SHELF / f"incontext{ending}", tmp_path / f"mine{ending}")
+    about = json.loads((tmp_path / "mine.json").read_text())
+    (tmp_path / "mine.json").write_text(json.dumps({**about, "config": {**about["config"], "width": 4096}}))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=r"does not fit its card .the weights have other names or shapes"):
+        checkpoints.load(tmp_path / "mine.safetensors")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**18  # KiB; the network would take 2 GB

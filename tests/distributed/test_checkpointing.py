@@ -155,11 +155,12 @@ def test_a_generator_is_identified_by_its_state(tmp_path):
         ({"places": np.zeros((K, 3), np.int64)}, {}, "6 rows of 3 finite numbers"),
         ({"weights": np.full(K, np.inf)}, {}, "finite numbers"),
         ({"weights": np.full(K, -1.0)}, {}, "negative"),
-        ({}, {"number": "three"}, "number of iterations"),
+        ({"places": np.zeros((K, 3), np.float16)}, {}, "6 rows of 3 finite numbers"),
+        ({}, {"number": "three"}, "header.number has a value of a wrong type"),
         ({}, {"number": -1}, "number of iterations"),
         ({}, {"gamma": -1.0}, "gamma"),
         ({}, {"problem": None}, "cannot be read"),
-        ({}, {"problem": {}}, "cannot be read"),
+        ({}, {"problem": {}}, "header.problem has no number of clusters"),
     ],
 )
 def test_a_damaged_checkpoint_is_rejected_before_a_kernel_sees_it(tensors, header, message, tmp_path):

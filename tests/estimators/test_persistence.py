@@ -67,6 +67,7 @@ def test_arrays_of_other_shapes_types_or_values_are_rejected(name, packed, tmp_p
         key = f"attribute.{attribute}"
         array = tensors[key]
         bad = [array[..., None], array.astype(bool), np.concatenate([array, array, array[:1]])]
+        bad += [array.astype(np.float16)] if array.dtype.kind == "f" else []  # were read, and failed in predict
         if array.dtype.kind == "f" and not shape.startswith("any"):
             bad.append(np.full_like(array, np.nan))
         if attribute == "children_":
@@ -93,6 +94,10 @@ def test_arrays_of_other_shapes_types_or_values_are_rejected(name, packed, tmp_p
         ({"params": {"n_clusters": "two"}}, "n_clusters"),
         ({"params": {"init": {"tensor": "nowhere"}}}, "there is no array init"),
         ({"params": {"device": 3}}, "device must be"),
+        ({"network": {"sha256": 3}}, "header cannot be read"),
+        ({"params": {"init": [["k-means++"]]}}, r"param.init has a value of a wrong type"),
+        ({"attributes": {"feature_names_in_": {"names": 3}}}, r"attribute.feature_names_in_ has a value of a wrong"),
+        ({"attributes": {"inertia_": {"a": 1}}}, r"attribute.inertia_ has a value of a wrong type"),
         ({"attributes": []}, "list of its attributes is missing"),
         ({"attributes": {"predict": 1}}, "'predict' cannot be an attribute"),
         ({"attributes": {"__class__": 1}}, "cannot be an attribute"),

@@ -6,7 +6,6 @@ Those of 0.1.0 were written by the last commit before anything was listed as unr
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import coterie

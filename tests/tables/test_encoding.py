@@ -1,3 +1,4 @@
+import json
 from datetime import date, datetime, timedelta, timezone
 
 import numpy as np
@@ -207,3 +208,41 @@ def test_principal_components_are_not_scaled():
     assert np.ptp(Encoding.of(list(components.T)).points(list(components.T)), axis=0)[0] == np.ptp(components[:, 0])
     for other in (X, components + 1, components[:, ::-1], np.where(components > 9, np.nan, components)):
         assert not are_principal(list(other.T))
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"columns": []}, "no columns"),
+        ({"columns": [3]}, r"encoding.columns\[0\]"),
+        ({"name": 3}, r"encoding.columns\[0\].name"),
+        ({"name": "colour"}, "equal names"),
+        ({"middle": "1"}, r"columns\[0\].middle"),
+        ({"spread": 0.0}, "not positive"),
+        ({"kind": "unknown"}, r"columns\[0\].kind"),
+        ({"sources": [1]}, "sources"),
+        ({"absent": [None]}, "absent"),
+        ({"log": "x"}, "log"),
+        ({"levels": ["a", "a"]}, "equal names"),
+        ({"levels": [{}]}, "levels"),
+        ({"unknown": 1}, "unexpected keyword argument"),
+        ({"factors": None}, "categories without factors"),
+        ({"factors": [[1.0]]}, "do not have"),
+        ({"factors": [[1.0], [2.0, 3.0]]}, "sequence"),
+        ({"factors": [[{}]] * 4}, "float"),
+        ({"donors": [[1.0]]}, "do not have"),
+        ({"donors": 3}, "encoding.donors"),
+        ({"complete": 1}, "encoding.complete"),
+    ],
+)
+def test_an_encoding_that_was_altered_is_named(change, message):
+    """Mutated encodings ended in 316 errors of other kinds when a table was encoded."""
+    random = np.random.RandomState(0)
+    colour = np.array([("red", "blue", "green")[i % 3] for i in range(30)], dtype=object)
+    numbers = np.arange(30) % 3 + random.randn(30) / 9
+    stored = json.loads(Encoding.of([numbers, colour], ["size", "colour"]).to_json())
+    assert Encoding.from_json(json.dumps(stored)).names == ["size", "colour"]
+    own = {name: change[name] for name in change if name in stored}
+    stored["columns"][0] |= {name: change[name] for name in change if name not in stored}
+    with pytest.raises(ValueError, match=f"encoding of the columns cannot be read.*{message}"):
+        Encoding.from_json(json.dumps({**stored, **own}))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie.files import check_writable, replacing
+from coterie.stored import check
 
 SHELF = Path(__file__).parent  # of the networks that come with the package
 _shelves = [SHELF]
@@ -31,6 +32,11 @@ BUILDERS = {
 # kinds that can also compute by numpy -> module whose ``build`` makes one from the ``config`` and the arrays
 ARRAY_BUILDERS = {"zeroshot": "coterie.zeroshot.networks"}
 REQUIRED = ("name", "kind", "about", "config", "sha256", "data", "training", "scores", "licence")
+STORED: dict[str, Any] = {
+    entry: dict if entry in ("config", "data", "training", "scores") else str for entry in REQUIRED
+}
+STORED |= {"kind": {*BUILDERS}, "bytes": int}
+MOST = 4096  # of any size in a config: a network is built before its weights are compared with it
 WEIGHTS, CARD = ".safetensors", ".json"
 
 
@@ -172,11 +178,11 @@ def _there_are(kind: str | None) -> str:
 def _read(path: Path) -> dict[str, Any]:
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
-        missing = [entry for entry in REQUIRED if entry not in about]
-        if missing or about["kind"] not in BUILDERS:
-            raise ValueError(f"no {', '.join(missing)}" if missing else f"unknown kind {about['kind']!r}")
-        if not isinstance(about["config"], dict) or not re.fullmatch("[0-9a-f]{64}", str(about["sha256"])):
-            raise ValueError("config must be a dictionary and sha256 a hash of 64 hexadecimal digits")
+        check(about, STORED, "card")
+        given = [each if isinstance(each, list) else [each] for each in about["config"].values()]
+        sizes = [size for each in given for size in each if type(size) is int]
+        if not re.fullmatch("[0-9a-f]{64}", about["sha256"]) or any(not 0 <= size <= MOST for size in sizes):
+            raise ValueError(f"sha256 must be 64 hexadecimal digits, and sizes in config at most {MOST:,}")
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} is not the card of a network ({error}): delete it, or ship the network again."
@@ -187,13 +193,20 @@ def _read(path: Path) -> dict[str, Any]:
 @lru_cache(maxsize=16)
 def _loaded(weights: Path, card_text: str, dtype: Any, device: str) -> Any:
     """The text of the card is part of the key: a network that is shipped again has another hash."""
+    import torch
     from safetensors.torch import load as parse
 
     about, content = _verified(weights, card_text)
     with _fitting(weights):
         tensors = parse(content)
         _check_finite(bool(weight.isfinite().all()) for weight in tensors.values())
-        network = import_module(BUILDERS[about["kind"]]).build(about["config"])
+        build = import_module(BUILDERS[about["kind"]]).build
+        if weights.parent != SHELF:  # somebody else's card may ask for any size; "meta" tensors take no memory
+            with torch.device("meta"):
+                shapes = {name: weight.shape for name, weight in build(about["config"]).state_dict().items()}
+            if shapes != {name: weight.shape for name, weight in tensors.items()}:
+                raise ValueError("the weights have other names or shapes")
+        network = build(about["config"])
         network.load_state_dict(tensors)
     return network.eval().requires_grad_(False).to(device=device, dtype=dtype)
 

@@ -19,7 +19,10 @@ from typing import Any
 import numpy as np
 
 from coterie.files import check_writable, replacing
+from coterie.stored import check
 
+_PROBLEM = {"number of clusters": int, "number of columns": int}
+HEADER = {"number": int, "gamma": (None, float), "done": bool, "problem": _PROBLEM}
 _current: ContextVar["Checkpoint | None"] = ContextVar("checkpoint", default=None)
 
 
@@ -99,16 +102,15 @@ def _digest(array: np.ndarray) -> str:
 
 def _checked(header: dict, tensors: dict[str, np.ndarray]) -> Saved:
     """The state in a file, or a ValueError if it does not fit the fit that the file itself names."""
+    check(header, HEADER, "header")
     number, gamma, done = header["number"], header["gamma"], header["done"]
-    if type(number) is not int or number < 0 or not isinstance(done, bool):
-        raise ValueError("the number of iterations is damaged")
-    if gamma is not None and not (isinstance(gamma, int | float) and 0 < gamma < np.inf):
-        raise ValueError("gamma is not a positive number")
+    if number < 0 or (gamma is not None and gamma <= 0):
+        raise ValueError("the number of iterations or gamma is not positive")
     k, d = (header["problem"][f"number of {what}"] for what in ("clusters", "columns"))
     places, weights = tensors["places"], tensors.get("weights")
     shapes = [(places, (k, d))] + ([] if weights is None else [(weights, (k,))])
     for array, shape in shapes:
-        if array.shape != shape or array.dtype.kind != "f" or not np.isfinite(array).all():
+        if array.shape != shape or array.dtype not in (np.float32, np.float64) or not np.isfinite(array).all():
             raise ValueError(f"its centres are not {k} rows of {d} finite numbers")
     if weights is not None and not (weights >= 0).all():
         raise ValueError("its mixing weights are negative")

@@ -21,9 +21,12 @@ from safetensors.numpy import save as to_bytes
 from coterie.distributed import is_dask
 from coterie.estimators.notebook import NotebookMixin
 from coterie.files import check_writable, replacing
+from coterie.stored import SCALAR, check
 
 FORMAT = 1
 ENTRY = "coterie"
+HEADER = {"format": int, "version": SCALAR, "class": str, "network?": (None, {"name": str, "sha256": str})}
+STORED = (*SCALAR, [SCALAR], {"tensor": str}, {"names": [str]})  # a parameter or an attribute
 TABLE_ENTRY = "coterie-table"  # of an estimator that saw what was made of the columns of a table
 
 
@@ -138,10 +141,9 @@ def unpacked(
 
     try:
         header = json.loads(entry)
+        check(header, HEADER, "header")
         number, version, name = header["format"], str(header["version"]), header["class"]
-        if not isinstance(number, int) or not isinstance(name, str):
-            raise ValueError("its header has values of a wrong type")
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: its header cannot be read. Save the model again.") from error
     if number > FORMAT:
         raise ValueError(f"{path} was saved by coterie {version:.40} in a newer format: update coterie to read it.")
@@ -259,10 +261,11 @@ def _unpack(packed: Any, prefix: str, tensors: dict[str, np.ndarray]) -> dict[st
         raise ValueError(f"the list of its {prefix}s is missing")
     values = {}
     for name, value in packed.items():
+        check(value, STORED, f"{prefix}.{name}")
         if isinstance(value, dict):
             if value == {"tensor": f"{prefix}.{name}"} and value["tensor"] in tensors:
                 value = tensors[value["tensor"]]
-            elif list(value) == ["names"] and all(isinstance(each, str) for each in value["names"]):
+            elif list(value) == ["names"]:
                 value = np.array(value["names"], dtype=object)
             else:
                 raise ValueError(f"there is no array {name}")

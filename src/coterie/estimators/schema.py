@@ -42,6 +42,7 @@ NEEDED: dict[str, dict[str, str]] = {  # of estimators that predict with more th
         "children_": "int b 2",
     },
 }
+NUMBERS = {"FlowMixture": ("n_clusters_", "var_")}  # that must be there, too
 # What SoftKMeans with ``refine="posterior"`` predicts with: all or none.
 POSTERIOR = {
     "posterior_origin_": "d",
@@ -94,7 +95,7 @@ def check_attributes(kind: type, attributes: dict[str, Any]) -> None:
     needed = NEEDED.get(kind.__name__, CENTERS)
     if kind.__name__ == "SoftKMeans" and any(name.startswith(("posterior_", "coassignment_")) for name in attributes):
         needed = {**needed, **POSTERIOR}
-    missing = [name for name in ("n_features_in_", *needed) if name not in attributes]
+    missing = [name for name in (*NUMBERS.get(kind.__name__, ()), "n_features_in_", *needed) if name not in attributes]
     if missing:
         raise ValueError(f"there is no {missing[0]}")
     for name, shape in {**OPTIONAL, **needed}.items():
@@ -145,8 +146,9 @@ def check_predicts(estimator: Any) -> None:
     """Raise ValueError unless an estimator with networks can label a row with what the file says about them."""
     if type(estimator).__name__ == "VAEMixture":
         d, k, given = estimator.n_features_in_, len(estimator.weights_), vars(estimator)
-        size = k * given.get("networks_per_cluster_", 0) * given.get("hidden_size_", 0)
-        if not 0 < size * (d + given.get("latent_size_", 0)) <= len(estimator.network_weights_):
+        latent = given.get("latent_size_", 0)
+        size = k * given.get("networks_per_cluster_", 0) * given.get("hidden_size_", 0) * (d + latent)
+        if not latent or not 0 < size <= len(estimator.network_weights_):
             raise ValueError("network_weights_ does not fit the sizes of the networks")
     elif type(estimator).__name__ not in PREDICTS_WITH_NETWORK:
         return
@@ -175,7 +177,7 @@ def _check_number(name: str, value: Any) -> None:
 def _check_array(name: str, value: Any, shape: str, sizes: dict[str, int]) -> None:
     first, *rest = shape.split()
     kind, letters = (first, rest) if first in KINDS else ("float", [first, *rest])
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in KINDS[kind]:
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in KINDS[kind] or value.dtype == np.float16:
         raise ValueError(f"{name} must be an array of type {'float' if kind == 'any' else kind}")
     if value.ndim != len(letters):
         raise ValueError(f"{name} must have {len(letters)} dimensions, got the shape {value.shape}")

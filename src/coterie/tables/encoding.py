@@ -19,8 +19,9 @@ from functools import cached_property
 import numpy as np
 
 from coterie.geometry.principal import principal_axes
+from coterie.stored import check
 from coterie.tables.columns import Column, as_texts, is_empty
-from coterie.tables.kinds import CATEGORY, FEW, LEVELS, NUMBER
+from coterie.tables.kinds import CATEGORY, FEW, LEVELS, NUMBER, USABLE
 
 FACTOR_WEIGHT = 0.7  # of categories beside numbers, chosen on drawn mixed tables (results/LOG.md)
 COPIES_OF_ROWS = 4  # a copied table has more different rows than so many times the copies of each
@@ -30,6 +31,11 @@ FACTOR_ROWS = 50_000  # from which factors are computed
 SKEW = 1.5  # ratio of the upper and the lower half of a column from which logarithms are considered
 SKEW_ROWS = 50_000  # from which that is seen
 UNCORRELATED = 1e-3  # correlation of principal components at most, after rounding
+COLUMN = {  # in a file
+    **{"middle": float, "spread": float, "name": str, "levels?": (None, [str]), "rest?": bool, "log?": (None, float)},
+    **{"kind?": {*USABLE}, "sources?": [str], "spelling?": str, "unit?": str, "absent?": [float]},
+}
+STORED = {"columns": [COLUMN], "complete?": bool, "factors": (None, list), "donors": (None, list)}
 MOST_BELOW = 20.0  # spreads below the median at which values of other tables end, on a log scale
 
 
@@ -316,28 +322,33 @@ class Encoding:
     def from_json(cls, text: str) -> "Encoding":
         """The encoding that :meth:`to_json` described, or a ValueError if the text is damaged."""
         try:
-            made = cls._stored(json.loads(text))
-            arrays = [made.middle.astype(float), made.spread.astype(float), np.array(made.names, dtype=str)]
-            arrays += [np.zeros(0) if made.factors is None else made.factors.astype(float)]
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise ValueError(f"The encoding of the columns cannot be read ({str(error)[:80]}).") from error
-        if (
-            not all(np.isfinite(each).all() for each in (arrays[0], arrays[1], arrays[3]))
-            or not (made.spread > 0).all()
-        ):
-            raise ValueError(
-                "The encoding of the columns has values that are not finite, or spreads that are not positive."
-            )
-        return made
+            stored = json.loads(text)
+            check(stored, STORED, "encoding")
+            return cls._stored(stored)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ValueError(f"The encoding of the columns cannot be read ({str(error)[:120]}).") from error
 
     @classmethod
     def _stored(cls, stored: dict) -> "Encoding":
         made = cls([ColumnEncoding(**values) for values in stored["columns"]], complete=stored.get("complete", False))
+        if not any(made.names):  # 0.1.0 did not name the columns of an array
+            made.columns = [replace(column, name=f"x{place}") for place, column in enumerate(made.columns)]
         d = len(made.spread)
         if stored["factors"] is not None:
-            made.factors = np.array(stored["factors"]).reshape(d, -1)
+            made.factors = np.array(stored["factors"], dtype=np.float64)
         if stored["donors"] is not None:
-            made.donors = np.array(stored["donors"], dtype=np.float64).reshape(-1, d)
+            made.donors = np.array(stored["donors"], dtype=np.float64)
+        repeated = any(len(set(column.levels or ())) < len(column.levels or ()) for column in made.columns)
+        if not d or len(set(made.names)) < len(made.columns) or repeated:
+            raise ValueError("it has no columns, or columns or levels with equal names")
+        if not (made.spread > 0).all() or (made.factors is not None and not np.isfinite(made.factors).all()):
+            raise ValueError("it has values that are not finite, or spreads that are not positive")
+        if (made.factors is not None and made.factors.shape[:1] != (d,)) or (
+            made.donors is not None and made.donors.shape[1:] != (d,)
+        ):
+            raise ValueError(f"its factors or donors do not have {d} values")
+        if (made.factors is None) == bool(made.of_category.any()):
+            raise ValueError("it has factors without categories, or categories without factors")
         return made
 
 

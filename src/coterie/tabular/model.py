@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from coterie.estimators.capabilities import encodes_tables
+from coterie.stored import check
 from coterie.tables.columns import TableError
 from coterie.tables.encoding import Encoding
 from coterie.tabular.encoded_table import EncodedTable
@@ -98,9 +99,8 @@ class TableModel:
 def _names(saved: str) -> dict[int, str]:
     """Names of clusters, by their numbers."""
     names = json.loads(saved)
-    if not isinstance(names, dict):
-        raise ValueError("the names of its clusters are not a JSON object.")
-    return {int(label): str(name) for label, name in names.items()}
+    check([*names.values()] if isinstance(names, dict) else names, [str], "names")
+    return {int(label): name for label, name in names.items()}
 
 
 def _encoding(estimator: Any, saved: str | None) -> Encoding | None:
