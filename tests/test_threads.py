@@ -2,8 +2,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
+
+from coterie import catalogue, threads
 
 FIRST_FIT = """
 import json
@@ -42,16 +45,26 @@ def test_the_first_fit_on_a_machine_compiles_only_what_it_needs(tmp_path):
 
 
 FORKING = """
-import os, signal, time
+import os, signal, sys, time
 import numpy as np, torch
-from coterie import RobustKMeans, SoftKMeans
+from sklearn.mixture import GaussianMixture
+import coterie
 torch.set_num_threads(2)
-X = np.random.default_rng(0).normal(size=(20_000, 8))
-models = [cls(4, n_jobs=2, max_iter=2, random_state=0).fit(X) for cls in (SoftKMeans, RobustKMeans)]
+rng = np.random.default_rng(0)
+X = np.r_[rng.normal(size=(60, 4)), rng.normal(size=(60, 4)) + 6]
+given = {"n_clusters": 2, "random_state": 0, "n_jobs": 2, "max_iter": 2, "hidden_size": 4}
+def model(name):
+    kind = getattr(coterie, name)
+    return kind(**{key: value for key, value in given.items() if key in kind._get_param_names()})
+models = [model(name).fit(X) for name in sys.argv[1:]]
+torch.rand(400_000, requires_grad=True).exp().sum().backward()  # threads of torch, and those of scikit-learn
+GaussianMixture(2, n_init=2).fit(rng.normal(size=(3000, 5)))
 child = os.fork()
 if not child:
-    os._exit(0 if all((m.predict(X) == m.fit(X).predict(X)).all() for m in models) else 1)
-end = time.monotonic() + 30
+    GaussianMixture(2, n_init=2).fit(rng.normal(size=(3000, 5)))
+    again = [(one.predict(X), model(name).fit(X).predict(X)) for name, one in zip(sys.argv[1:], models)]
+    os._exit(0 if all((a == b).all() for a, b in again) else 1)
+end = time.monotonic() + 120
 while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
     time.sleep(0.05)
 if done == (0, 0):
@@ -61,7 +74,31 @@ raise SystemExit(done != (child, 0))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_fits_and_predicts():
-    """It waited for ever for threads of torch that only its parent has."""
-    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKING], capture_output=True, timeout=60)
+def test_a_forked_process_fits_and_predicts_with_every_estimator():
+    """It waited for ever for threads of torch, or of scikit-learn, that only its parent has."""
+    names = list(catalogue.CATALOGUE)
+    two = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING, *names],
+        env={**os.environ, **two},
+        capture_output=True,
+        timeout=300,
+    )
     assert ran.returncode == 0, ran.stderr.decode()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_after_an_error_no_further_task_begins(error):
+    """Ctrl-C waited until the other threads had done all that was left."""
+    begun = []
+
+    def task(number):
+        begun.append(number)
+        if number == 0:
+            time.sleep(0.1)
+            raise error
+        time.sleep(0.02)
+
+    with pytest.raises(error):
+        threads.run(task, 500, 2)
+    assert len(begun) < 100

@@ -28,7 +28,7 @@ _interpreted_seconds = 0.0
 
 _limit: ContextVar[int | None] = ContextVar("coterie_threads", default=None)
 _pool: ThreadPoolExecutor | None = None
-_only_one = False  # whether torch may use the calling thread alone
+_only_one = False  # whether this process was forked: torch and BLAS then use the calling thread alone
 
 
 def kernel(*, inner: bool = False, **options: Any) -> Any:
@@ -140,7 +140,7 @@ def limited(n_jobs: int | None) -> Iterator[None]:
 
 def blas_threads(n_threads: int) -> AbstractContextManager[Any]:
     """Limit BLAS, with which numpy and scipy multiply matrices, to so many threads inside the block."""
-    return _blas().limit(limits=n_threads)
+    return _blas().limit(limits=1 if _only_one else n_threads)
 
 
 @functools.cache
@@ -157,7 +157,10 @@ def blocks(n: int, size: int, most: int = 64) -> list[tuple[int, int]]:
 
 
 def run(task: Callable[[int], T], n_tasks: int, n_threads: int) -> list[T]:
-    """Return ``[task(0), ..., task(n_tasks - 1)]``, computed by up to ``n_threads`` threads including the caller."""
+    """Return ``[task(0), ..., task(n_tasks - 1)]``, computed by up to ``n_threads`` threads including the caller.
+
+    After an error, or Ctrl-C in the calling thread, no further task begins.
+    """
     workers = min(n_threads, n_tasks)
     if workers <= 1:
         return [task(t) for t in range(n_tasks)]
@@ -165,8 +168,13 @@ def run(task: Callable[[int], T], n_tasks: int, n_threads: int) -> list[T]:
     following = iter(range(n_tasks))  # next() on a range iterator is atomic under the GIL
 
     def work():
-        for t in following:
-            results[t] = task(t)
+        try:
+            for t in following:
+                results[t] = task(t)
+        except BaseException:
+            for _ in following:  # nothing is left for the other threads, so that the caller does not wait for them
+                pass
+            raise
 
     futures = [_executor().submit(work) for _ in range(workers - 1)]
     try:
@@ -187,12 +195,12 @@ def _executor() -> ThreadPoolExecutor:
 
 
 def _after_fork() -> None:
-    """Forget threads that do not exist in a forked process: torch would wait for those of its pool for ever."""
+    """Forget threads that do not exist in a forked process: torch and scikit-learn would wait for theirs for ever."""
     global _pool, _only_one
-    _pool = None
+    _pool, _only_one = None, True
     if "torch" in sys.modules:
-        _only_one = True
         sys.modules["torch"].set_num_threads(1)
+    ThreadpoolController().select(user_api="openmp").limit(limits=1)  # one thread needs no team of the parent
 
 
 if hasattr(os, "register_at_fork"):

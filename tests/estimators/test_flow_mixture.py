@@ -353,3 +353,14 @@ def test_kinds_that_the_rows_do_not_determine_are_not_tried(monkeypatch):
     tried.clear()
     FlowMixture(covariance_type="full", random_state=0).fit(np.random.default_rng(0).normal(size=(20, 30)))
     assert "full" in tried
+
+
+@pytest.mark.parametrize("settings", [{}, {"noise": True}, {"refine": "posterior"}])
+def test_a_column_whose_squares_vanish_changes_nothing(settings):
+    """It ended in a LinAlgError."""
+    X, _ = blobs()
+    tiny = 1e-310 * np.random.default_rng(0).normal(size=(len(X), 1))
+    plain = FlowMixture(random_state=0, network="flow-d8", **settings).fit(X)
+    wide = FlowMixture(random_state=0, network="flow-d8", **settings).fit(np.hstack([X, tiny]))
+    assert wide.n_clusters_ == plain.n_clusters_
+    assert adjusted_rand_score(wide.labels_, plain.labels_) > 0.95

@@ -26,6 +26,7 @@ from coterie import threads
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_device, check_rows, check_weights
 
+VANISHING = 1e-150
 # attributes of refine="posterior"
 DRAWN = ("n_clusters_proba_", "center_covariances_", "center_intervals_", "label_draws_", "draw_indices_")
 
@@ -240,8 +241,9 @@ class FlowMixture(
             raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={len(X)}.")
         random = check_random_state(self.random_state)
         context = self._context(len(X), weight, random)
-        self.box_ = np.stack([X.min(0), X.max(0)]).astype(np.float64)
+        box = np.stack([X.min(0), X.max(0)])
         origin, X = _around_median(X)
+        self.box_ = np.where(X.any(0), box, origin)
         name = self.network
         if name == "auto":
             name = "flow-d2" if X.shape[1] == 2 else "flow-d8" if X.shape[1] <= 8 else "flow-d16"
@@ -493,9 +495,10 @@ class FlowMixture(
 def _around_median(X) -> tuple[np.ndarray, np.ndarray]:
     """The median of the columns, and the rows minus it, in float64: squares of large numbers would not be exact.
 
-    A column that has one value but for rounding has this value alone.
+    A column that has one value but for rounding, or whose squares vanish beside those of others, has this value alone.
     """
     origin = np.median(X, axis=0).astype(np.float64)
     away = X.astype(np.float64) - origin
-    away[:, np.abs(away).max(0) <= 8 * np.finfo(X.dtype).eps * np.abs(origin)] = 0
+    widest = np.abs(away).max(0)
+    away[:, widest <= np.maximum(8 * np.finfo(X.dtype).eps * np.abs(origin), VANISHING * widest.max())] = 0
     return origin, away
