@@ -1,9 +1,9 @@
 """The zero-shot clusterer on real tables that its network was not trained on, beside other methods.
 
-``coterie bench real_tables`` reads the folder ``corpus`` below ``COTERIE_DATA`` (:mod:`coterie.zeroshot.corpus`) and
+``coterie bench real_tables`` reads the folder ``corpus`` below ``COTERIE_DATA`` (``prior.corpus``) and
 compares :data:`HELD_OUT`, which was trained as the network of the package but without one fold of the tables, with the
 previous network and with other methods, on one problem of every table of that fold: the one whose classes are most
-visible to nearest neighbours, if that is :data:`coterie.zeroshot.real.VISIBLE` or more. All methods get the same
+visible to nearest neighbours, if that is ``prior.real_tables.VISIBLE`` or more. All methods get the same
 points, those of the estimator's own encoding, and at most 1,024 rows of them.
 """
 
@@ -19,8 +19,8 @@ from sklearn.cluster import HDBSCAN, AgglomerativeClustering
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.files import replacing
-from coterie.zeroshot.corpus import RealTable, read_corpus
-from coterie.zeroshot.real import MOST_COLUMNS, VISIBLE
+from coterie.zeroshot.prior.corpus import RealTable, read_corpus
+from coterie.zeroshot.prior.real_tables import MOST_COLUMNS, VISIBLE
 from coterie_research.benchmarks.zeroshot import gaussian_mixture, genie, gmm_bic, kmeans, kmeans_silhouette
 
 CORPUS = "corpus"

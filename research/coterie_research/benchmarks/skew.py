@@ -38,7 +38,7 @@ def real(count: int) -> Iterator[tuple[list[Column], np.ndarray]]:
 
 def drawn(count: int) -> Iterator[tuple[list[Column], np.ndarray]]:
     """Tables of the network's prior; about six of ten columns become exponentials."""
-    from coterie.zeroshot.tables import table
+    from coterie.zeroshot.prior.latent_tables import table
 
     for seed in range(SEED, SEED + count):
         rng = np.random.default_rng(seed)

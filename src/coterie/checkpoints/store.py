@@ -27,10 +27,10 @@ BUILDERS = {
     "flow": "coterie.mixtures.flow",
     "learned-lloyd": "coterie.kmeans.learned",
     "incontext": "coterie.incontext.pair_transformer",
-    "zeroshot": "coterie.zeroshot.modules",
+    "zeroshot": "coterie.zeroshot.network.torch_modules",
 }
 # kinds that can also compute by numpy -> module whose ``build`` makes one from the ``config`` and the arrays
-ARRAY_BUILDERS = {"zeroshot": "coterie.zeroshot.networks"}
+ARRAY_BUILDERS = {"zeroshot": "coterie.zeroshot.network.loading"}
 REQUIRED = ("name", "kind", "about", "config", "sha256", "data", "training", "scores", "licence")
 STORED: dict[str, Any] = {
     entry: dict if entry in ("config", "data", "training", "scores") else str for entry in REQUIRED

@@ -186,10 +186,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         self
         """
-        from coterie.zeroshot import networks
-        from coterie.zeroshot.constrained import constrained
-        from coterie.zeroshot.inference import read_contexts
-        from coterie.zeroshot.labels import Hierarchical
+        from coterie.zeroshot.network import loading as networks
+        from coterie.zeroshot.network.inference import read_contexts
+        from coterie.zeroshot.partitions.constrained import constrained
+        from coterie.zeroshot.partitions.cuts import Hierarchical
 
         encoded = self._encoded(X, reset=True)
         n, points = len(encoded), encoded.points
@@ -248,7 +248,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _kept_noise(self) -> np.ndarray:
         """Probability of noise of the rows that were read, but of one row of every cluster never that of an outlier."""
-        from coterie.zeroshot.labels import OUTLIER_PROBABILITY
+        from coterie.zeroshot.partitions.cuts import OUTLIER_PROBABILITY
 
         noise, clusters = self.context_noise_.copy(), self.context_proba_.argmax(axis=1)
         for cluster in np.unique(clusters):
@@ -278,8 +278,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _partition(self, n_clusters: int):
         """The rows that were read in so many clusters."""
-        from coterie.zeroshot.labels import partition
-        from coterie.zeroshot.partitions import chooser
+        from coterie.zeroshot.partitions.candidates import chooser
+        from coterie.zeroshot.partitions.cuts import partition
 
         left, right = np.ascontiguousarray(self.children_.T)
         read = self.affinity_, self.context_noise_
@@ -294,7 +294,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _own_affinity(self, labels: np.ndarray) -> np.ndarray:
         """Mean affinity of every row of the context to its own cluster."""
-        from coterie.zeroshot.labels import mean_affinity
+        from coterie.zeroshot.partitions.cuts import mean_affinity
 
         return mean_affinity(self.affinity_.astype(np.float64), labels)[np.arange(len(labels)), labels]
 
@@ -381,7 +381,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _beside(self, points: np.ndarray, *values: np.ndarray) -> list[np.ndarray]:
         """Each of the values of the rows that were read, averaged over the nearest of them for every point."""
-        from coterie.zeroshot.inference import neighbours_mean
+        from coterie.zeroshot.network.inference import neighbours_mean
 
         mean = neighbours_mean(points, self.context_, np.column_stack(values), threads.count(self.n_jobs))
         ends = np.cumsum([1 if each.ndim == 1 else each.shape[1] for each in values])[:-1]
@@ -472,6 +472,6 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
 def _labels(proba_NK: np.ndarray, noise_N: np.ndarray) -> np.ndarray:
     """The most probable cluster of every row; -1 for outliers."""
-    from coterie.zeroshot.labels import OUTLIER_PROBABILITY
+    from coterie.zeroshot.partitions.cuts import OUTLIER_PROBABILITY
 
     return np.where(noise_N > OUTLIER_PROBABILITY, -1, proba_NK.argmax(axis=1)).astype(np.int32)

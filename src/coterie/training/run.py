@@ -25,7 +25,7 @@ KINDS = {
     "flow": "coterie.mixtures.train",
     "incontext": "coterie.incontext.train",
     "learned-lloyd": "coterie.kmeans.train",
-    "zeroshot": "coterie.zeroshot.train",
+    "zeroshot": "coterie.zeroshot.training.run",
 }
 AnyTrainingRun = TypeVar("AnyTrainingRun", bound="TrainingRun")
 

@@ -1,1 +1,1 @@
-"""The pretrained clusterer that needs no number of clusters: prior, model, training."""
+"""The pretrained clusterer that needs no number of clusters: prior, features, network, partitions, training."""

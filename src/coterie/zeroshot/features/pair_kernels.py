@@ -1,0 +1,148 @@
+"""Compiled versions of functions in :mod:`coterie.zeroshot.features.pairs`, and their transposes for gradients.
+
+Sums over the hierarchies stay in vector registers: ``LANES`` channels of a pair at a time, what is left over singly.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic as _intrinsic
+
+from coterie.threads import kernel
+
+intrinsic: Any = _intrinsic  # its callers do not pass the typing context
+LANES = 16
+
+
+@kernel()
+def gather_channels(merge_TNN, first, table_TMP, looker_RP, other_NP, hidden_RNP):
+    """Add to every pair what its two points say and its row of each table; what is negative becomes zero."""
+    T, N, _ = merge_TNN.shape
+    R, _, P = hidden_RNP.shape
+    whole = P - P % LANES
+    for r in range(R):
+        for j in range(N):
+            for p in range(P):
+                hidden_RNP[r, j, p] = hidden_RNP[r, j, p] + looker_RP[r, p] + other_NP[j, p]
+        for j in range(N):
+            for p in range(0, whole if T else 0, LANES):
+                _gather_lanes(merge_TNN, first + r, j, table_TMP, p, hidden_RNP, (r * N + j) * P + p)
+            for p in range(whole, P):
+                for t in range(T):
+                    hidden_RNP[r, j, p] += table_TMP[t, merge_TNN[t, first + r, j], p]
+        for j in range(N):
+            for p in range(P):
+                hidden_RNP[r, j, p] = max(hidden_RNP[r, j, p], 0)
+
+
+@kernel()
+def scatter_channels(merge_TNN, first, hidden_RNP, grad_RNP, looker_RP, other_NP, table_TMP):
+    """Add the gradient of every pair to those of its two points and to its row of each table.
+
+    ``grad_RNP`` becomes zero where ``hidden_RNP`` is.
+    """
+    T, N, _ = merge_TNN.shape
+    R, _, P = grad_RNP.shape
+    whole = P - P % LANES
+    for r in range(R):
+        for j in range(N):
+            for p in range(P):
+                grad_RNP[r, j, p] = grad_RNP[r, j, p] if hidden_RNP[r, j, p] > 0 else 0
+        for j in range(N):
+            for p in range(P):
+                looker_RP[r, p] += grad_RNP[r, j, p]
+        for j in range(N):
+            for p in range(P):
+                other_NP[j, p] += grad_RNP[r, j, p]
+        for j in range(N):
+            for p in range(0, whole if T else 0, LANES):
+                _scatter_lanes(merge_TNN, first + r, j, table_TMP, p, grad_RNP, (r * N + j) * P + p)
+            for p in range(whole, P):
+                for t in range(T):
+                    table_TMP[t, merge_TNN[t, first + r, j], p] += grad_RNP[r, j, p]
+
+
+@kernel()
+def gather(merge_TNN, first, table_TM, out_RN):
+    """Add to every pair its number in each table."""
+    T, N, _ = merge_TNN.shape
+    for r in range(len(out_RN)):
+        for j in range(N):
+            total = out_RN[r, j]
+            for t in range(T):
+                total += table_TM[t, merge_TNN[t, first + r, j]]
+            out_RN[r, j] = total
+
+
+@kernel()
+def scatter(merge_TNN, first, grad_RN, table_TM):
+    """Add the number of every pair to its place in each table."""
+    T, N, _ = merge_TNN.shape
+    for r in range(len(grad_RN)):
+        for j in range(N):
+            for t in range(T):
+                table_TM[t, merge_TNN[t, first + r, j]] += grad_RN[r, j]
+
+
+def _along_merges(to_tables: bool):
+    @intrinsic
+    def along(typing, merge, i, j, table, p, pairs, at):
+        """Between ``LANES`` numbers of ``pairs`` from place ``at`` on, and those of the rows of the pair (i, j) of all
+        tables from channel ``p`` on: add the latter to the former or, with ``to_tables``, the former to the latter.
+        There is at least one table.
+        """
+        if {merge.layout, table.layout, pairs.layout} != {"C"}:
+            raise TypingError("merges, tables and pairs have to be contiguous")
+        if merge.dtype is not types.uint16 or table.dtype is not pairs.dtype:
+            raise TypingError("merges have to be uint16, and tables and pairs of one type")
+
+        def generate(context, builder, signature, arguments):
+            int64 = ir.IntType(64)
+            number = ir.FloatType() if signature.args[3].dtype is types.float32 else ir.DoubleType()
+            vector = ir.VectorType(number, LANES)
+            size = 4 if isinstance(number, ir.FloatType) else 8
+            merge_a, table_a, pairs_a = (
+                context.make_array(signature.args[k])(context, builder, arguments[k]) for k in (0, 3, 5)
+            )
+            i_i, j_i, p_i, at_i = (
+                context.cast(builder, arguments[k], signature.args[k], types.int64) for k in (1, 2, 4, 6)
+            )
+            n_tables, n_points, _ = cgutils.unpack_tuple(builder, merge_a.shape)
+            _, n_merges, n_channels = cgutils.unpack_tuple(builder, table_a.shape)
+            plane = builder.mul(n_points, n_points)
+            place = builder.add(builder.mul(i_i, n_points), j_i)
+            own_p = builder.bitcast(builder.gep(pairs_a.data, [at_i]), vector.as_pointer())
+            own = builder.load(own_p, align=size)
+
+            before = builder.block
+            loop, after = builder.append_basic_block("table"), builder.append_basic_block("done")
+            builder.branch(loop)
+            builder.position_at_end(loop)
+            t, total = builder.phi(int64), builder.phi(vector)
+            t.add_incoming(ir.Constant(int64, 0), before)
+            total.add_incoming(own, before)
+            merge_v = builder.load(builder.gep(merge_a.data, [builder.add(place, builder.mul(t, plane))]))
+            row = builder.add(builder.mul(t, n_merges), builder.zext(merge_v, int64))
+            row_at = builder.add(builder.mul(row, n_channels), p_i)
+            row_p = builder.bitcast(builder.gep(table_a.data, [row_at]), vector.as_pointer())
+            new = builder.fadd(total, builder.load(row_p, align=size))
+            if to_tables:
+                builder.store(new, row_p, align=size)
+            following = builder.add(t, ir.Constant(int64, 1))
+            t.add_incoming(following, loop)
+            total.add_incoming(own if to_tables else new, loop)
+            builder.cbranch(builder.icmp_signed("<", following, n_tables), loop, after)
+            builder.position_at_end(after)
+            if not to_tables:
+                builder.store(new, own_p, align=size)
+            return context.get_dummy_value()
+
+        return types.void(merge, i, j, table, p, pairs, at), generate
+
+    return along
+
+
+_gather_lanes, _scatter_lanes = _along_merges(to_tables=False), _along_merges(to_tables=True)

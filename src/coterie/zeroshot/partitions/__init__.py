@@ -1,0 +1,1 @@
+"""From affinities to clusters: candidate partitions, their number of clusters, and constraints."""

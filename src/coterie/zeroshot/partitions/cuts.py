@@ -1,0 +1,204 @@
+"""From affinities to labels: one hierarchy of the affinities' rows, cut where the expected adjusted Rand index is best.
+
+Two points belong together if they have the same companions, so the rows of the affinity matrix are what is linked
+(Ward), which outliers upset less than linking the affinities themselves. For every number of clusters, the adjusted
+Rand index with the true clusters, expected under the calibrated affinities, is computed in closed form (Fritsch and
+Ickstadt 2009, "Improved criteria for clustering based on the posterior similarity matrix"). After the cut every point
+joins the cluster with which its mean affinity is highest. Other partitions into as many clusters may be preferred
+(:mod:`coterie.zeroshot.partitions.candidates`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit, softmax
+
+from coterie.zeroshot.features.description import row_distances
+from coterie.zeroshot.features.hierarchies import Hierarchy, cut, leaf_order, ward
+from coterie.zeroshot.network.inference import Reading
+
+ROUNDS = 3  # of joining the cluster of highest mean affinity
+# The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows
+# and fewer join small ones. Of the numbers that lose less than this share of what one of K clusters is worth, which is
+# about 1/K, the most probable is taken. Chosen on development sets and on a fold of real tables.
+NEGLIGIBLE = 0.1
+MOST_CHOSEN = 16  # clusters for which other candidates than Ward's are compared: for more, that is the best of them
+OUTLIER_PROBABILITY = 0.35  # on fresh draws most noise exceeds it, and most rows that exceed it are noise
+
+
+# from labels to others with as many clusters, and the adjusted Rand index that they are expected to have
+Choose = Callable[[np.ndarray], tuple[np.ndarray, float]]
+
+
+class Partition(NamedTuple):
+    labels_N: np.ndarray  # 0 ... K - 1
+    proba_NK: np.ndarray
+    expected_ari: float  # with the true clusters
+
+
+class Hierarchical:
+    """A hierarchy of the rows that were read, and the evidence for each number of clusters.
+
+    ``clusters_proba`` are the probabilities of 1, 2, ... clusters; ``expected_ari`` is the adjusted Rand index that the
+    cut at each is expected to have if there are several. ``choice`` and ``single`` say how the evidence is weighed
+    (:mod:`coterie.zeroshot.training.choice_fitting`).
+    """
+
+    def __init__(self, reading: Reading, choice: Sequence[float], single: Sequence[float]):
+        self.affinity_NN, self.noise_N = reading.affinity_NN, reading.noise_N
+        self.tree: Hierarchy = ward(row_distances(reading.affinity_NN.astype(np.float64)))
+        most = min(len(reading.affinity_NN), len(reading.clusters_K))
+        self.expected_ari = expected_ari(reading.affinity_NN, self.tree.left, self.tree.right, most)
+        self.clusters_proba = clusters_proba(reading.clusters_K[:most], self.expected_ari, choice, single)
+        self._exponent = single[2]
+
+    @property
+    def best(self) -> int:
+        """The number of clusters whose adjusted Rand index is expected to be best, or nearly best and more probable.
+
+        A single cluster has index 1 if it is one and 0 otherwise, and a cut into several has index 0 if it is one.
+        (With exponent 0, the probability of a single cluster must exceed one half.) Clusters that consist of outliers
+        alone are not counted.
+        """
+        more = self.expected_ari[1:]
+        one = self.clusters_proba[0]
+        if len(more) == 0 or one > (1 - one) * max(more.max(), 0.0) ** self._exponent:
+            return 1
+        nearly_best = more >= more.max() - NEGLIGIBLE / (2 + more.argmax())
+        chosen = 2 + int(np.where(nearly_best, self.clusters_proba[1:], -1.0).argmax())
+        inside_N = self.noise_N <= OUTLIER_PROBABILITY
+        labels_N = cut(self.tree.left, self.tree.right, chosen)
+        return len(np.unique(labels_N[inside_N])) if inside_N.any() else chosen
+
+
+def partition(
+    affinity_NN: np.ndarray,
+    noise_N: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    n_clusters: int,
+    one: float,
+    choose: Choose | None = None,
+) -> Partition:
+    """A hierarchy cut into clusters; of a few, ``choose`` may prefer others (``partitions.candidates``).
+
+    ``one`` is the probability of a single cluster, for which the index of several is 0.
+    """
+    labels_N = cut_and_settled(affinity_NN, noise_N, left, right, n_clusters)
+    if n_clusters == 1:
+        return Partition(labels_N, proba(affinity_NN, labels_N), one)
+    if choose is None or n_clusters > min(MOST_CHOSEN, len(labels_N) - 1):
+        index = agreement(affinity_NN, labels_N)
+    else:
+        labels_N, index = choose(labels_N)
+    return Partition(labels_N, proba(affinity_NN, labels_N), (1 - one) * index)
+
+
+def agreement(p_NN: np.ndarray, labels_N: np.ndarray) -> float:
+    """The expected adjusted Rand index between labels and the true clusters (Fritsch and Ickstadt 2009)."""
+    together_NN = labels_N[:, None] == labels_N[None]
+    upper = np.triu_indices(len(labels_N), 1)
+    joined, same = together_NN[upper], p_NN[upper]
+    return adjusted(same[joined].sum() / len(same), joined.mean(), same.mean())
+
+
+def adjusted(both: float, joined: float, same: float) -> float:
+    """The adjusted Rand index from shares of pairs: joined by labels, of one true cluster, and both."""
+    chance, best = joined * same, (joined + same) / 2
+    return float((both - chance) / (best - chance)) if best - chance > 1e-9 else 1.0
+
+
+def cut_and_settled(
+    affinity_NN: np.ndarray, noise_N: np.ndarray, left: np.ndarray, right: np.ndarray, n_clusters: int
+) -> np.ndarray:
+    """Labels of a hierarchy cut into any number of clusters; every point then joins the cluster it is nearest to.
+
+    Clusters that consist of outliers alone do not count, unless fewer points than clusters are not outliers. They are
+    joined to the others.
+    """
+    affinity_NN, inside_N = affinity_NN.astype(np.float64), noise_N <= OUTLIER_PROBABILITY
+    labels_N = cut(left, right, n_clusters)
+    if inside_N.sum() < n_clusters:
+        inside_N = np.ones(len(labels_N), dtype=bool)
+    else:
+        cuts = n_clusters
+        while (missing := n_clusters - len(np.unique(labels_N[inside_N]))) > 0:  # one more cut adds one at most
+            cuts += missing
+            labels_N = cut(left, right, cuts)
+        kept_K = np.unique(labels_N[inside_N])
+        outside_N = ~np.isin(labels_N, kept_K)
+        labels_N = np.searchsorted(kept_K, labels_N)  # of points outside: any number, replaced below
+        if outside_N.any():
+            member_NK = np.eye(len(kept_K))[labels_N[~outside_N]]
+            mean_NK = affinity_NN[outside_N][:, ~outside_N] @ (member_NK / member_NK.sum(axis=0))
+            labels_N[outside_N] = mean_NK.argmax(axis=1)
+    return settled(affinity_NN, labels_N, inside_N)
+
+
+def proba(affinity_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
+    """(N, K) the mean affinity to every cluster as a share of all; the label is the likeliest cluster."""
+    mean_NK = mean_affinity(affinity_NN.astype(np.float64), labels_N)
+    own = np.arange(len(labels_N)), labels_N
+    mean_NK[own] = np.maximum(mean_NK[own], (1 + 1e-9) * mean_NK.max(axis=1))
+    return mean_NK / mean_NK.sum(axis=1, keepdims=True)
+
+
+def expected_ari(p_NN: np.ndarray, left: np.ndarray, right: np.ndarray, most: int) -> np.ndarray:
+    """(most,) expected adjusted Rand index of a hierarchy cut at 1, 2, ... ``most`` clusters."""
+    leaf, start, sizes = leaf_order(left, right)
+    n = len(leaf)
+    p_NN = p_NN[leaf[:, None], leaf]  # every merge is a block
+    # pairs that each merge joins, and how many of them truly share a cluster
+    together_M, both_M = np.empty(n - 1), np.empty(n - 1)
+    for t, (one, other) in enumerate(zip(left.tolist(), right.tolist())):
+        a, b = (slice(start[side], start[side] + sizes[side]) for side in (one, other))
+        together_M[t] = sizes[one] * sizes[other]
+        both_M[t] = p_NN[a, b].sum(dtype=np.float64)
+    same, pairs = both_M.sum(), n * (n - 1) / 2
+    # of the cuts into 1, 2, ... n clusters; the last has joined none
+    together_K, both_K = (np.append(joined.cumsum()[::-1], 0.0)[:most] for joined in (together_M, both_M))
+    chance_K, best_K = together_K * same / pairs, (together_K + same) / 2
+    clear_K = best_K - chance_K > 1e-9 * pairs
+    return np.divide(both_K - chance_K, best_K - chance_K, out=np.ones(len(best_K)), where=clear_K)
+
+
+def mean_affinity(p_NN: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
+    """(N, K) mean affinity of every point to the other points of every cluster."""
+    member_NK = np.eye(labels_N.max() + 1)[labels_N]
+    others_NK = member_NK.sum(axis=0) - member_NK
+    total_NK = p_NN @ member_NK - np.diag(p_NN)[:, None] * member_NK
+    alone_NK = (others_NK == 0) & (member_NK > 0)  # the only point of a cluster stays in it
+    return np.where(alone_NK, 1.0, total_NK / np.maximum(others_NK, 1)) + 1e-12
+
+
+def settled(p_NN: np.ndarray, labels_N: np.ndarray, inside_N: np.ndarray) -> np.ndarray:
+    """Labels after a few rounds in which every point joins the cluster of highest mean affinity.
+
+    The rounds end before a cluster loses the last of the points ``inside_N``, which are those that are not outliers.
+    """
+    k = labels_N.max() + 1
+    for _ in range(ROUNDS):
+        joined_N = mean_affinity(p_NN, labels_N).argmax(axis=1)
+        if np.array_equal(joined_N, labels_N) or len(np.unique(joined_N[inside_N])) < k:
+            break
+        labels_N = joined_N
+    return labels_N
+
+
+def clusters_proba(
+    network_K: np.ndarray, expected_K: np.ndarray, choice: Sequence[float], single: Sequence[float]
+) -> np.ndarray:
+    """(K,) probabilities of 1, 2, ... clusters: of one by the network alone, of the others by all evidence for them."""
+    if len(expected_K) == 1:
+        return np.ones(1)
+    one = expit(single[0] * logit(np.clip(float(network_K[0]), 1e-9, 1 - 1e-9)) + single[1])
+    rest = softmax(choice_features(network_K, expected_K) @ np.asarray(choice))
+    return np.concatenate([[one], (1 - one) * rest])
+
+
+def choice_features(network_K: np.ndarray, expected_K: np.ndarray) -> np.ndarray:
+    """(K - 1, 3) evidence for 2, 3, ... clusters: the network's distribution, the expected adjusted Rand index, and the
+    number itself."""
+    log_number = np.log(np.arange(2, len(expected_K) + 1))
+    return np.column_stack([np.log(np.maximum(network_K[1:], 1e-4)), expected_K[1:], log_number])
