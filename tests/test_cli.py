@@ -510,7 +510,7 @@ def test_a_network_is_trained_shipped_listed_and_used(folder, monkeypatch):
     X = np.random.default_rng(0).normal(size=(40, 2))
     assert coterie.FlowMixture(network="mine").fit(X).n_clusters_ >= 1
     assert "already a network 'mine'" in refuse("ship run mine")
-    assert "comes with the package" in refuse("ship run zeroshot")
+    assert "comes with the package" in refuse("ship run zeroshot-3")
     assert "there is no run.json" in refuse("ship home mine")
     succeed("ship run mine --force")
 

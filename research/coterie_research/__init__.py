@@ -4,4 +4,7 @@ from pathlib import Path
 
 from coterie import checkpoints
 
-checkpoints.add_shelf(Path(__file__).parent / "weights")
+checkpoints.add_shelf(
+    Path(__file__).parent / "weights",
+    {"zeroshot/one": ("coterie_research.zeroshot_one.modules", "coterie_research.zeroshot_one.network")},
+)

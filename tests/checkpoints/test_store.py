@@ -101,9 +101,9 @@ def test_unknown_names_list_what_there_is_of_that_kind(home):
     make(checkpoints.user_shelf())
     with pytest.raises(ValueError, match=r"no network 'huge'.*package: .*zeroshot.*networks: tiny\."):
         checkpoints.card("huge")
-    with pytest.raises(ValueError, match=r"of kind 'zeroshot' with the package: zeroshot, .*zeroshot-3; in .*: none\."):
+    with pytest.raises(ValueError, match=r"of kind 'zeroshot' with the package: zeroshot-3; in .*: none\."):
         checkpoints.load("huge", kind="zeroshot")
-    with pytest.raises(ValueError, match=r"'tiny' is of kind 'flow', not 'zeroshot'.*package: zeroshot, .*zeroshot-3;"):
+    with pytest.raises(ValueError, match=r"'tiny' is of kind 'flow', not 'zeroshot'.*package: zeroshot-3;"):
         checkpoints.load("tiny", kind="zeroshot")
     for outside in ("../tiny", "/tiny", ""):
         with pytest.raises(ValueError, match="no network"):

@@ -153,8 +153,8 @@ def test_networks_are_taken_by_name_or_path_and_only_of_the_right_kind():
     by_name = FlowMixture(network="flow-d8").fit(X)
     by_path = FlowMixture(network=checkpoints.SHELF / "flow-d8.safetensors").fit(X)
     np.testing.assert_array_equal(by_name.atoms_, by_path.atoms_)
-    with pytest.raises(ValueError, match="'zeroshot' is of kind 'zeroshot', not 'flow'"):
-        FlowMixture(network="zeroshot").fit(X)
+    with pytest.raises(ValueError, match="'zeroshot-3' is of kind 'zeroshot', not 'flow'"):
+        FlowMixture(network="zeroshot-3").fit(X)
     with pytest.raises(ValueError, match="There is no network 'flow-d3'"):
         FlowMixture(network="flow-d3").fit(X)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ BUILDERS = {
 }
 # kinds that can also compute by numpy -> module whose ``build`` makes one from the ``config`` and the arrays
 ARRAY_BUILDERS = {"zeroshot": "coterie.zeroshot.network.loading"}
+RESEARCH = "coterie_research"  # has the networks of experiments and of earlier versions
 REQUIRED = ("name", "kind", "about", "config", "sha256", "data", "training", "scores", "licence")
 STORED: dict[str, Any] = {
     entry: dict if entry in ("config", "data", "training", "scores") else str for entry in REQUIRED
@@ -40,10 +42,16 @@ MOST = 4096  # of any size in a config: a network is built before its weights ar
 WEIGHTS, CARD = ".safetensors", ".json"
 
 
-def add_shelf(shelf: Path) -> None:
-    """Find the networks of another folder by name, too."""
+def add_shelf(shelf: Path, varieties: dict[str, tuple[str, str]] | None = None) -> None:
+    """Find the networks of another folder by name, too.
+
+    ``varieties`` are kinds of networks that this package does not build, such as "zeroshot/one", which is used wherever
+    a "zeroshot" is. For each, the modules that build it for torch and for numpy, as :data:`BUILDERS` has them.
+    """
     if shelf not in _shelves:
         _shelves.append(shelf)
+    for kind, (builder, array_builder) in (varieties or {}).items():
+        BUILDERS[kind], ARRAY_BUILDERS[kind] = builder, array_builder
 
 
 def user_shelf() -> Path:
@@ -60,7 +68,7 @@ def user_shelf() -> Path:
 
 def available(shelf: Path | None = None) -> list[dict[str, Any]]:
     """The cards of the networks on ``shelf``, by default on all: the package's networks first, your own last."""
-    shelves = (*_shelves, user_shelf()) if shelf is None else (Path(shelf),)
+    shelves = _known_shelves() if shelf is None else (Path(shelf),)
     return [_read(path) for each in shelves for path in sorted(each.glob(f"*{CARD}"), key=lambda path: path.stem)]
 
 
@@ -150,29 +158,49 @@ def _find(network: str | os.PathLike, kind: str | None = None) -> Path:
         if missing:
             raise ValueError(f"There is no file {missing[0]}: a network is a {WEIGHTS} file and its card ({CARD}).")
         return path.with_suffix(CARD)
-    for shelf in (*_shelves, user_shelf()):
-        if path.name == str(path) and (shelf / f"{path}{CARD}").is_file():
-            return shelf / f"{path}{CARD}"
+    for shelves in (_known_shelves, _more_shelves):
+        for shelf in shelves():
+            if path.name == str(path) and (shelf / f"{path}{CARD}").is_file():
+                return shelf / f"{path}{CARD}"
     raise ValueError(f"There is no network {str(network)!r}. {_there_are(kind)}")
+
+
+def _known_shelves() -> tuple[Path, ...]:
+    return (*_shelves, user_shelf())
+
+
+def _more_shelves() -> tuple[Path, ...]:
+    """The same and that of the research package, which adds it when it is imported."""
+    if find_spec(RESEARCH) is not None:
+        import_module(RESEARCH)
+    return _known_shelves()
 
 
 def _find_kind(network: str | os.PathLike, kind: str | None) -> Path:
     """The path of the card, which must be of a kind."""
     path = _find(network, kind)
     about = _read(path)
-    if kind not in (None, about["kind"]):
+    if kind not in (None, _family(about)):
         raise ValueError(f"The network {str(network)!r} is of kind {about['kind']!r}, not {kind!r}. {_there_are(kind)}")
     return path
+
+
+def _family(about: dict[str, Any]) -> str:
+    """The kind of a network without its variety."""
+    return about["kind"].partition("/")[0]
 
 
 def _there_are(kind: str | None) -> str:
     """What a user can ask for instead."""
     found = []
     for title, shelf in (("with the package", SHELF), (f"in {user_shelf()}", user_shelf())):
-        names = [each["name"] for each in available(shelf) if kind in (None, each["kind"])]
+        names = [each["name"] for each in available(shelf) if kind in (None, _family(each))]
         found.append(f"{title}: {', '.join(names) or 'none'}")
     which = "Networks" if kind is None else f"Networks of kind {kind!r}"
-    return f"{which} {'; '.join(found)}. You can also give the path of a {WEIGHTS} file."
+    return (
+        f"{which} {'; '.join(found)}. Those of earlier versions are in the package coterie-research. You can also give "
+        f"the path of a {WEIGHTS} file."
+    )
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def check_attributes(kind: type, attributes: dict[str, Any]) -> None:
     if kind.__name__ == "ZeroShotClusterer":
         _check_encoding(attributes.get("encoding_"), sizes["e"])
         if sizes.get("h"):
-            from coterie.zeroshot.partitions.candidates import width_of
+            from coterie.zeroshot.network.head import width_of
 
             width_of(sizes["h"])
 

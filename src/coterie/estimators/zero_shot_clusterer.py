@@ -61,8 +61,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Kinds of columns of a DataFrame that are not guessed, for example ``{"year": "category", "account": "id"}``. A
         kind is "number", "count", "ordinal", "category", "date", "id" or "text"; the last two are ignored.
     network : str or path, default="zeroshot-3"
-        Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file. "zeroshot-2" was
-        trained on synthetic tables alone, and "zeroshot", that of version 0.1.0, on shapes alone.
+        Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file. The package
+        coterie-research has earlier ones: "zeroshot-2", trained on synthetic tables alone, and "zeroshot", that of
+        version 0.1.0, on shapes alone.
     device : str, torch.device or None, default=None
         Where the network is evaluated; None is the CPU.
     n_jobs : int or None, default=None

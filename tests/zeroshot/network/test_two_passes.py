@@ -7,26 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie import checkpoints
-from coterie.zeroshot.features.description import (
-    FULL_PAIR_FEATURES,
-    PAIR_FEATURES,
-    POINT_FEATURES,
-    Description,
-    describe,
-    describe_fully,
-)
-from coterie.zeroshot.network.generation_one import ZeroShotConfig, naturally_weighted
+from coterie.zeroshot.features.description import PAIR_FEATURES, Description, describe
+from coterie.zeroshot.network import two_passes
 from coterie.zeroshot.network.interface import Answer
 from coterie.zeroshot.network.loading import ArrayNetwork
-from coterie.zeroshot.network.torch_modules import TwoPassNetwork, ZeroShotNetwork, build
+from coterie.zeroshot.network.torch_modules import TwoPassNetwork, build
 from coterie.zeroshot.network.two_passes import BINS, TwoPassConfig
-from coterie.zeroshot.network.without_torch import Arrays
 
-SMALL = {
-    "one": ZeroShotConfig(width=16, n_heads=2, n_stretches=2, stretch=2, pair_channels=4),
-    "two": TwoPassConfig(width=16, n_heads=2, first=(1,), second=(1,), pair_channels=4),
-}
-KIND = {"one": ZeroShotNetwork, "two": TwoPassNetwork}
+SMALL = TwoPassConfig(width=16, n_heads=2, first=(1,), second=(1,), pair_channels=4)
 
 
 class Given:
@@ -43,17 +31,17 @@ class Given:
         return np.ones(size, dtype=np.float32)
 
 
-def untrained(generation):
+def untrained():
     torch.manual_seed(0)
-    network = KIND[generation](SMALL[generation]).eval()
+    network = TwoPassNetwork(SMALL).eval()
     for parameter in network.parameters():  # an untrained layer is the identity: give it something to do
         parameter.data += 0.05 * torch.randn_like(parameter)
     return network
 
 
-@pytest.fixture(scope="module", params=["one", "two"])
-def network(request):
-    return untrained(request.param)
+@pytest.fixture(scope="module")
+def network():
+    return untrained()
 
 
 @settings(max_examples=10, deadline=None)
@@ -98,7 +86,7 @@ def test_probabilities_of_the_number_of_clusters_sum_to_one(network):
 
 def test_before_training_the_second_pass_repeats_the_first():
     torch.manual_seed(0)
-    network = TwoPassNetwork(SMALL["two"])
+    network = TwoPassNetwork(SMALL)
     torch.nn.init.normal_(network.first.same_at_once.weight)
     with torch.no_grad():
         seen = [network.describe(np.random.default_rng(2).normal(size=(30, 2)))]
@@ -109,7 +97,7 @@ def test_before_training_the_second_pass_repeats_the_first():
 
 
 def test_the_first_pass_takes_no_gradient_from_the_second_through_geometry():
-    network = untrained("two")
+    network = untrained()
     seen = [network.describe(np.random.default_rng(2).normal(size=(20, 2)))]
     network(seen, np.random.default_rng(0))[1].same_BNN.square().mean().backward()
     assert network.first.same.weight.grad is None  # used by the first pass's affinities alone
@@ -120,26 +108,16 @@ def test_bins_of_the_number_of_clusters_are_exact_up_to_sixteen():
     logits = np.full((1, len(BINS)), -50.0)
     logits[0, BINS.index(17)] = 50.0
     nothing = np.zeros((1, 3))
-    proba = untrained("two").clusters_proba(Answer(nothing, nothing, nothing, logits, np.array([-50.0])))[0]
+    proba = untrained().clusters_proba(Answer(nothing, nothing, nothing, logits, np.array([-50.0])))[0]
     np.testing.assert_allclose(proba[16:20], 1 / 4, atol=1e-5)
     assert proba[:16].sum() < 1e-5
 
 
-def test_a_balanced_affinity_becomes_rarer_in_a_set_of_many_clusters():
-    cluster = np.arange(40) // 4
-    same = np.where(cluster[:, None] == cluster, 3.0, -3.0)[None].astype(np.float32)
-    natural = naturally_weighted(Arrays(), same)
-    apart = same < 0
-    assert (natural[apart] < -4).all()
-    assert Arrays.sigmoid(natural[apart]).mean() < Arrays.sigmoid(same[apart]).mean()
-
-
 @pytest.mark.parametrize("n", [2, 3, 90])
 def test_numpy_answers_as_torch_does(network, n):
-    config = {k: list(v) if isinstance(v, tuple) else v for k, v in network.config.to_dict().items()}
-    by_numpy = ArrayNetwork(config, {name: weight.numpy() for name, weight in network.state_dict().items()})
+    arrays = {name: weight.numpy() for name, weight in network.state_dict().items()}
+    by_numpy = ArrayNetwork(two_passes, network.config, arrays)
     x = np.random.default_rng(5).normal(size=(n, 3))
-    assert by_numpy.config == network.config
     answers = [each.answer([each.describe(x)], np.random.default_rng(0)) for each in (by_numpy, network)]
     for one, other in zip(*answers, strict=True):
         assert one.dtype == np.float32
@@ -148,13 +126,11 @@ def test_numpy_answers_as_torch_does(network, n):
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("how", [describe, describe_fully])
-def test_the_description_has_no_unit(scale, how):
+def test_the_description_has_no_unit(scale):
     points = np.random.default_rng(3).normal(size=(50, 4))
-    one, other = how(points), how(points * scale + 3 * scale)
-    features = PAIR_FEATURES if how is describe else FULL_PAIR_FEATURES
+    one, other = describe(points), describe(points * scale + 3 * scale)
     np.testing.assert_allclose(
-        other.pairs.reduced(features).expanded(), one.pairs.reduced(features).expanded(), atol=1e-3
+        other.pairs.reduced(PAIR_FEATURES).expanded(), one.pairs.reduced(PAIR_FEATURES).expanded(), atol=1e-3
     )
     np.testing.assert_allclose(other.points_NT, one.points_NT, atol=1e-3)
 
@@ -167,40 +143,30 @@ def test_the_description_has_no_unit(scale, how):
 def test_degenerate_sets_are_described_and_read(network, points):
     seen = network.describe(points)
     assert all(np.isfinite(part).all() for part in (seen.points_NT, seen.coordinates_NC, seen.principal_ND))
-    features = PAIR_FEATURES if isinstance(network, ZeroShotNetwork) else FULL_PAIR_FEATURES
-    assert np.isfinite(seen.pairs.reduced(features).expanded()).all()
+    assert np.isfinite(seen.pairs.reduced(PAIR_FEATURES).expanded()).all()
     with torch.no_grad():
         answers = network([seen], np.random.default_rng(0))
     assert all(part.isfinite().all() for answer in answers for part in answer)
 
 
-def test_the_first_generation_reads_distances_and_five_hierarchies():
-    seen = describe(np.random.default_rng(0).normal(size=(12, 2)))
-    assert seen.points_NT.shape == (12, POINT_FEATURES)
-    assert seen.pairs.expanded().shape == (PAIR_FEATURES, 12, 12)
-
-
-@pytest.mark.parametrize("generation", ["one", "two"])
-def test_a_network_is_built_from_its_card(generation):
-    config = {k: list(v) if isinstance(v, tuple) else v for k, v in SMALL[generation].to_dict().items()}  # from JSON
-    assert build(config).config == SMALL[generation]
+def test_a_network_is_built_from_its_card():
+    config = {k: list(v) if isinstance(v, tuple) else v for k, v in SMALL.to_dict().items()}  # from JSON
+    assert build(config).config == SMALL
 
 
 def test_the_shipped_network_is_read_by_numpy_and_by_torch():
-    by_numpy, by_torch = checkpoints.load_arrays("zeroshot", kind="zeroshot"), checkpoints.load("zeroshot")
-    assert by_numpy is checkpoints.load_arrays("zeroshot", kind="zeroshot")
+    by_numpy, by_torch = checkpoints.load_arrays("zeroshot-3", kind="zeroshot"), checkpoints.load("zeroshot-3")
+    assert by_numpy is checkpoints.load_arrays("zeroshot-3", kind="zeroshot")
     seen = [by_torch.describe(np.random.default_rng(2).normal(size=(30, 2)))]
     one, other = (each.answer(seen, np.random.default_rng(0)) for each in (by_numpy, by_torch))
     np.testing.assert_allclose(one.natural_BNN, other.natural_BNN, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "change", [{"width": 32}, {"n_stretches": 1, "depth": 3}, {"max_clusters": "many"}], ids=lambda change: str(change)
-)
+@pytest.mark.parametrize("change", [{"width": 32}, {"first": [6]}, {"n_clusters": 3}], ids=lambda change: str(change))
 def test_a_card_that_does_not_fit_its_weights_is_named_without_torch_too(change, tmp_path):
     """The hash on the card is that of the weights, so that a changed card is what is found."""
     for suffix in (".json", ".safetensors"):
-        (tmp_path / f"other{suffix}").write_bytes((checkpoints.SHELF / f"zeroshot{suffix}").read_bytes())
+        (tmp_path / f"other{suffix}").write_bytes((checkpoints.SHELF / f"zeroshot-3{suffix}").read_bytes())
     card = json.loads((tmp_path / "other.json").read_text())
     (tmp_path / "other.json").write_text(json.dumps({**card, "config": {**card["config"], **change}}))
     with pytest.raises(ValueError, match="does not fit its card"):

@@ -6,18 +6,11 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.metrics import adjusted_rand_score
 
+from coterie.zeroshot.network.head import flattened, scores, unflattened, width_of
 from coterie.zeroshot.network.torch_modules import TwoPassNetwork
 from coterie.zeroshot.network.two_passes import TwoPassConfig
 from coterie.zeroshot.network.without_torch import Arrays
-from coterie.zeroshot.partitions.candidates import (
-    Candidates,
-    chooser,
-    describe,
-    flattened,
-    scores,
-    unflattened,
-    width_of,
-)
+from coterie.zeroshot.partitions.candidates import Candidates, chooser, describe
 from coterie.zeroshot.partitions.cuts import agreement
 from coterie.zeroshot.prior.problems import Prior
 from coterie.zeroshot.training.head_fitting import Example, examples, head_loss, together, train_head

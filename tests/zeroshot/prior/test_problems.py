@@ -3,7 +3,6 @@ import pytest
 
 from coterie.zeroshot.prior.arrangements import unequal_widths
 from coterie.zeroshot.prior.problems import ARRANGEMENTS, NOISE, SOLVABLE, Prior, _neighbours_agree, scaled
-from coterie.zeroshot.prior.shapes import spiral
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -85,24 +84,3 @@ def test_larger_clusters_are_mostly_the_wider_ones():
     counts = np.array([300, 20, 80])
     widths = np.array([unequal_widths(np.random.default_rng(seed), counts) for seed in range(200)])
     assert np.mean((widths.argsort(axis=1) == counts.argsort()).all(axis=1)) > 0.65
-
-
-def test_more_interleaved_curves_leave_fewer_mixtures():
-    shares = dict(zip(ARRANGEMENTS, Prior(interleaved=0.2)._arrangement_shares()))
-    assert sum(shares.values()) == pytest.approx(1)
-    assert shares["interleaved"] == 0.2
-    assert shares["mixture"] == pytest.approx(ARRANGEMENTS["mixture"][1] - 0.1)
-    many = Prior(interleaved=0.5, single=0.0, noise=0.0)
-    drawn = [many.draw(np.random.default_rng(seed), 80, "shapes").kind for seed in range(30)]
-    assert 8 < drawn.count("interleaved") < 25
-    assert "mixture" not in drawn
-    with pytest.raises(ValueError, match="interleaved must be between"):
-        Prior(interleaved=0.6)
-
-
-def test_spirals_turn_as_often_as_the_prior_says():
-    rng = [np.random.default_rng(0) for _ in range(2)]
-    one, other = (spiral(each, 400, 2, most_turns=turns) for each, turns in zip(rng, (2.2, 4.4)))
-    assert not np.allclose(one, other)
-    same = spiral(np.random.default_rng(0), 400, 2)
-    np.testing.assert_array_equal(same, one)

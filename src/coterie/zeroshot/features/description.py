@@ -1,13 +1,12 @@
-"""How the networks see a set of points: features of every point and of every pair, without units.
+"""How the network sees a set of points: features of every point and of every pair, without units.
 
 Shapes: N points, D dimensions, T features of a point, F features of a pair, C coordinates, R ranks.
 
 Logarithms of distances are standardised over the pairs of the set, so that neither unit nor concentration in many
-dimensions matters. Neighbours are counted both absolutely and as fractions of N. A pair is described by its distance
-and by the merges that join it in several hierarchies. ``describe`` is what a network of the first generation reads.
-``describe_fully`` adds distances and hierarchies in whitened space and which points k-means and mixtures put together.
-``describe_again`` adds what a first pass of the network found: its affinities, and the geometry in which the clusters
-that they suggest are round.
+dimensions matters. Neighbours are counted both absolutely and as fractions of N. ``describe`` describes a pair by its
+distance and the merges that join it in several hierarchies, by the same in whitened space, and by whether k-means and
+mixtures put the two points together. ``describe_again`` adds what a first pass of the network found: its affinities,
+and the geometry in which the clusters that they suggest are round.
 """
 
 from typing import NamedTuple
@@ -25,11 +24,9 @@ RANKS = (1, 2, 4, 8, 16)
 FRACTIONS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 NEIGHBOURS = len(RANKS) + len(FRACTIONS)
 COORDINATES = 8
-PAIR_FEATURES = 1 + 5 * MERGE_FEATURES
-POINT_FEATURES = NEIGHBOURS + 4
 GEOMETRY_FEATURES = 1 + 2 * MERGE_FEATURES  # of a pair: its distance, Ward's hierarchy, a density-based one
-FULL_PAIR_FEATURES = PAIR_FEATURES + GEOMETRY_FEATURES + coassociation.FEATURES
-FULL_POINT_FEATURES = 2 * NEIGHBOURS + 7
+PAIR_FEATURES = 1 + 5 * MERGE_FEATURES + GEOMETRY_FEATURES + coassociation.FEATURES
+POINT_FEATURES = 2 * NEIGHBOURS + 7
 SECOND_PAIR_FEATURES = 3 + MERGE_FEATURES + GEOMETRY_FEATURES
 SECOND_POINT_FEATURES = NEIGHBOURS + 3
 LEAST = 1e-4  # of the median distance: nearer points count as this far apart
@@ -95,34 +92,24 @@ def write_merges(tree: Hierarchy, mean: float, std: float, pairs: Pairs, place: 
 
 
 def describe(x_ND: np.ndarray) -> Description:
-    """Describe at least two points whose columns are on comparable scales."""
-    n, dims = x_ND.shape
-    x_ND = x_ND - x_ND.mean(axis=0)
-    geometry = Geometry(cdist(x_ND, x_ND))
-    pairs = room(PAIR_FEATURES, n)
-    geometry.write(hierarchies(geometry.distance_NN, geometry.cores), pairs)
-    principal_ND = _principal(x_ND)[0]
-    return Description(
-        _points([geometry.near_NR], _whole(n, dims, geometry)), _coordinates(principal_ND), pairs, principal_ND
-    )
+    """Describe at least two points whose columns are on comparable scales.
 
-
-def describe_fully(x_ND: np.ndarray) -> Description:
-    """The same and more: ``pairs`` has room for what ``describe_again`` finds, at its end."""
+    ``pairs`` has room for what :func:`describe_again` finds, at its end.
+    """
     n, dims = x_ND.shape
     x_ND = x_ND - x_ND.mean(axis=0)
     plain = Geometry(cdist(x_ND, x_ND))
-    principal_ND, variance_D = _principal(x_ND)
+    principal_ND, variance_D = principal_coordinates(x_ND)
     white_ND = principal_ND / _shrunk(variance_D, n)
     white = Geometry(cdist(white_ND, white_ND))
-    pairs = room(FULL_PAIR_FEATURES + SECOND_PAIR_FEATURES, n)
+    pairs = room(PAIR_FEATURES + SECOND_PAIR_FEATURES, n)
     trees = hierarchies(plain.distance_NN, plain.cores)
     plain.write(trees, pairs)
     white.write_shortly(pairs, 1, len(trees))
     found = coassociation.write(principal_ND, white_ND, trees[2], pairs.numbers_FNN[2 : 2 + coassociation.FEATURES])
-    whole = [*_whole(n, dims, plain), np.log(white.std) + 0.7, white.mean, found - 1.0]
-    points_NT = _points([plain.near_NR, white.near_NR], whole)
-    return Description(points_NT, _coordinates(principal_ND), pairs, principal_ND)
+    whole = [*set_features(n, dims, plain), np.log(white.std) + 0.7, white.mean, found - 1.0]
+    points_NT = point_features([plain.near_NR, white.near_NR], whole)
+    return Description(points_NT, coordinate_features(principal_ND), pairs, principal_ND)
 
 
 def describe_again(principal_ND: np.ndarray, logit_NN: np.ndarray, balanced_NN: np.ndarray, pairs: Pairs) -> np.ndarray:
@@ -145,7 +132,7 @@ def describe_again(principal_ND: np.ndarray, logit_NN: np.ndarray, balanced_NN: 
     round_ND = round_clusters(principal_ND, p_NN)
     geometry = Geometry(cdist(round_ND, round_ND))
     pairs.numbers_FNN[round_distance] = geometry.standardised(geometry.log_NN)
-    axes_ND, variance_D = _principal(round_ND - round_ND.mean(axis=0))
+    axes_ND, variance_D = principal_coordinates(round_ND - round_ND.mean(axis=0))
     between_D = np.maximum(1 - 1 / np.maximum(variance_D, 1e-9), 0.02)
     told_ND = axes_ND * np.sqrt(between_D)
     geometry = Geometry(cdist(told_ND, told_ND))
@@ -191,16 +178,16 @@ def _core_ranks(n: int) -> list[int]:
     return [min(max(2, rank), n - 1) for rank in (round(np.log2(n)), n // 16)]
 
 
-def _whole(n: int, dims: int, geometry: Geometry) -> list[float]:
+def set_features(n: int, dims: int, geometry: Geometry) -> list[float]:
     return [np.log(n) - 5.5, np.log(dims) - 1.4, np.log(geometry.std) + 0.7, geometry.mean]
 
 
-def _points(near: list[np.ndarray], whole: list[float]) -> np.ndarray:
+def point_features(near: list[np.ndarray], whole: list[float]) -> np.ndarray:
     n = len(near[0])
     return np.concatenate([*near, np.broadcast_to(whole, (n, len(whole)))], axis=1).astype(np.float32)
 
 
-def _principal(x_ND: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def principal_coordinates(x_ND: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Centred points in principal coordinates, skewed to the right, and their variances, largest first."""
     axes_DD, variance_D = principal_axes(x_ND)
     principal_ND = x_ND @ axes_DD.T
@@ -214,7 +201,7 @@ def _shrunk(variance_D: np.ndarray, n: int) -> np.ndarray:
     return np.sqrt((1 - weight) * variance_D + weight * mean)
 
 
-def _coordinates(principal_ND: np.ndarray) -> np.ndarray:
+def coordinate_features(principal_ND: np.ndarray) -> np.ndarray:
     """The first principal coordinates, of total variance one for each that is in use."""
     kept = principal_ND[:, :COORDINATES]
     scale = np.sqrt((kept**2).sum() / len(kept) / kept.shape[1]) or 1.0

@@ -18,7 +18,7 @@ MERGE_FEATURES = 6
 # The order of the features in the weights of networks: a number, or the features of the merge in one hierarchy
 NUMBER, MERGE = "n", "m"
 LAYOUT = (
-    *(NUMBER, *5 * MERGE),  # distance, five hierarchies: all that the first generation reads
+    *(NUMBER, *5 * MERGE),  # distance, five hierarchies: all that the network of 0.1.0 reads
     *(NUMBER, *2 * MERGE),  # the same in whitened space, with two hierarchies
     *6 * NUMBER,  # which fits of k-means and mixtures put them together
     *2 * NUMBER,  # affinities of the first pass

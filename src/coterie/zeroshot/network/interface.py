@@ -18,24 +18,24 @@ class Answer(NamedTuple):
     """Logits of one pass over B sets, as arrays or tensors.
 
     ``same_BNN`` was trained with a point's own cluster and the rest weighing alike, so that small clusters count;
-    ``natural_BNN`` with every pair weighing alike, so that its probabilities hold (corrected in the first generation).
+    ``natural_BNN`` with every pair weighing alike, so that its probabilities hold.
     """
 
     same_BNN: Any  # two points share a cluster
     natural_BNN: Any
     noise_BN: Any  # a point belongs to no cluster
-    clusters_BK: Any  # number of clusters: 1, 2, ... in the first generation, else 2, 3, ... in bins
+    clusters_BK: Any  # number of clusters: 2, 3, ... in bins
     single_B: Any  # there is one cluster
 
 
 class Network(Protocol):
-    """What the networks of both generations have in common, by numpy and by torch."""
+    """What every network has, by numpy and by torch."""
 
     config: Any
 
     @property
     def head(self) -> np.ndarray:
-        """Weights of the head for partitions as one array (``partitions.candidates.flattened``)."""
+        """Weights of the head for partitions as one array (``network.head.flattened``)."""
 
     def describe(self, x_ND: np.ndarray) -> Description:
         """What the network reads of a set of points."""

@@ -1,9 +1,10 @@
-"""The networks as torch modules: the parameters, how they begin, and where gradients go.
+"""The network as a torch module: the parameters, how they begin, and where gradients go.
 
-What is computed from the parameters is written once for torch and numpy, in :mod:`coterie.zeroshot.network.blocks`,
-:mod:`~coterie.zeroshot.network.generation_one` and :mod:`~coterie.zeroshot.network.two_passes`.
+What is computed from the parameters is written once for torch and numpy, in :mod:`coterie.zeroshot.network.blocks` and
+:mod:`~coterie.zeroshot.network.two_passes`.
 """
 
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -13,8 +14,6 @@ from torch import nn
 
 from coterie.zeroshot.features.description import (
     COORDINATES,
-    FULL_PAIR_FEATURES,
-    FULL_POINT_FEATURES,
     LOGIT_UNIT,
     PAIR_FEATURES,
     POINT_FEATURES,
@@ -22,14 +21,18 @@ from coterie.zeroshot.features.description import (
     SECOND_POINT_FEATURES,
     Description,
 )
-from coterie.zeroshot.network import generation_one
-from coterie.zeroshot.network import two_passes as model
-from coterie.zeroshot.network.generation_one import ZeroShotConfig
+from coterie.zeroshot.network import two_passes
+from coterie.zeroshot.network.head import (
+    CANDIDATE_FEATURES,
+    CLUSTER_FEATURES,
+    HEAD,
+    CandidateFeatures,
+    flattened,
+    scores,
+)
 from coterie.zeroshot.network.interface import RANDOM_FEATURES, Answer
-from coterie.zeroshot.network.loading import configured
 from coterie.zeroshot.network.torch_operations import Tensors
 from coterie.zeroshot.network.two_passes import BINS, TwoPassConfig
-from coterie.zeroshot.partitions.candidates import CANDIDATE_FEATURES, CLUSTER_FEATURES, Told, flattened, scores
 
 
 class PairChannels(nn.Module):
@@ -69,59 +72,34 @@ class Stretch(nn.Module):
         self.layers = nn.ModuleList(Layer(width, mlp_ratio) for _ in range(n_layers))
 
 
-class _Network(nn.Module):
+class Network(nn.Module):
     """Descriptions of sets to an :class:`Answer` for each of two passes; the order of the points does not matter."""
 
-    generation: ModuleType
+    architecture: ModuleType
     points: nn.Linear
     partitions: nn.Module
 
     def describe(self, x_ND: np.ndarray) -> Description:
-        return self.generation.describe(x_ND)
+        return self.architecture.describe(x_ND)
 
     def forward(self, seen: list[Description], rng: np.random.Generator) -> list[Answer]:
-        return self.generation.forward(Tensors(self.points.weight.device), self, seen, rng)
+        return self.architecture.forward(Tensors(self.points.weight.device), self, seen, rng)
 
     @torch.no_grad()
     def answer(self, seen: list[Description], rng: np.random.Generator) -> Answer:
         return Answer(*(Tensors.numpy(part) for part in self(seen, rng)[-1]))
 
     def clusters_proba(self, answer: Answer) -> np.ndarray:
-        return self.generation.clusters_proba(answer)
+        return self.architecture.clusters_proba(answer)
 
     @property
     def head(self) -> np.ndarray:
         return flattened({name: Tensors.numpy(weight) for name, weight in self.state_dict().items()})
 
-    def scores(self, told: Told) -> torch.Tensor:
+    def scores(self, told: CandidateFeatures) -> torch.Tensor:
         """Logits of the adjusted Rand index of candidate partitions, with gradients."""
         xp = Tensors(self.points.weight.device)
-        return scores(xp, self.partitions, Told(*(xp.array(part) for part in told)))
-
-
-class ZeroShotNetwork(_Network):
-    """The network of the first generation."""
-
-    generation = generation_one
-
-    def __init__(self, config: ZeroShotConfig):
-        super().__init__()
-        self.config = config
-        E, P = config.width, config.pair_channels
-        self.points = nn.Linear(POINT_FEATURES, E)
-        self.coordinates = nn.Linear(COORDINATES, E, bias=False)
-        self.random = nn.Linear(RANDOM_FEATURES, E, bias=False)
-        self.stretches = nn.ModuleList(
-            Stretch(E, config.n_heads, config.stretch, config.mlp_ratio, P, PAIR_FEATURES)
-            for _ in range(config.n_stretches)
-        )
-        self.norm = nn.LayerNorm(E)
-        self.last_channels = PairChannels(E, 2 * P, PAIR_FEATURES)
-        self.alike = nn.Linear(E, E)
-        self.same = nn.Linear(2 * P, 1)
-        self.same_at_once = nn.Linear(PAIR_FEATURES, 1, bias=False)
-        self.noise = nn.Linear(E, 1)
-        self.clusters = nn.Sequential(nn.Linear(2 * E + 3, 2 * E), nn.GELU(), nn.Linear(2 * E, config.max_clusters))
+        return scores(xp, self.partitions, CandidateFeatures(*(xp.array(part) for part in told)))
 
 
 class Pass(nn.Module):
@@ -169,32 +147,41 @@ class PartitionHead(nn.Module):
         nn.init.zeros_(self.score.bias)
 
 
-class TwoPassNetwork(_Network):
-    """The network of the second generation."""
+class TwoPassNetwork(Network):
+    """Parameters of :func:`coterie.zeroshot.network.two_passes.forward`."""
 
-    generation = model
+    architecture = two_passes
 
     def __init__(self, config: TwoPassConfig):
         super().__init__()
         self.config = config
         E, P = config.width, config.pair_channels
-        self.points = nn.Linear(FULL_POINT_FEATURES, E)
+        self.points = nn.Linear(POINT_FEATURES, E)
         self.coordinates = nn.Linear(COORDINATES, E, bias=False)
         self.random = nn.Linear(RANDOM_FEATURES, E, bias=False)
-        self.first = Pass(config, config.first, FULL_PAIR_FEATURES, 2 * P)
+        self.first = Pass(config, config.first, PAIR_FEATURES, 2 * P)
         self.again = nn.Linear(SECOND_POINT_FEATURES, E)
-        self.second = Pass(config, config.second, FULL_PAIR_FEATURES + SECOND_PAIR_FEATURES, 2 * P)
+        self.second = Pass(config, config.second, PAIR_FEATURES + SECOND_PAIR_FEATURES, 2 * P)
         with torch.no_grad():  # before training, the second pass repeats the first
             for constant in (self.second.alike.weight, self.second.alike.bias, self.second.same.bias):
                 constant.zero_()
-            self.second.same_at_once.weight[0, FULL_PAIR_FEATURES] = LOGIT_UNIT
+            self.second.same_at_once.weight[0, PAIR_FEATURES] = LOGIT_UNIT
         self.noise = nn.Linear(E, 1)
         self.counts = Counts(E)
         if config.partition_width:
             self.partitions = PartitionHead(config.partition_width)
 
+    def copy_into(self, network: "TwoPassNetwork") -> None:
+        """Let a network of the same sizes begin with these weights, but for its head, which is trained at the end."""
+        weights = {name: weight for name, weight in self.state_dict().items() if not name.startswith(HEAD)}
+        sizes = [replace(each.config, partition_width=0, choice=(), single=()) for each in (network, self)]
+        if sizes[0] != sizes[1]:
+            raise ValueError(
+                f"A network must have the sizes of the one as which it begins: {sizes[1]}, got {sizes[0]}."
+            )
+        network.load_state_dict(weights, strict=False)
 
-def build(config: dict[str, Any]) -> nn.Module:
-    """A network from the settings on its card, of either generation."""
-    settings = configured(config)[0]
-    return ZeroShotNetwork(settings) if isinstance(settings, ZeroShotConfig) else TwoPassNetwork(settings)
+
+def build(config: dict[str, Any]) -> TwoPassNetwork:
+    """A network from the settings on its card."""
+    return TwoPassNetwork(TwoPassConfig.from_card(config))

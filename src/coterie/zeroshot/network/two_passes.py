@@ -1,4 +1,4 @@
-"""The network of the second generation: two passes over the points of a set, the second in the geometry of the first.
+"""The network: two passes over the points of a set, the second in the geometry that the first suggests.
 
 Shapes: B data sets, N points, E width, H heads, F features of a pair, P channels of a pair, K bins of numbers.
 
@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
-from coterie.zeroshot.features.description import Description, describe_again, describe_fully
+from coterie.zeroshot.features.description import Description, describe_again
+from coterie.zeroshot.features.description import describe as describe  # what every such module has
 from coterie.zeroshot.features.pairs import Pairs
 from coterie.zeroshot.network import blocks as layers
 from coterie.zeroshot.network.blocks import pair_channels, stretch, told
@@ -42,6 +43,11 @@ class TwoPassConfig:
     # how the evidence for the number of clusters is weighed, fitted to fresh problems once the network is trained
     choice: tuple[float, ...] = (1.0, 0.0, 0.0)
     single: tuple[float, ...] = (1.0, 0.0, 1.0)
+
+    @classmethod
+    def from_card(cls, settings: dict[str, Any]) -> "TwoPassConfig":
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+        return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -115,6 +121,3 @@ def _describe_again(xp: Any, seen: list[Description], pairs: Pairs, same_BNN, na
         for b, (each, balanced_NN, logit_NN) in enumerate(zip(seen, xp.numpy(same_BNN), xp.numpy(natural_BNN)))
     ]
     return xp.array(np.stack(points))
-
-
-describe = describe_fully

@@ -1,11 +1,9 @@
 """Arrangements of clusters: each function places clusters of the given sizes, one array of points a cluster."""
 
-from functools import partial
-
 import numpy as np
 
 from coterie.threads import kernel
-from coterie.zeroshot.prior.shapes import CURVED, FILLED, MOST_TURNS, Shape, ball, chain, log_uniform, rotation, spiral
+from coterie.zeroshot.prior.shapes import CURVED, FILLED, Shape, ball, chain, log_uniform, rotation, spiral
 
 
 def mixture(rng: np.random.Generator, counts: np.ndarray, dims: int) -> list[np.ndarray]:
@@ -88,16 +86,12 @@ def _moved_apart(centers, turn, spread, turns, separation: float) -> np.ndarray:
     return centers * separation / max(ratio[upper].min(), 1e-6)
 
 
-def scattered(
-    rng: np.random.Generator, counts: np.ndarray, dims: int, most_turns: float = MOST_TURNS
-) -> list[np.ndarray]:
+def scattered(rng: np.random.Generator, counts: np.ndarray, dims: int) -> list[np.ndarray]:
     """Shapes of all kinds, packed as closely as a drawn gap allows: they may interlock and enclose one another."""
-    wound = partial(spiral, most_turns=most_turns)
     pool: tuple[Shape, ...] = (FILLED, CURVED, FILLED + CURVED)[rng.integers(3)]
     if rng.random() < 0.3:
         pool = (pool[rng.integers(len(pool))],)
     spread = rng.uniform(0, 0.6)
-    pool = tuple(wound if shape is spiral else shape for shape in pool)
     parts = [pool[rng.integers(len(pool))](rng, m, dims) * np.exp(spread * rng.normal()) for m in counts]
     return _packed(rng, parts, log_uniform(rng, 1.3, 8))
 
@@ -123,16 +117,14 @@ def nested(rng: np.random.Generator, counts: np.ndarray, dims: int) -> list[np.n
     return parts
 
 
-def interleaved(
-    rng: np.random.Generator, counts: np.ndarray, dims: int, most_turns: float = MOST_TURNS
-) -> list[np.ndarray]:
+def interleaved(rng: np.random.Generator, counts: np.ndarray, dims: int) -> list[np.ndarray]:
     """Copies of one curve, turned about a centre (arms of a spiral), shifted (stripes) or flipped (moons)."""
     k = len(counts)
     style = rng.integers(3)
     seed = rng.integers(2**32)
 
     def curve(m: int, r: np.random.Generator) -> np.ndarray:
-        return chain(r, m, 2) if style == 1 else spiral(r, m, 2, most_turns) if style == 0 else _moon(r, m)
+        return chain(r, m, 2) if style == 1 else spiral(r, m, 2) if style == 0 else _moon(r, m)
 
     # one curve, drawn often enough that every cluster takes other places on it
     long = curve(int(counts.sum()), np.random.default_rng(seed))

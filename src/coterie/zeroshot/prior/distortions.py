@@ -5,7 +5,8 @@ import numpy as np
 from coterie.zeroshot.prior.shapes import log_uniform, rotation
 
 
-def hardened(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+def distorted(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    """Points after some of these changes, each drawn with a small probability."""
     x = (x - x.mean(axis=0)) / (x.std() or 1.0)
     if rng.random() < 0.25:
         x = _warped(rng, x)

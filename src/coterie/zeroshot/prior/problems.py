@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.threads import kernel
-from coterie.zeroshot.prior.arrangements import ARRANGEMENTS, interleaved, mixture, scattered, uneven
+from coterie.zeroshot.prior.arrangements import ARRANGEMENTS, mixture, scattered, uneven
 from coterie.zeroshot.prior.corpus import read_corpus
-from coterie.zeroshot.prior.distortions import hardened
+from coterie.zeroshot.prior.distortions import distorted
 from coterie.zeroshot.prior.latent_tables import mixed_table, table
 from coterie.zeroshot.prior.real_tables import RealProblems
-from coterie.zeroshot.prior.shapes import MOST_TURNS, log_uniform
+from coterie.zeroshot.prior.shapes import log_uniform
 
 NOISE = -1
 SOLVABLE = 0.8  # share of points whose nearest neighbour is of their own cluster; shapes with less are drawn again
@@ -52,17 +52,12 @@ class Prior:
     flat: float = 0.5  # share of shapes in at most three dimensions
     noise: float = 0.2  # share of sets with background noise
     uneven: float = 0.0  # share of shapes and tables with wide clusters beside narrow ones
-    interleaved: float = 0.1  # share of arrangements that interleave copies of a curve; the more, the fewer mixtures
-    most_turns: float = MOST_TURNS  # of spirals
     real: float = 0.0  # share of problems from the tables of a corpus, beside the families above
     corpus: str = ""  # its folder (:mod:`coterie.zeroshot.prior.corpus`)
     folds: tuple[int, ...] = ()  # of the corpus that are drawn from, 0 to 4; all if empty
     without: tuple[str, ...] = ()  # tables of the corpus that are not read
 
     def __post_init__(self) -> None:
-        most = ARRANGEMENTS["interleaved"][1] + ARRANGEMENTS["mixture"][1]
-        if not 0 <= self.interleaved <= most:
-            raise ValueError(f"interleaved must be between 0 and {most}, got {self.interleaved}.")
         if self.real and not self.corpus:
             raise ValueError("The family real needs the folder of its tables: set corpus.")
 
@@ -108,19 +103,12 @@ class Prior:
         if family == "tables" or (family == "many" and rng.random() < 0.3):
             return table(rng, labels, is_uneven), "table"
         if is_uneven:
-            return hardened(rng, np.concatenate(uneven(rng, counts, self._dims(rng, "uneven")))), "uneven"
-        kind = str(rng.choice(list(ARRANGEMENTS), p=self._arrangement_shares()))
+            return distorted(rng, np.concatenate(uneven(rng, counts, self._dims(rng, "uneven")))), "uneven"
+        kind = str(rng.choice(list(ARRANGEMENTS), p=[share for _, share in ARRANGEMENTS.values()]))
         arrange = ARRANGEMENTS[kind][0]
         if family == "many":
             kind, arrange = ("mixture", mixture) if rng.random() < 0.75 else ("scattered", scattered)
-        dims = self._dims(rng, kind)
-        wound = {"most_turns": self.most_turns} if arrange in (scattered, interleaved) else {}
-        return hardened(rng, np.concatenate(arrange(rng, counts, dims, **wound))), kind
-
-    def _arrangement_shares(self) -> list[float]:
-        shares = {kind: share for kind, (_, share) in ARRANGEMENTS.items()}
-        more = self.interleaved - shares["interleaved"]
-        return list((shares | {"interleaved": self.interleaved, "mixture": shares["mixture"] - more}).values())
+        return distorted(rng, np.concatenate(arrange(rng, counts, self._dims(rng, kind)))), kind
 
     def _clusters(self, rng: np.random.Generator, n_points: int, family: str) -> int:
         if family == "many":

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 
 Shape = Callable[[np.random.Generator, int, int], np.ndarray]  # generator, points, dimensions
-MOST_TURNS = 2.2  # of a spiral, unless the prior says otherwise
 
 
 def rotation(rng: np.random.Generator, dims: int) -> np.ndarray:
@@ -82,8 +81,8 @@ def arc(rng: np.random.Generator, m: int, dims: int) -> np.ndarray:
     return _thick(rng, curve - curve.mean(axis=0) * (rng.random() < 0.5), dims)
 
 
-def spiral(rng: np.random.Generator, m: int, dims: int, most_turns: float = MOST_TURNS) -> np.ndarray:
-    turns = rng.uniform(0.7, most_turns)
+def spiral(rng: np.random.Generator, m: int, dims: int) -> np.ndarray:
+    turns = rng.uniform(0.7, 2.2)
     t = np.sqrt(_along(rng, m))
     angle = 2 * np.pi * turns * t
     radius = rng.uniform(0.05, 0.3) + t

@@ -13,9 +13,10 @@ import torch.nn.functional as F
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
+from coterie.zeroshot.network.head import CandidateFeatures
 from coterie.zeroshot.network.inference import read_set
 from coterie.zeroshot.network.torch_modules import TwoPassNetwork
-from coterie.zeroshot.partitions.candidates import Candidates, Told, describe
+from coterie.zeroshot.partitions.candidates import Candidates, describe
 from coterie.zeroshot.partitions.cuts import MOST_CHOSEN, Hierarchical, cut_and_settled
 from coterie.zeroshot.prior.problems import NOISE, Prior, Problem
 
@@ -33,7 +34,7 @@ SHARPNESS = 30.0  # of the choice that the loss supposes, per unit of the index
 class Example(NamedTuple):
     """Candidates for several numbers of clusters of one problem."""
 
-    told: Told
+    told: CandidateFeatures
     index_J: np.ndarray  # adjusted Rand index that each reaches
     sizes: list[int]  # how many candidates each number of clusters has
 
@@ -82,7 +83,7 @@ def reached(problem: Problem, labels_N: np.ndarray) -> float:
     return max(float(adjusted_rand_score(problem.labels_N[inside_N], labels_N[inside_N])), 0.0)
 
 
-def together(parts: list[Told]) -> Told:
+def together(parts: list[CandidateFeatures]) -> CandidateFeatures:
     """Candidates with different numbers of clusters as one."""
     most = max(part.share_JK.shape[1] for part in parts)
 
@@ -92,12 +93,12 @@ def together(parts: list[Told]) -> Told:
         return np.pad(values, more)
 
     by_cluster = ("clusters_JKC", "share_JK", "is_there_JK")
-    return Told(
+    return CandidateFeatures(
         *(
             np.concatenate(
                 [padded(getattr(part, name)) if name in by_cluster else getattr(part, name) for part in parts]
             )
-            for name in Told._fields
+            for name in CandidateFeatures._fields
         )
     )
 

@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from coterie import checkpoints
 from coterie.training.run import TrainingRun
+from coterie.zeroshot.network.head import HEAD
 from coterie.zeroshot.network.interface import Answer
 from coterie.zeroshot.network.torch_modules import TwoPassNetwork
 from coterie.zeroshot.network.two_passes import BINS, TwoPassConfig
 from coterie.zeroshot.prior.problems import NOISE, Prior
 from coterie.zeroshot.training.choice_fitting import fit_choice
 from coterie.zeroshot.training.head_fitting import fit_head
-from coterie.zeroshot.training.start import average, begin_as
 
 FIRST_PASS = 0.5  # weight of the first pass's losses beside the second's
 
@@ -48,7 +48,7 @@ class ZeroShotRun(TrainingRun):
     clusters_weight: float = 0.1
     single_weight: float = 0.2
     noise_weight: float = 0.3
-    start: str | None = None  # name of a network as which this one begins; of the first generation: its first pass
+    start: str | None = None  # name of a network as which this one begins
     keep: float = 0.0  # share of the weights of ``start`` in the network that is shipped, the rest are trained
     choice_problems: int = 600  # fresh draws to which the choice of the number of clusters is fitted
     head_problems: int = 2000  # fresh draws on which the head for partitions is trained, if the model has one
@@ -81,7 +81,7 @@ class ZeroShotTask:
         torch.manual_seed(run.training.seed)
         self.model = TwoPassNetwork(run.model)
         if run.start is not None:
-            begin_as(self.model, checkpoints.load(run.start, kind="zeroshot"))
+            checkpoints.load(run.start, kind="zeroshot").copy_into(self.model)
 
     def matrices(self) -> Iterable[nn.Parameter]:
         return [p for each in (self.model.first, self.model.second) for p in each.stretches.parameters() if p.ndim == 2]
@@ -109,6 +109,19 @@ class ZeroShotTask:
             "first_pair": first["pair"].item(),
             "first_natural": first["natural"].item(),
         }
+
+
+@torch.no_grad()
+def average(network: TwoPassNetwork, old: TwoPassNetwork, share: float) -> None:
+    """Move every weight of ``network`` towards that of ``old``, by ``share`` of the way.
+
+    A network that learned from few tables keeps more of what it knew if its weights are averaged with those it began
+    with (Wortsman et al. 2022, "Robust fine-tuning of zero-shot models").
+    """
+    before = old.state_dict()
+    for name, value in network.state_dict().items():
+        if not name.startswith(HEAD):
+            value.lerp_(before[name], share)
 
 
 def losses(answer: Answer, labels_BN: Tensor) -> dict[str, Tensor]:

@@ -1,19 +1,36 @@
-"""The network of the first generation: one pass over distances and five hierarchies, up to 16 clusters.
+"""The first zero-shot network: one pass over distances and five hierarchies, up to 16 clusters.
 
-``w`` are the weights of ``network.torch_modules.ZeroShotNetwork``, ``xp`` the operations on arrays or tensors.
+``w`` are the weights of :class:`coterie_research.zeroshot_one.modules.ZeroShotNetwork`, ``xp`` the operations on arrays
+or tensors.
 """
 
+import sys
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from scipy.special import softmax
 
-from coterie.zeroshot.features.description import Description, describe, round_clusters
+from coterie.zeroshot.features.description import (
+    NEIGHBOURS,
+    Description,
+    Geometry,
+    coordinate_features,
+    point_features,
+    principal_coordinates,
+    round_clusters,
+    set_features,
+)
+from coterie.zeroshot.features.hierarchies import hierarchies
+from coterie.zeroshot.features.pairs import MERGE_FEATURES, room
 from coterie.zeroshot.network import blocks as layers
 from coterie.zeroshot.network.blocks import pair_channels, stretch, told
 from coterie.zeroshot.network.interface import MAX_CLUSTERS, Answer, stacked
+from coterie.zeroshot.network.loading import ArrayNetwork, checked
 
+PAIR_FEATURES = 1 + 5 * MERGE_FEATURES
+POINT_FEATURES = NEIGHBOURS + 4
 ROUNDS = 3  # of correcting affinities for the weights of the loss
 
 
@@ -41,6 +58,28 @@ def sizes(w: Any) -> dict[str, Any]:
     n_stretches, n_clusters = len(w.stretches), w.clusters[2].weight.shape[0]
     depth = len(w.stretches[0].layers)
     return {**layers.sizes(w.stretches[0]), "n_stretches": n_stretches, "stretch": depth, "max_clusters": n_clusters}
+
+
+def from_card(settings: dict[str, Any]) -> ZeroShotConfig:
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
+    return ZeroShotConfig(**values)
+
+
+def build(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> ArrayNetwork:
+    """A network from the settings on its card and its weights, for inference by numpy."""
+    return checked(ArrayNetwork(sys.modules[__name__], from_card(config), arrays))
+
+
+def describe(x_ND: np.ndarray) -> Description:
+    """Describe at least two points whose columns are on comparable scales."""
+    n, dims = x_ND.shape
+    x_ND = x_ND - x_ND.mean(axis=0)
+    geometry = Geometry(cdist(x_ND, x_ND))
+    pairs = room(PAIR_FEATURES, n)
+    geometry.write(hierarchies(geometry.distance_NN, geometry.cores), pairs)
+    principal_ND = principal_coordinates(x_ND)[0]
+    points_NT = point_features([geometry.near_NR], set_features(n, dims, geometry))
+    return Description(points_NT, coordinate_features(principal_ND), pairs, principal_ND)
 
 
 def forward(xp: Any, w: Any, seen: list[Description], rng: np.random.Generator) -> list[Answer]:
