@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
@@ -104,6 +105,61 @@ def test_pairs_share_a_cluster_or_do_not(blobs, place):
     assert found[first[2]] != found[other]
     free = np.setdiff1d(np.arange(150), [*first, other])
     assert adjusted_rand_score(found[free], labels[free]) > 0.6
+
+
+def known_halves(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    y = np.where(np.arange(n) % 3 == 0, (X[:, 0] > 0).astype(int), -1)
+    pairs = {"must_link": [(1, 2), (4, 5)], "cannot_link": [(7, 8), (10, 11)]}
+    return X, y, pairs, rng.integers(0, 4, n)
+
+
+@pytest.mark.parametrize("n_init", [1, 5])
+def test_weights_are_repetitions_under_constraints(n_init):
+    """Rows of weight 0 took part in the start, and given labels started at means without weights."""
+    X, y, pairs, times = known_halves()
+    times[[1, 2, 4, 5, 7, 8, 10, 11]] = 1  # a pair of repeated rows is ambiguous
+    rows = np.repeat(np.arange(len(X)), times)
+    moved = {name: [[rows.tolist().index(i) for i in pair] for pair in given] for name, given in pairs.items()}
+    weighted, copied = (KMeans(4, n_init=n_init, random_state=2) for _ in range(2))
+    weighted.fit(X, y, sample_weight=times.astype(float), **pairs)
+    copied.fit(X[rows], y[rows], **moved)
+    np.testing.assert_array_equal(weighted.labels_[rows], copied.labels_)
+    np.testing.assert_allclose(weighted.cluster_centers_, copied.cluster_centers_)
+    assert weighted.inertia_ == pytest.approx(copied.inertia_)
+    np.testing.assert_array_equal(weighted.labels_[y >= 0], y[y >= 0])  # rows of weight 0 as well
+
+
+def test_a_labelled_row_of_weight_zero_is_no_start():
+    X = np.array([[0.0], [0.1], [5.0], [5.1], [1e6]])
+    y = np.array([0, -1, 1, -1, 1])
+    model = KMeans(2, random_state=0).fit(X, y, sample_weight=[1, 1, 1, 1, 0])
+    np.testing.assert_allclose(model.cluster_centers_, [[0.05], [5.05]])
+    assert model.labels_.tolist() == [0, 0, 1, 1, 1]
+
+
+def test_constraints_keep_types_scales_and_sparse_rows():
+    X, y, pairs, _ = known_halves()
+    plain = KMeans(4, random_state=0).fit(X, y, **pairs)
+    for exponent in (-400, 400):
+        scaled = KMeans(4, random_state=0).fit(np.ldexp(X, exponent), y, **pairs)
+        np.testing.assert_array_equal(scaled.cluster_centers_, np.ldexp(plain.cluster_centers_, exponent))
+        np.testing.assert_array_equal(scaled.labels_, plain.labels_)
+    single = KMeans(4, random_state=0).fit(X.astype(np.float32), y, **pairs)
+    assert single.cluster_centers_.dtype == np.float32
+    thin = KMeans(4, random_state=0).fit(csr_matrix(X), y, **pairs)
+    np.testing.assert_array_equal(thin.labels_, plain.labels_)
+    for engine in ("literal", "fused", "lazy"):
+        with pytest.raises(ValueError, match=f"engine='{engine}' knows no y, .* use engine='auto'"):
+            KMeans(4, engine=engine).fit(X, y)
+
+
+def test_an_empty_cluster_takes_over_no_row_that_is_bound():
+    X = np.array([[0.0], [1.0], [2.0], [40.0], [50.0]])
+    start = np.array([[0.0], [1.0], [1e3]])
+    model = KMeans(3, init=start, max_iter=1).fit(X, must_link=[(0, 4)])
+    assert 40.0 in model.cluster_centers_  # and not 50, the farthest
 
 
 def test_too_few_clusters_for_the_pairs_are_named(blobs):

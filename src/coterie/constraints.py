@@ -86,6 +86,14 @@ class Constraints:
         """The constraints on some rows. Groups keep their numbers."""
         return replace(self, group=self.group[rows])
 
+    def completed(self, labels: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        """Labels in which every row has the cluster of its group, which those ``kept`` have already."""
+        cluster = self.label.copy()
+        bound = kept[self.group[kept] >= 0]
+        cluster[self.group[bound]] = labels[bound]
+        own = np.where(self.group >= 0, cluster[self.group], UNKNOWN)
+        return np.where(own >= 0, own, labels).astype(labels.dtype)
+
     def included(self, sample: np.ndarray, most: int) -> np.ndarray:
         """A sample of rows with rows about which something is known in place of others: half of it at most."""
         room = min(most, len(sample)) // 2

@@ -54,7 +54,6 @@ REFUSED = {
     "changing width": (changing_width, "Block 1 of X .* has 4 columns, but X has 3"),
     "no rows": (lambda: blocks(np.empty((0, 3)), np.empty((0, 3))), "every block is empty"),
     "few rows": (lambda: blocks(points(n=2), points(n=1)), "n_samples=3 should be >= n_clusters=6"),
-    "equal rows": (lambda: blocks(np.ones((500, 3)), np.zeros((500, 3))), "has only 2"),
     "text": (lambda: dd.from_pandas(pd.DataFrame({"a": ["x", "y"]}), npartitions=1), "not numbers: 'a'"),
     "half precision": (lambda: da.ones((50, 3), dtype="float16"), "float16"),
     "three dimensions": (lambda: da.ones((5, 3, 2)), "two-dimensional"),

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors.numpy import save as to_bytes
+from sklearn.exceptions import ConvergenceWarning
 
 import coterie
-from coterie import KMeans, checkpoints
+from coterie import AttentionClustering, KMeans, checkpoints
 from coterie.catalogue import CATALOGUE
 from coterie.estimators import persistence, schema
 from coterie.tables.columns import TableError
@@ -58,6 +59,16 @@ def test_every_estimator_comes_back_and_says_when_anything_is_missing(name, pack
         less = {**header, "attributes": {key: each for key, each in header["attributes"].items() if key != attribute}}
         with pytest.raises(ValueError, match=f"m is damaged or was altered: there is no {attribute}"):
             coterie.load(write(tmp_path / "m", tensors, less))
+
+
+def test_a_trimmed_fit_with_an_empty_cluster_can_be_saved(tmp_path):
+    """The threshold of such a cluster was -inf, which no file may contain."""
+    model = AttentionClustering("trimmed", n_clusters=3, keep=0.5, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(np.repeat([[0.0, 0.0], [1.0, 1.0]], 5, axis=0))
+    model.save(tmp_path / "m")
+    again = coterie.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(model.cluster_centers_), model.predict(model.cluster_centers_))
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

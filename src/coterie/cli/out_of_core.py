@@ -196,6 +196,7 @@ def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any, Any]:
     import numpy as np
 
     from coterie import starts
+    from coterie.kmeans.scaling import exponent_of_size
     from coterie.tables.encoding import Encoding
 
     if not scale:
@@ -207,6 +208,7 @@ def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any, Any]:
         known,
         mean=np.zeros_like(known.mean),
         sq=known.sq / deviation**2,
+        largest=1.0 if exponent_of_size(known.largest, rows.dtype) else known.largest,  # they are of ordinary size now
         fingerprint=starts.fingerprint(np.array([known.fingerprint], np.uint64)),  # rows and means determine the rest
     )
     return Encoding.affine(rows.names, known.mean, deviation), scaled, inner

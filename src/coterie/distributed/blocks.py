@@ -1,7 +1,7 @@
 """Dask arrays and DataFrames as blocks of rows, and how a worker opens a block."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from coterie.kmeans.block_statistics import Block
+from coterie.kmeans.scaling import check_values, scaled
 from coterie.kmeans.sphere import on_sphere
+from coterie.tables.precision import working_dtype
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class Layout:
     dtype: str  # "float32" or "float64": what blocks are converted to
     names: tuple[str, ...] | None  # of the columns, for a dataframe
     spherical: bool = False
+    exponent: int = 0  # rows are divided by 2 to this power
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,9 @@ def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
         sizes = None
     else:
         X = single_columns(X)
-        names, dtype = None, _array_dtype(X.dtype)
+        if X.dtype.kind not in "fiub":
+            raise ValueError(f"X must be numeric; its dtype is {X.dtype}.")
+        names, dtype = None, working_dtype([X.dtype])
         n_features = X.shape[1]
         sizes = X.chunks[0]
     if not n_features:
@@ -50,7 +55,7 @@ def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
     from coterie.distributed.sources import delayed_blocks
 
     rows = delayed_blocks(X)
-    layout = Layout(len(rows), n_features, dtype, names, spherical)
+    layout = Layout(len(rows), n_features, dtype.name, names, spherical)
     n_rows = None if sizes is None or np.isnan(sizes).any() else sum(sizes)
     return Blocks(layout, rows, _weight_blocks(sample_weight, len(rows), sizes), n_rows)
 
@@ -65,17 +70,7 @@ def single_columns(X):
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 
-def _array_dtype(dtype) -> str:
-    if dtype == np.float16:
-        raise ValueError(
-            "X is float16, which overflows at 65,504 and has a low precision: convert it with X.astype('float32')."
-        )
-    if dtype.kind not in "fiub":
-        raise ValueError(f"X must be numeric; its dtype is {dtype}.")
-    return "float32" if dtype == np.float32 else "float64"
-
-
-def _frame_dtype(X) -> str:
+def _frame_dtype(X) -> np.dtype:
     import pandas as pd
 
     bad = [str(name) for name, dtype in X.dtypes.items() if not pd.api.types.is_numeric_dtype(dtype)]
@@ -83,9 +78,7 @@ def _frame_dtype(X) -> str:
         raise ValueError(
             f"X has columns that are not numbers: {', '.join(map(repr, bad))}. Remove or encode them first."
         )
-    if any(str(dtype).lower() == "float16" for dtype in X.dtypes):
-        raise ValueError("X has float16 columns, which have a low precision: convert them with X.astype('float32').")
-    return "float32" if all(str(dtype).lower() == "float32" for dtype in X.dtypes) else "float64"
+    return working_dtype(X.dtypes)
 
 
 def _weight_blocks(sample_weight, n_blocks: int, sizes) -> Sequence[Any] | None:
@@ -155,7 +148,10 @@ def open_block(raw, weight, number: int, layout: Layout, *, check: bool = False)
         refuse(f"has {width} columns, but X has {layout.n_features}: all blocks must have the same columns.")
     n_rows = len(X)
     if check and n_rows:
-        _refuse_extremes(X, layout, refuse)
+        try:
+            check_values(X, lambda row, column: f"row {row} of the block, column {_column(layout, column)}", smallest=0)
+        except ValueError as error:
+            refuse(str(error))
     if weight is not None:
         weight = np.asarray(weight, dtype=np.float64).reshape(-1)
         if len(weight) != n_rows:
@@ -164,7 +160,7 @@ def open_block(raw, weight, number: int, layout: Layout, *, check: bool = False)
             refuse("has sample weights that are negative, NaN or infinite: weights must be finite and at least 0.")
         if not weight.all():
             X, weight = X[weight > 0], weight[weight > 0]
-    return Block(number, on_sphere(X) if layout.spherical else X, weight, n_rows)
+    return Block(number, on_sphere(X) if layout.spherical else scaled(X, -layout.exponent), weight, n_rows)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -172,17 +168,5 @@ def _listed(names: Sequence[str]) -> str:
     return f"({shown}{', ...' if len(names) > 8 else ''})"
 
 
-def _refuse_extremes(X: np.ndarray, layout: Layout, refuse: Callable[[str], Any]) -> None:
-    largest = max(float(X.max()), -float(X.min()))
-    limit = float(np.sqrt(np.finfo(X.dtype).max / (16.0 * X.shape[1])))
-    if largest <= limit:  # False for NaN too
-        return
-    bad = ~(np.abs(X) <= limit)
-    row, column = np.unravel_index(int(np.argmax(bad)), X.shape)
-    value = X[row, column]
-    name = f" {layout.names[column]!r}" if layout.names is not None else ""
-    kind = "NaN" if np.isnan(value) else "infinity" if np.isinf(value) else f"a value of size {abs(value):.2g}"
-    remedy = "remove such rows or fill the values first."
-    if np.isfinite(value):
-        remedy = f"squared distances overflow {X.dtype}: scale the columns."
-    refuse(f"contains {kind} (row {row} of the block, column {column}{name}): {remedy}")
+def _column(layout: Layout, column: int) -> str:
+    return f"{column} {layout.names[column]!r}" if layout.names is not None else str(column)

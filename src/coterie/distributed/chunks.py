@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from coterie.tables.columns import TableError
+from coterie.tables.precision import working_dtype
 from coterie.tables.raw_files import read_npy
 from coterie.wording import shown
 
@@ -55,7 +56,7 @@ class Chunks:
                     "chunks must have the same columns."
                 )
             if self.dtype is None:
-                self.dtype = block.dtype if block.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+                self.dtype = working_dtype([block.dtype])
             block = np.ascontiguousarray(block, dtype=self.dtype)
             if not np.isfinite(block).all():
                 row, column = np.argwhere(~np.isfinite(block))[0]

@@ -15,7 +15,7 @@ from coterie.distributed.survey import Survey, survey
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.block_engine import BlockEngine, begin
 from coterie.kmeans.iteration import Centers, OnIteration, Result
-from coterie.kmeans.sphere import on_sphere
+from coterie.kmeans.scaling import scaled
 
 _ONLY_EXECUTION = ("n_clusters", "max_iter", "device", "n_jobs", "verbose")  # n_clusters has a name of its own
 
@@ -63,28 +63,24 @@ def run(
 
 def look(passes: Passes, n_clusters: int) -> Survey:
     """Make the first pass over the data and validate it."""
-    known = passes.total(survey, n_clusters, check=True)
+    known = passes.total(survey, None, check=True)
     if known is None:
         raise ValueError("X has no rows of positive weight: every block is empty.")
     if known.rows < n_clusters:
         raise ValueError(
             f"n_samples={known.rows} should be >= n_clusters={n_clusters}: pass more rows or lower n_clusters."
         )
-    if len(known.hashes) < n_clusters:
-        raise ValueError(
-            f"n_clusters={n_clusters} requires at least that many distinct rows, but X has only {len(known.hashes)}: "
-            f"set n_clusters to {len(known.hashes)} or less."
-        )
     return known
 
 
 def first_centers(
-    passes: Passes, algorithm: Algorithm, n_clusters: int, init, rng: np.random.RandomState, known: Survey
+    passes: Passes, n_clusters: int, init, rng: np.random.RandomState, known: Survey, algorithm: Algorithm
 ) -> np.ndarray:
-    """The starting centres (k, d) in the dtype of the data."""
+    """The starting centres (k, d) in the dtype of the data. Rows are repeated if there are fewer distinct ones."""
     layout = passes.layout
     if not isinstance(init, str):
-        centers = starts.checked(np.asarray(init), n_clusters, layout.n_features, layout.dtype)
+        given = starts.checked(np.asarray(init), n_clusters, layout.n_features, layout.dtype)
+        centers = scaled(given, -layout.exponent)
     elif init == "k-means++":
         centers = parallel_start.parallel(passes, n_clusters, rng, known, algorithm.outliers)
     elif init == "random":
@@ -94,8 +90,7 @@ def first_centers(
             f"init={init!r} needs all rows in memory: on Dask data use 'k-means++' (which runs as k-means‖), "
             "'random' or an array."
         )
-    centers = np.ascontiguousarray(centers, dtype=layout.dtype)
-    return on_sphere(centers) if algorithm.spherical else centers
+    return np.ascontiguousarray(np.resize(centers, (n_clusters, layout.n_features)), dtype=layout.dtype)
 
 
 def _problem(layout: Layout, algorithm: Algorithm, known: Survey, parameters: Mapping[str, Any]) -> dict:

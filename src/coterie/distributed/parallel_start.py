@@ -17,7 +17,6 @@ from coterie.distributed.passes import Passes
 from coterie.distributed.survey import Survey
 from coterie.kmeans import lazy, single_pass
 from coterie.kmeans.block_statistics import Block
-from coterie.kmeans.scaling import exponent_of, scaled
 
 ROUNDS = 5
 OVERSAMPLING = 2  # candidates of a round, in units of n_clusters
@@ -126,12 +125,10 @@ def parallel(passes: Passes, n_clusters: int, rng, known: Survey, trim: float = 
             heat = partial(Heat, largest=known.largest, share=share)
     weight = passes.total(population, heat(0, 0, candidates=candidates))
     candidates, weight = np.ascontiguousarray(candidates[weight > 0]), weight[weight > 0]
-    exponent = exponent_of(candidates)
-    candidates = scaled(candidates, -exponent)
     centers = starts.choose(candidates, n_clusters, "k-means++", rng, weight, trim=trim)
     if trim == 0:
         centers = lazy.run(candidates, centers, sample_weight=weight, max_iter=20).centers
-    return scaled(centers, exponent)
+    return centers
 
 
 def _seed(rng) -> int:

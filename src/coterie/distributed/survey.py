@@ -1,6 +1,6 @@
 """The first pass over Dask blocks, which checks every value and returns what a fit needs to know."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from coterie.kmeans.iteration import moments
 
 @dataclass(frozen=True)
 class Survey:
-    """Size, moments and some distinct rows of blocks. The surveys of two sets of blocks can be added."""
+    """Size and moments of blocks. The surveys of two sets of blocks can be added."""
 
     sizes: dict[int, int]  # rows by block
     rows: int  # of positive weight
@@ -19,8 +19,6 @@ class Survey:
     mean: np.ndarray  # (d,)
     sq: np.ndarray  # (d,) weighted squares around the mean
     largest: float  # absolute value
-    hashes: np.ndarray  # of distinct rows: as many as there are clusters, or all
-    wanted: int
     fingerprint: int  # of all rows and their weights, in any order
 
     def __add__(self, other: "Survey") -> "Survey":
@@ -28,11 +26,15 @@ class Survey:
         delta = other.mean - self.mean
         mean = self.mean + delta * (other.weight / weight)
         sq = self.sq + other.sq + delta**2 * (self.weight * other.weight / weight)
-        hashes = np.union1d(self.hashes, other.hashes)[: self.wanted]
         sizes = {**self.sizes, **other.sizes}
         largest = max(self.largest, other.largest)
         fingerprint = (self.fingerprint + other.fingerprint) % 2**64
-        return Survey(sizes, self.rows + other.rows, weight, mean, sq, largest, hashes, self.wanted, fingerprint)
+        return Survey(sizes, self.rows + other.rows, weight, mean, sq, largest, fingerprint)
+
+    def scaled(self, exponent: int) -> "Survey":
+        """The survey of the same rows multiplied by 2^exponent."""
+        moments = {"mean": np.ldexp(self.mean, exponent), "sq": np.ldexp(self.sq, 2 * exponent)}
+        return replace(self, **moments, largest=float(np.ldexp(self.largest, exponent)))
 
     @property
     def mean_variance(self) -> float:
@@ -40,17 +42,13 @@ class Survey:
         return float(np.mean(self.sq / self.weight))
 
 
-def survey(block: Block, n_clusters: int) -> Survey:
+def survey(block: Block, _: None) -> Survey:
     """The survey of one block."""
     X = block.X
-    keys = starts.hash_rows(X, 1)
-    hashes = np.unique(keys[: 4 * n_clusters + 64])
-    if len(hashes) < n_clusters:
-        hashes = np.unique(keys)
     found = moments(X, block.weight)
     weight = float(found.weight[0])
     sizes = {block.number: block.n_rows}
     largest = max(float(X.max()), -float(X.min()))
     sq = found.variance * weight
-    fingerprint = starts.fingerprint(keys, block.weight)
-    return Survey(sizes, len(X), weight, found.mean, sq, largest, hashes[:n_clusters], n_clusters, fingerprint)
+    fingerprint = starts.fingerprint(starts.hash_rows(X, 1), block.weight)
+    return Survey(sizes, len(X), weight, found.mean, sq, largest, fingerprint)

@@ -70,7 +70,7 @@ class AttentionClustering(CenterClusterer):
     weights_ : array of shape (n_clusters,)
         The weights of the clusters, all equal. Only for soft rows.
     threshold_ : array of shape (n_clusters,)
-        The largest cost that was kept. Only for trimmed rows.
+        The largest cost that was kept, or -1 if the cluster has no rows. Only for trimmed rows.
     n_iter_ : int
         Number of iterations of the run that was kept.
     converged_ : bool

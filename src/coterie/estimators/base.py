@@ -127,6 +127,8 @@ class CenterClusterer(
                     best, lowest = result, criterion
             assert best is not None
             self._keep(source.finished(best), source.kept)
+            if hasattr(self, "partial_fit"):
+                self.counts_ = source.counts(best)
             self.labels_ = source.labels(best)
             watch.close(vars(self))
         return self
@@ -221,7 +223,7 @@ class CenterClusterer(
         if algorithm.variant.soft:
             self.weights_ = np.full(k, 1.0 / k) if result.weights is None else result.weights
         if result.limits is not None:
-            self.threshold_ = np.asarray(result.limits)
+            self.threshold_ = np.maximum(result.limits, -1.0)  # finite, so that the fit can be saved
         if result.engine is not None:
             self.engine_info_ = result.engine
         if result.trajectory:

@@ -2,9 +2,7 @@
 
 from typing import ClassVar
 
-import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
@@ -12,10 +10,8 @@ from coterie.constraints import Constraints
 from coterie.distributed import is_dask
 from coterie.distributed.chunks import is_chunked
 from coterie.estimators.base import CenterClusterer
-from coterie.estimators.progress import watching
-from coterie.estimators.validation import check_enough_rows, check_rows, check_weights
+from coterie.estimators.sources import RowsInMemory
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.iteration import mean_variance
 
 
 class KMeans(CenterClusterer):
@@ -76,6 +72,8 @@ class KMeans(CenterClusterer):
         Number of columns of X.
     feature_names_in_ : array of shape (n_features_in_,)
         Names of the columns of X, if X is a DataFrame whose column names are all strings.
+    counts_ : array of shape (n_clusters,)
+        The total weight of the rows of each cluster.
     engine_info_ : str
         How the fit was computed: by array operations if the table is small, or by the lazy engine with the vector width
         of the processor. Not set by the other engines.
@@ -165,43 +163,14 @@ class KMeans(CenterClusterer):
         self : object
             The fitted estimator. ``predict`` uses the centres alone.
         """
-        linked = must_link is not None or cannot_link is not None
-        known = None
-        if is_dask(X) or is_chunked(X):
-            if linked or y is not None:
-                raise ValueError(
-                    "y, must_link and cannot_link need an array or a DataFrame: load the rows into memory."
-                )
-        elif linked or y is not None:
-            known = Constraints.of(_num_samples(X), y, must_link, cannot_link)
-        if known is None:
+        if y is None and must_link is None and cannot_link is None:
             return super().fit(X, y, sample_weight)
-        return self._fit_constrained(X, known, sample_weight)
-
-    def _fit_constrained(self, X, known: Constraints, sample_weight):
-        from coterie.kmeans import constrained
-
-        self._forget()
-        X = check_rows(self, X, reset=True)
-        weight = check_weights(X, sample_weight)
-        check_enough_rows(len(X), self.n_clusters)
-        random_state = check_random_state(self.random_state)
-        tol = self.tol * mean_variance(X, weight)
-        best, n_init = None, self._n_runs()
-        starts = self._starts(X, weight, self._algorithm(), random_state, n_init)
-        with watching(self, X, n_init, self.max_iter) as watch:
-            for number, start in enumerate(starts):
-                with watch.run(number) as on_iteration:
-                    result = constrained.run(
-                        X, start, known, sample_weight=weight, max_iter=self.max_iter, tol=tol,
-                        on_iteration=on_iteration,
-                    )  # fmt: skip
-                best = result if best is None or result.inertia < best.inertia else best
-            assert best is not None
-            self._keep(best, np.arange(len(X)))
-            self.labels_ = best.labels
-            watch.close(vars(self))
-        return self
+        if is_dask(X) or is_chunked(X):
+            raise ValueError("y, must_link and cannot_link need an array or a DataFrame: load the rows into memory.")
+        known = Constraints.of(_num_samples(X), y, must_link, cannot_link)
+        if known is not None and self.engine != "auto":
+            raise ValueError(f"engine={self.engine!r} knows no y, must_link and cannot_link: use engine='auto'.")
+        return self._fit(RowsInMemory(self, X, sample_weight, known))
 
     def _require_plain_fit(self, what: str) -> None:
         super()._require_plain_fit(what)
@@ -212,7 +181,7 @@ class KMeans(CenterClusterer):
     def partial_fit(self, X, y=None, sample_weight=None):
         """Update the centres with more rows: each row joins its nearest centre, and centres are the means of all rows.
 
-        The first call chooses the start from its rows. After ``fit``, the fitted centres are the start. ``labels_`` and
+        The first call chooses the start from its rows. After ``fit``, the rows of the fit count, too. ``labels_`` and
         ``inertia_`` are those of the rows just given, by the centres before the update; ``counts_`` and ``sums_`` hold
         the total weight and the weighted sum of all rows of each cluster.
 

@@ -5,12 +5,15 @@ A module of its own, imported when Dask data come in, so that plain arrays need 
 
 import copy
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from coterie.estimators.sources import Source
+from coterie.estimators.validation import check_size_of_all
+from coterie.kmeans.sphere import on_sphere
 
 
 class DaskRows(Source):
@@ -35,8 +38,12 @@ class DaskRows(Source):
 
         with held(self.blocks) as blocks:
             self._passes = Passes(blocks)
-            if self.known is None:
-                self.known = fitting.look(self._passes, self.estimator.n_clusters)
+            known = fitting.look(self._passes, self.estimator.n_clusters) if self.known is None else self.known
+            layout = blocks.layout
+            check_size_of_all(known.largest, layout.dtype, known.rows, layout.n_features)
+            self._scale(1.0 if layout.spherical else known.largest, layout.dtype)
+            self._passes.layout = replace(layout, exponent=self.exponent)
+            self.known = known.scaled(-self.exponent)
             yield
 
     def passes(self):
@@ -48,7 +55,8 @@ class DaskRows(Source):
         one = self.estimator
         for _ in range(n_runs):
             init = one.init(self.X, one.n_clusters, random_state=random_state) if callable(one.init) else one.init
-            yield fitting.first_centers(self._passes, self.algorithm, one.n_clusters, init, random_state, self.known)
+            chosen = fitting.first_centers(self._passes, one.n_clusters, init, random_state, self.known, self.algorithm)
+            yield on_sphere(chosen) if self.algorithm.spherical else chosen
 
     def runs(self, n_runs, random_state, watch):
         from coterie.distributed import checkpointing

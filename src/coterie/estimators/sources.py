@@ -3,14 +3,16 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from coterie.constraints import Constraints
 from coterie.estimators.validation import check_enough_rows, check_sized_rows, check_weights
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import OnIteration, Result, mean_variance
-from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm, scaled_result
+from coterie.kmeans.scaling import exponent_of_size, largest_value, scaled, scaled_algorithm, scaled_result
 from coterie.kmeans.sphere import on_sphere
 
 
@@ -19,10 +21,16 @@ class Source(ABC):
 
     X: Any  # as the user gave it, for callbacks
     kept: np.ndarray = np.arange(0)  # which rows of an array took part
+    exponent: int = 0  # the fit is one of the rows divided by 2 to this power
 
     def __init__(self, estimator: Any):
         self.estimator = estimator
         self.algorithm: Algorithm = estimator._algorithm()
+
+    def _scale(self, largest: float, dtype) -> None:
+        """Note by what the rows, of this largest absolute value, are divided, and set the algorithm for such rows."""
+        self.exponent = exponent_of_size(largest, dtype)
+        self.algorithm = scaled_algorithm(self.algorithm, -self.exponent)
 
     def opened(self) -> AbstractContextManager:
         """A block in which the rows are read."""
@@ -58,7 +66,12 @@ class Source(ABC):
 
     def finished(self, result: Result) -> Result:
         """The result in the units of X."""
-        return result
+        return scaled_result(result, self.exponent)
+
+    def counts(self, result: Result) -> np.ndarray:
+        """The total weight of the rows of each cluster."""
+        assert result.counts is not None
+        return result.counts
 
     @abstractmethod
     def labels(self, result: Result) -> Any:
@@ -68,7 +81,7 @@ class Source(ABC):
 class RowsInMemory(Source):
     """An array or a CSR matrix."""
 
-    def __init__(self, estimator, X, sample_weight):
+    def __init__(self, estimator, X, sample_weight, known: Constraints | None = None):
         super().__init__(estimator)
         self.X, largest = check_sized_rows(estimator, X, reset=True, accept_sparse=estimator._takes_sparse)
         weight = check_weights(self.X, sample_weight)
@@ -79,9 +92,11 @@ class RowsInMemory(Source):
         if weight is not None and len(self.kept) < rows.shape[0]:
             rows, weight = rows[self.kept], weight[self.kept]
         self.weight = weight
-        self.exponent = exponent_of(rows, largest=largest if rows is self.X else None)
+        self._scale(largest if rows is self.X else largest_value(rows), rows.dtype)
         self.rows = scaled(rows, -self.exponent)
-        self.algorithm = scaled_algorithm(self.algorithm, -self.exponent)
+        self.known = known
+        if known is not None:
+            self.algorithm = replace(self.algorithm, constraints=known.take(self.kept))
         tol = getattr(estimator, "tol", 0.0)
         self.tol = tol * mean_variance(self.rows, weight) if tol else 0.0
 
@@ -109,8 +124,14 @@ class RowsInMemory(Source):
 
         return ChunkPasses([self.rows], self.weight)
 
-    def finished(self, result):
-        return scaled_result(result, self.exponent)
+    def counts(self, result):
+        return np.bincount(result.labels, self.weight, minlength=len(result.centers)).astype(np.float64)
 
     def labels(self, result):
-        return result.labels if len(self.kept) == self.X.shape[0] else self.estimator._labels(self.all_rows)
+        if len(self.kept) == self.X.shape[0]:
+            return result.labels
+        labels = self.estimator._labels(self.all_rows)
+        if self.known is not None:
+            labels[self.kept] = result.labels
+            labels = self.known.completed(labels, self.kept)
+        return labels

@@ -1,13 +1,14 @@
 """Validation of what users pass to estimators. It happens here, once; the other modules assume valid input."""
 
-import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from coterie.kmeans.scaling import largest_value
+from coterie.kmeans.scaling import check_size, check_values
+from coterie.tables.precision import working_dtype
 
 
 def check_rows(estimator, X, *, reset: bool, accept_sparse: bool = False) -> Any:
@@ -22,7 +23,18 @@ def check_sized_rows(estimator, X, *, reset: bool, accept_sparse: bool = False) 
     """The same, and the largest absolute value, which this check computes anyway."""
     if not _is_ready(estimator, X, reset):
         X = _converted(estimator, X, reset, accept_sparse)
-    return X, _refuse_extremes(estimator, X)
+    try:
+        return X, check_values(X, partial(_place, estimator))
+    except ValueError as error:
+        raise ValueError(f"Input X {error}") from None
+
+
+def check_size_of_all(largest: float, dtype, n: int, d: int) -> None:
+    """The same check of the largest absolute value of data that are read in blocks."""
+    try:
+        check_size(largest, np.dtype(dtype), n, d)
+    except ValueError as error:
+        raise ValueError(f"Input X {error}") from None
 
 
 def _is_ready(estimator, X, reset: bool) -> bool:
@@ -42,7 +54,8 @@ def _is_ready(estimator, X, reset: bool) -> bool:
 
 
 def _converted(estimator, X, reset: bool, accept_sparse: bool) -> Any:
-    _refuse_half_precision(X)
+    dtypes = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else [getattr(X, "dtype", None)]
+    dtype = working_dtype(dtypes)
     refuse_equal_names(X)
     _refuse_text_columns(X)
     try:
@@ -51,7 +64,7 @@ def _converted(estimator, X, reset: bool, accept_sparse: bool) -> Any:
             X,
             reset=reset,
             accept_sparse="csr" if accept_sparse else False,
-            dtype=[np.float64, np.float32],
+            dtype=dtype,
             order="C",
             accept_large_sparse=False,
             ensure_all_finite=False,
@@ -108,14 +121,6 @@ def check_device(device) -> str:
     return str(torch.device(device))
 
 
-def _refuse_half_precision(X) -> None:
-    kinds = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else [getattr(X, "dtype", None)]
-    if any(str(kind).lower() in ("float16", "torch.float16", "torch.bfloat16") for kind in kinds):
-        raise ValueError(
-            "X is float16, which overflows at 65,504 and has a low precision: convert it with X.astype(numpy.float32)."
-        )
-
-
 def refuse_equal_names(X) -> None:
     """Raise an error if two columns of a pandas DataFrame have the same name."""
     repeated = getattr(getattr(X, "columns", None), "duplicated", None)
@@ -138,47 +143,6 @@ def _refuse_text_columns(X) -> None:
 
 def _is_text(column) -> bool:
     return getattr(column.dtype, "kind", "O") in "mM" or column.map(lambda value: isinstance(value, str)).any()
-
-
-def _refuse_extremes(estimator, X) -> float:
-    """Check the largest value: it is NaN or infinite if any is, and its square bounds all squared distances."""
-    values = X.data if sparse.issparse(X) else X
-    largest = largest_value(X)
-    if not math.isfinite(largest):
-        _report_not_finite(estimator, X, values)
-    # The largest squared distance is d (2 max)². Sums of n of them are taken in float64 and must stay finite too.
-    n, d = X.shape
-    limit = math.sqrt(float(np.finfo(values.dtype).max) / (16.0 * max(1, d) * (n if values.itemsize == 8 else 1)))
-    if 0 < largest < 2.0**-500:
-        raise ValueError(
-            f"X has no value larger than {largest:.2g}, so that squared distances underflow: scale the columns, for "
-            "example with sklearn.preprocessing.StandardScaler."
-        )
-    if largest > limit:
-        row, column = _where(X, np.abs(values) > limit)
-        raise ValueError(
-            f"X has a value of size {largest:.2g} ({_place(estimator, row, column)}), whose squared distances overflow "
-            f"{values.dtype.name} (the limit here is {limit:.1g}): scale the columns, for example with "
-            "sklearn.preprocessing.StandardScaler" + (", or pass float64." if values.dtype == np.float32 else ".")
-        )
-    return largest
-
-
-def _report_not_finite(estimator, X, values) -> None:
-    kind = "NaN" if np.isnan(values).any() else "infinity"
-    row, column = _where(X, np.isnan(values) if kind == "NaN" else np.isinf(values))
-    raise ValueError(
-        f"Input X contains {kind} ({_place(estimator, row, column)}). {type(estimator).__name__} needs finite numbers: "
-        "remove such rows or fill the values first (for example with sklearn.impute.SimpleImputer)."
-    )
-
-
-def _where(X, mask) -> tuple[int, int]:
-    """The row and column of the first true value."""
-    first = int(np.argmax(mask))
-    if sparse.issparse(X):
-        return int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first])
-    return first // X.shape[1], first % X.shape[1]
 
 
 def _place(estimator, row: int, column: int) -> str:

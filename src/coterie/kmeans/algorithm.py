@@ -4,8 +4,9 @@ Estimators turn their parameters into an :class:`Algorithm`. The engines in memo
 the replay of a report read this value and nothing else of the estimator.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from coterie.constraints import Constraints
 from coterie.kmeans.family import TABLE, Row, Variant
 
 
@@ -24,6 +25,7 @@ class Algorithm:
     mixing_weights: bool = False  # whether the shares of the clusters are estimated as well
     outliers: float = 0.0  # share of the points that the start, and the choice among several runs, leave out
     seed: int = 0  # of the Gumbel noise
+    constraints: Constraints | None = field(default=None, compare=False)  # on the rows of a fit; Lloyd's algorithm only
 
     @property
     def variant(self) -> Variant:

@@ -123,6 +123,10 @@ class BlockEngine:
     def finished(self, state: Centers, n_iter: int, converged: bool) -> Result:
         centers = state.places.astype(self.dtype)
         last = self.e_step(Centers(centers, state.weights))
+        counts = last.statistics.counts
+        if self.algorithm.variant.soft:  # those are sums of shares, which all clusters have
+            wanted = replace(self.blank, places=centers, weights=state.weights)
+            counts = self.passes.total(block_statistics.members, wanted)
         return Result(
             centers=centers,
             labels=np.empty(0, np.int32),
@@ -132,7 +136,7 @@ class BlockEngine:
             gamma=self.algorithm.gamma,
             weights=state.weights,
             limits=last.limits,
-            occupied=int(np.count_nonzero(last.statistics.counts > 0)),
+            counts=counts,
         )
 
 

@@ -91,6 +91,14 @@ def cost(block: Block, wanted: Step) -> Statistics:
     return Statistics.of(block.X, chosen, costs, len(wanted.places), block.weight)
 
 
+def members(block: Block, wanted: Step) -> np.ndarray:
+    """The total weight (k,) of the rows by the cluster in which their share is largest."""
+    labels = engines.labels(
+        block.X, wanted.places, wanted.algorithm, wanted.weights, None, wanted.device, wanted.n_threads
+    )
+    return np.bincount(labels, block.weights, minlength=len(wanted.places))
+
+
 # --- how centres weigh their points: one function per rule of the family -----------------------------------
 
 

@@ -16,6 +16,7 @@ from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.block_engine import BlockEngine, begin
 from coterie.kmeans.block_statistics import Block
 from coterie.kmeans.iteration import Moments, OnIteration, Result, moments
+from coterie.kmeans.scaling import largest_value, scaled
 from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
 
@@ -25,15 +26,17 @@ SAMPLE = 50_000  # distinct rows that a start is made from, at least
 class ChunkPasses:
     """Passes over chunks in this process, with one chunk in memory at a time."""
 
-    def __init__(self, chunks: Iterable[Any], weight: np.ndarray | None = None, spherical: bool = False):
-        self.chunks, self.weight, self.spherical = chunks, weight, spherical
+    def __init__(
+        self, chunks: Iterable[Any], weight: np.ndarray | None = None, spherical: bool = False, exponent: int = 0
+    ):
+        self.chunks, self.weight, self.spherical, self.exponent = chunks, weight, spherical, exponent
 
     def blocks(self) -> Iterator[Block]:
         first = 0
         for number, X in enumerate(self.chunks):
             n = X.shape[0]
             weight = None if self.weight is None else self.weight[first : first + n]
-            yield Block(number, on_sphere(X) if self.spherical else X, weight, n)
+            yield Block(number, on_sphere(X) if self.spherical else scaled(X, -self.exponent), weight, n)
             first += n
 
     def total(self, function: Callable[[Block, Any], Any], state: Any) -> Any:
@@ -68,10 +71,11 @@ class Sample(NamedTuple):
     times: np.ndarray
     n_rows: int
     mean_variance: float  # of the columns
+    largest: float  # absolute value
 
 
-def sample(chunks: Iterable[np.ndarray], n_clusters: int, n_threads=None) -> Sample:
-    """Collect in one pass what a start needs.
+def sample(chunks: Iterable[np.ndarray], n_clusters: int, n_threads=None, spherical: bool = False) -> Sample:
+    """Collect in one pass what a start needs, for ``spherical`` algorithms of the rows as unit vectors.
 
     If all distinct rows fit into the sample, a start from the sample equals the start from all rows.
     """
@@ -81,10 +85,12 @@ def sample(chunks: Iterable[np.ndarray], n_clusters: int, n_threads=None) -> Sam
     hashes: np.ndarray = np.empty(0, np.uint64)
     times: np.ndarray = np.empty(0)
     found: Moments | None = None
-    n = 0
+    n, largest = 0, 0.0
     for X in chunks:
-        n += len(X)
-        found = moments(X, before=found)
+        n, largest = n + len(X), max(largest, largest_value(X))
+        X = on_sphere(X) if spherical else X
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses such values
+            found = moments(X, before=found)
         rows = X if rows is None else np.concatenate([rows, X])
         hashes = np.concatenate([hashes, starts.hash_rows(X, count)])
         times = np.concatenate([times, np.ones(len(X))])
@@ -93,11 +99,11 @@ def sample(chunks: Iterable[np.ndarray], n_clusters: int, n_threads=None) -> Sam
         hashes, rows = hashes[:size], rows[firsts[:size]]
     if rows is None or found is None:
         raise ValueError("X has no rows: every chunk is empty.")
-    return Sample(np.ascontiguousarray(rows), times, n, float(np.mean(found.variance)))
+    return Sample(np.ascontiguousarray(rows), times, n, float(np.mean(found.variance)), largest)
 
 
 def update(
-    statistics: Statistics | None, centers: np.ndarray, X, sample_weight=None, n_threads=None
+    statistics: Statistics, centers: np.ndarray, X, sample_weight=None, n_threads=None
 ) -> tuple[Statistics, np.ndarray, np.ndarray]:
     """Add one chunk to the running means, as ``partial_fit`` does.
 
@@ -113,5 +119,5 @@ def update(
     """
     labels = np.empty(len(X), np.int32)
     new = single_pass.statistics(X, centers, sample_weight, n_threads, labels)
-    total = new if statistics is None else Statistics(statistics.sums, statistics.counts) + new
+    total = Statistics(statistics.sums, statistics.counts) + new
     return total, total.centers(centers), labels

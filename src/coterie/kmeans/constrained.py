@@ -9,46 +9,63 @@ seeding"). Groups that must be apart choose their centres one after another, eac
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from coterie.constraints import Constraints
+from coterie.kmeans import engines
+from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import Centers, OnIteration, Result, iterate
+from coterie.kmeans.refill import refill
+from coterie.kmeans.statistics import Statistics
 
 
 class Assigned(NamedTuple):
-    labels: np.ndarray  # (N,)
-    objective: float
+    labels: np.ndarray  # (n,)
+    costs: np.ndarray  # (n,)
+    statistics: Statistics
     moved: float | None
-    costs: np.ndarray  # (N,)
+
+    @property
+    def objective(self) -> float:
+        return self.statistics.inertia
 
 
 class ConstrainedEngine:
-    """Lloyd's algorithm on rows, some of which are bound."""
+    """Lloyd's algorithm on rows, some of which are bound. ``options`` are those of :func:`engines.choose`."""
 
     labels_decide = True
 
-    def __init__(self, X: np.ndarray, weight: np.ndarray | None, known: Constraints):
-        self.X = np.asarray(X, dtype=np.float64)
-        self.weight = np.ones(len(X)) if weight is None else weight
-        self.known = known
-        self.bound = np.flatnonzero(known.group >= 0)
-        self.separated = [known.separated_from(group) for group in range(known.n_groups)]
+    def __init__(self, X, algorithm: Algorithm, weight: np.ndarray | None, **options):
+        assert algorithm.constraints is not None
+        self.X, self.algorithm, self.options = X, algorithm, options
+        self.weight = np.ones(X.shape[0]) if weight is None else weight
+        self.known: Constraints = algorithm.constraints
+        self.bound = np.flatnonzero(self.known.group >= 0)
+        self.separated = [self.known.separated_from(group) for group in range(self.known.n_groups)]
         self.last: np.ndarray | None = None
 
     def e_step(self, state: Centers) -> Assigned:
-        sq_NK = cdist(self.X, state.places, "sqeuclidean")
-        labels = sq_NK.argmin(axis=1)
-        labels[self.bound] = self._of_groups(sq_NK)[self.known.group[self.bound]]
-        costs = sq_NK[np.arange(len(labels)), labels]
+        labels, costs = engines.choose(self.X, state.places, self.algorithm, **self.options)
+        sq_BK = self._sq_distances_of_bound(state.places)
+        labels[self.bound] = self._of_groups(sq_BK)[self.known.group[self.bound]]
+        costs[self.bound] = sq_BK[np.arange(len(self.bound)), labels[self.bound]]
         moved = None if self.last is None else float((labels != self.last).mean())
         self.last = labels
-        return Assigned(labels, float(self.weight @ costs), moved, costs)
+        statistics = Statistics.of(self.X, labels, costs, len(state.places), self.weight)
+        return Assigned(labels, costs, statistics, moved)
 
-    def _of_groups(self, sq_NK: np.ndarray) -> np.ndarray:
+    def _sq_distances_of_bound(self, places: np.ndarray) -> np.ndarray:
+        rows = self.X[self.bound]
+        if sparse.issparse(rows):
+            return engines.distances(rows, places, self.algorithm, **self.options).astype(np.float64) ** 2
+        return cdist(rows, places, "sqeuclidean")
+
+    def _of_groups(self, sq_BK: np.ndarray) -> np.ndarray:
         """(G,) the cluster of every group. Those with the most to lose choose first."""
-        k = sq_NK.shape[1]
+        k = sq_BK.shape[1]
         cost_GK = np.zeros((self.known.n_groups, k))
-        np.add.at(cost_GK, self.known.group[self.bound], self.weight[self.bound, None] * sq_NK[self.bound])
+        np.add.at(cost_GK, self.known.group[self.bound], self.weight[self.bound, None] * sq_BK)
         chosen = self.known.label.copy()
         two = np.sort(cost_GK, axis=1)[:, :2]
         for group in np.argsort(-(two[:, -1] - two[:, 0]), kind="stable"):
@@ -64,47 +81,45 @@ class ConstrainedEngine:
         return chosen
 
     def m_step(self, state: Centers, found: Assigned) -> Centers:
-        k, d = state.places.shape
-        counts = np.bincount(found.labels, self.weight, minlength=k)
-        sums = np.zeros((k, d))
-        np.add.at(sums, found.labels, self.weight[:, None] * self.X)
-        places = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1e-300)[:, None], state.places)
-        free = np.flatnonzero(self.known.group < 0)
-        far = free[np.argsort(-found.costs[free], kind="stable")]
-        empty = np.flatnonzero(counts <= 0)[: len(far)]
-        places[empty] = self.X[far[: len(empty)]]  # an empty cluster begins again at a distant free row
-        return Centers(places)
+        """The means. An empty cluster takes over distant rows as in every engine, but none that is bound."""
+        sums, counts = found.statistics.sums, found.statistics.counts
+        free = np.where(self.known.group < 0, found.labels, -1)
+        refill(self.X, free, found.costs, sums, counts, self.weight)
+        return Centers(Statistics(sums, counts).centers(state.places))
+
+    def start(self, centers: np.ndarray) -> Centers:
+        """The means of the rows of each given label, and of the given centres those farthest from these means."""
+        centers = np.array(centers, dtype=np.float64)
+        k, given = len(centers), self.known.given
+        if self.known.n_labels > k:
+            raise ValueError(
+                f"{self.known.n_labels} labels are given, but n_clusters={k}: set n_clusters to "
+                f"{self.known.n_labels} or more."
+            )
+        own = Statistics.of(self.X, given, np.zeros(len(given)), k, self.weight)
+        labelled = own.counts > 0
+        if labelled.any():
+            means = own.centers(centers)[labelled]
+            far = np.argsort(-cdist(centers, means).min(axis=1), kind="stable")[: k - len(means)]
+            centers[~labelled] = centers[np.sort(far)]
+            centers[labelled] = means
+        return Centers(centers)
 
 
 def run(
-    X: np.ndarray,
-    start: np.ndarray,
-    known: Constraints,
+    X,
+    centers: np.ndarray,
+    algorithm: Algorithm,
     *,
     sample_weight: np.ndarray | None = None,
     max_iter: int,
     tol: float,
     on_iteration: OnIteration | None = None,
+    **options,
 ) -> Result:
-    """One run. Centres of given labels begin at the mean of their rows, the others at the rows of ``start``."""
-    engine = ConstrainedEngine(X, sample_weight, known)
-    outcome = iterate(engine, Centers(seeded(engine, start)), max_iter=max_iter, tol=tol, on_iteration=on_iteration)
-    engine.last = None
-    final = engine.e_step(outcome.state)
-    return Result(
-        np.asarray(outcome.state.places), final.labels.astype(np.int32), final.objective, outcome.n_iter,
-        outcome.converged,
-    )  # fmt: skip
-
-
-def seeded(engine: ConstrainedEngine, start: np.ndarray) -> np.ndarray:
-    """Starting centres: the mean of the rows of each given label, then the centres of ``start`` farthest from those."""
-    given = engine.known.given
-    count = engine.known.n_labels
-    if not count:
-        return np.asarray(start, dtype=np.float64)
-    if count > len(start):
-        raise ValueError(f"{count} labels are given, but n_clusters={len(start)}: set n_clusters to {count} or more.")
-    means = np.array([engine.X[given == label].mean(axis=0) for label in range(count)])
-    far = np.argsort(-cdist(start, means).min(axis=1), kind="stable")[: len(start) - count]
-    return np.vstack([means, np.asarray(start, dtype=np.float64)[np.sort(far)]])
+    """One run under ``algorithm.constraints``, as :func:`coterie.kmeans.engines.run` performs it."""
+    engine = ConstrainedEngine(X, algorithm, sample_weight, **options)
+    ran = iterate(engine, engine.start(centers), max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+    places = ran.state.places.astype(X.dtype)
+    last = engine.e_step(Centers(places))
+    return Result(places, last.labels, last.objective, ran.n_iter, ran.converged)

@@ -36,7 +36,7 @@ def run_in_one_call(
 
 def in_one_call(X, n_clusters: int, algorithm: Algorithm, device: str = "cpu") -> bool:
     """Whether a run is fastest in one call, by array operations for small tables or by a compiled loop."""
-    if not (algorithm.hard_means and _compiled(X, algorithm, device)):
+    if algorithm.constraints is not None or not (algorithm.hard_means and _compiled(X, algorithm, device)):
         return False
     if small.suits(X, n_clusters) or algorithm.spherical:
         return small.suits(X, n_clusters)
@@ -81,6 +81,10 @@ def run(
     if algorithm.gamma is None:
         algorithm = algorithm.with_gamma(mean_cost(X, centers, algorithm, sample_weight, device), X.shape[1])
     loop = {"sample_weight": sample_weight, "max_iter": max_iter, "tol": tol, "on_iteration": on_iteration}
+    if algorithm.constraints is not None:
+        from coterie.kmeans import constrained
+
+        return constrained.run(X, centers, algorithm, device=device, n_threads=n_threads, **loop)
     if engine == "literal":
         from coterie.kmeans import literal
 

@@ -69,12 +69,14 @@ class Result:
     medoids: np.ndarray | None = None  # (k,) which rows the centres are, where they are rows
     trajectory: list = field(default_factory=list)  # (centers, assignments) per layer, where an engine keeps them
     engine: str | None = None  # what computed it, for people
-    occupied: int | None = None  # clusters that have points, where there are no labels to tell
+    counts: np.ndarray | None = None  # (k,) total weight of the clusters, where there are no labels to tell
 
     @property
     def n_clusters(self) -> int:
         """The number of clusters that have points."""
-        return len(np.unique(self.labels[self.labels >= 0])) if self.occupied is None else self.occupied
+        if self.counts is not None:
+            return int(np.count_nonzero(self.counts))
+        return len(np.unique(self.labels[self.labels >= 0]))
 
 
 def iterate(

@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from coterie.tables.columns import TableError
+from coterie.tables.precision import HALF, is_half
 
 FIRST_READ = 2**16
 LONGEST_LINE = 2**26  # bytes; a longer first line is no line of column names
@@ -104,11 +105,8 @@ def _check_npy(path: Path, file: IO[bytes]) -> None:
         raise TableError(f"{path} holds Python objects, which are never unpickled: {again}")
     if dtype.names or dtype.kind not in "biuf":
         raise TableError(f"{path} holds values of type {dtype}: {again}")
-    if dtype == np.float16:
-        raise TableError(
-            f"{path} holds float16 numbers, which are too coarse for sums of squares: "
-            "np.save(path, X.astype('float32'))."
-        )
+    if is_half(dtype):
+        raise TableError(f"{path} holds {HALF}")
     if len(shape) != 2:
         hint = "X.reshape(-1, 1) makes it one column" if len(shape) == 1 else "X.reshape(len(X), -1) makes it a table"
         raise TableError(f"{path} has {len(shape)} dimensions, but a table has rows and columns: {hint}.")

@@ -39,6 +39,7 @@ from coterie.tables.databases import (
 )
 from coterie.tables.encoding import Encoding
 from coterie.tables.kinds import EMPTY, NUMBER
+from coterie.tables.precision import HALF, is_half, working_dtype
 from coterie.tables.raw_files import read_npy
 from coterie.tables.text_files import FALLBACK, read_text, unique_names
 from coterie.wording import quoted, shown
@@ -223,8 +224,7 @@ class Table:
         if self._array is not None:
             places = [self.names.index(name) for name in names]
             array = self._array if names == self.names else self._array[:, places]
-            dtype = np.float32 if array.dtype == np.float32 else np.float64
-            matrix = np.ascontiguousarray(array, dtype=dtype)
+            matrix = np.ascontiguousarray(array, dtype=working_dtype([array.dtype]))
         else:
             matrix = self._frame_matrix(names)
         require_finite(matrix, names)
@@ -241,14 +241,11 @@ class Table:
             if strange:
                 raise BadValuesError(*(shown(part) for part in _about_text(self.frame, strange)))
             chosen = chosen.assign(**written)
-        half = [name for name in names if chosen[name].dtype == np.float16]
+        half = [name for name in names if is_half(chosen[name].dtype)]
         if half:
-            raise TableError(
-                f"{quoted(half)} {'holds' if len(half) == 1 else 'hold'} float16 numbers, which are too coarse for "
-                "sums of squares: convert to float32 first."
-            )
-        single = all(chosen[name].dtype == np.float32 for name in names)
-        return np.ascontiguousarray(chosen.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan))
+            raise TableError(f"{quoted(half)} {'holds' if len(half) == 1 else 'hold'} {HALF}")
+        dtype = working_dtype(chosen[name].dtype for name in names)
+        return np.ascontiguousarray(chosen.to_numpy(dtype=dtype, na_value=np.nan))
 
     def _found(self, columns: str | Sequence[str]) -> list[str]:
         """The named columns, each of which must exist and be named once."""
