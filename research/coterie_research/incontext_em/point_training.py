@@ -49,7 +49,7 @@ class PointTask:
 
     def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
         points_BND, labels_BN = self._draw(generator)
-        start = starting_labels(points_BND, self.config.n_clusters, generator) if self.config.context else None
+        start = start_of(self.config, points_BND, generator)
         loss_B, _ = permutation_free_cross_entropy(model(points_BND, start), labels_BN)
         return loss_B.mean(), {}
 
@@ -61,10 +61,23 @@ class PointTask:
         return self.pool.points_BND[rows], self.pool.labels_BN[rows]
 
 
-def starting_labels(points_BND: Tensor, n_clusters: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Algorithm 2: centres from one spectral start and the nearest of them for every point."""
-    centers_BKD = best_start(points_BND, n_clusters, generator, n_starts=1, n_iter=10, spectral=1)
+def starting_labels(
+    points_BND: Tensor, n_clusters: int, generator: torch.Generator, n_iter: int = 10
+) -> tuple[Tensor, Tensor]:
+    """Algorithm 2: centres from one spectral start, and the nearest of them for every point.
+
+    The algorithm as printed is k-means++ in the projection, ``n_iter`` = 0. With more, Lloyd's algorithm improves the
+    centres there and then in the space of the points.
+    """
+    centers_BKD = best_start(points_BND, n_clusters, generator, n_starts=1, n_iter=n_iter, spectral=1)
     return centers_BKD, sq_to_centers(points_BND, centers_BKD).argmin(-1)
+
+
+def start_of(config: PointConfig, x_BND: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor] | None:
+    """The start that the network is given: None without context rows."""
+    if not config.context:
+        return None
+    return starting_labels(x_BND, config.n_clusters, generator, config.start_iterations)
 
 
 def train_points(

@@ -28,6 +28,7 @@ class PointConfig:
     heads: Literal["concatenated", "averaged"] = "concatenated"
     norm: bool = True
     context: bool = False
+    start_iterations: int = 10  # of Lloyd's algorithm on the start inside the context rows; Algorithm 2 prints none
     temperature: Literal["root", "log"] = "root"  # scores over sqrt(width of a head), and times log N / log 200
 
     def to_dict(self) -> dict[str, Any]:

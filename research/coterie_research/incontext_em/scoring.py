@@ -1,16 +1,17 @@
 """Scores of one setting: the paper's network over seeds, and other methods on the same test data."""
 
 import json
-import platform
-from functools import cache
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
-import coterie
 from coterie import checkpoints, starts
 from coterie.incontext import consensus
 from coterie.incontext.inference import read
@@ -20,12 +21,13 @@ from coterie.incontext.starting import em
 from coterie.metrics import clustering_scores, permutation_free_cross_entropy
 from coterie.mixtures import gibbs
 from coterie.starts.batched import lloyd
-from coterie_research.incontext_em.point_training import ExponentialDecay, starting_labels, train_points
+from coterie_research.incontext_em.point_training import ExponentialDecay, start_of, starting_labels, train_points
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer
-from coterie_research.incontext_em.settings import FULL, MOST_STEPS, Budget, Row, Setting
+from coterie_research.incontext_em.settings import MOST_STEPS, Budget, Row, Setting
 
 SEED = 20_250
 SHIPPED = "incontext"
+Score = Callable[[PointTransformer], Any]
 
 
 def test_data(setting: Setting, instances: int) -> Separated:
@@ -50,24 +52,24 @@ def kmeans_labels(data: Separated) -> np.ndarray:
     )
 
 
-def spectral_labels(data: Separated, max_iter: int = 300) -> np.ndarray:
-    """Lloyd's algorithm from Algorithm 2's start."""
-    found = []
-    for x in data.points_BND.numpy():
-        start = starts.choose(x, data.n_clusters, "spectral", np.random.RandomState(0))
-        found.append(lloyd_labels(x, start, max_iter))
-    return np.stack(found)
+def started(data: Separated, init: str, seed: Callable[[int], int] = lambda number: 0) -> list[np.ndarray]:
+    """The start centres of every data set, by a seed for its number."""
+    return [
+        starts.choose(x, data.n_clusters, init, np.random.RandomState(seed(number)))
+        for number, x in enumerate(data.points_BND.numpy())
+    ]
 
 
-def lloyd_labels(x: np.ndarray, start: np.ndarray, max_iter: int) -> np.ndarray:
+def lloyd_labels(data: Separated, centers: list[np.ndarray], max_iter: int = 300) -> np.ndarray:
     """scikit-learn's Lloyd from given centres."""
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(len(start), init=start, n_init=1, max_iter=max_iter, tol=1e-4).fit(x).labels_
+        return np.stack(
+            [
+                KMeans(len(start), init=start, n_init=1, max_iter=max_iter, tol=1e-4).fit(x).labels_
+                for x, start in zip(data.points_BND.numpy(), centers)
+            ]
+        )
 
 
 def start_centers(x: np.ndarray, n_clusters: int, n_starts: int = 10) -> np.ndarray:
@@ -119,9 +121,9 @@ def posterior_answers(data: Separated, *, from_truth: bool = False) -> tuple[np.
     return np.stack(labels), floored_log(np.stack(probabilities))
 
 
-def copied_labels(data: Separated) -> np.ndarray:
-    """The labels that the context rows P carry, untouched."""
-    return starting_labels(data.points_BND, data.n_clusters, torch.Generator().manual_seed(SEED))[1].numpy()
+def copied_labels(data: Separated, n_iter: int = 10) -> np.ndarray:
+    """The labels that the context rows P carry, untouched; after ``n_iter`` Lloyd iterations from Algorithm 2."""
+    return starting_labels(data.points_BND, data.n_clusters, torch.Generator().manual_seed(SEED), n_iter)[1].numpy()
 
 
 def floored_log(p_BNK: np.ndarray, floor: float = 1e-6) -> torch.Tensor:
@@ -134,23 +136,16 @@ def shipped() -> PairTransformer:
     return checkpoints.load(SHIPPED)
 
 
-def has_shipped() -> bool:
-    return any(card["name"] == SHIPPED for card in checkpoints.available())
-
-
-def references(setting: Setting, budget: Budget, cached: dict[tuple, dict], *, check: bool = False) -> dict[str, Any]:
+def references(setting: Setting, budget: Budget, *, check: bool = False) -> dict[str, Any]:
     """The scores of every method without a network on the setting's test data, and the ARI of each data set.
 
     ``check`` adds the posterior by chains that start at the truth, without replicas.
     """
-    key = (*setting.data_key(), check)
-    if key in cached:
-        return cached[key]
     data = test_data(setting, budget.instances)
     bayes = data.bayes_log_p_BNK()
     answers: dict[str, tuple[np.ndarray, torch.Tensor | None]] = {
         "kmeans": (kmeans_labels(data), None),
-        "lloyd_spectral": (spectral_labels(data), None),
+        "lloyd_spectral": (lloyd_labels(data, started(data, "spectral")), None),
         "copied": (copied_labels(data), None),
         "bayes": (bayes.argmax(-1).numpy(), bayes),
         "posterior": posterior_answers(data),
@@ -165,8 +160,7 @@ def references(setting: Setting, budget: Budget, cached: dict[tuple, dict], *, c
     scores["minimax_rate"] = round(float((-(setting.distance**2) / (8 * variance)).exp().mean()), 5)
     truth = data.labels_BN.numpy()
     ari = {name: clustering_scores(found, truth)["ari"].round(5).tolist() for name, (found, _) in answers.items()}
-    cached[key] = {"scores": scores, "ari": ari}
-    return cached[key]
+    return {"scores": scores, "ari": ari}
 
 
 def shipped_scores(setting: Setting, budget: Budget, others: dict[str, list[float]]) -> dict[str, Any]:
@@ -197,93 +191,66 @@ def network_scores(network: PointTransformer, data: Separated) -> dict[str, Any]
     parts = []
     with torch.no_grad():
         for x_BND in data.points_BND.split(64):
-            start = starting_labels(x_BND, data.n_clusters, generator) if network.config.context else None
-            parts.append(network(x_BND, start))
+            parts.append(network(x_BND, start_of(network.config, x_BND, generator)))
     log_p = torch.cat(parts)
     return summary(log_p.argmax(-1).numpy(), log_p, data)
-
-
-def run_row(
-    row: Row, budget: Budget, kept: "Kept", cached: dict[tuple, dict], *, check: bool = False
-) -> list[dict[str, Any]]:
-    """Every setting of a row: the network's scores by seed, and the others'."""
-    points = []
-    for setting in row.settings:
-        name = f"{row.name}/{setting.value:g}/{json.dumps(setting.network, sort_keys=True)}"
-        data = None
-        runs = []
-        for seed in range(budget.seeds):
-            score = kept.get(f"{name}/{seed}")
-            if score is None:
-                data = data or test_data(setting, budget.instances)
-                score = kept.put(f"{name}/{seed}", network_scores(train_setting(setting, budget, seed), data))
-            runs.append(score)
-        others = kept.get(f"{name}/references")
-        if others is None:
-            others = kept.put(f"{name}/references", references(setting, budget, cached, check=check))
-        own = kept.get(f"{name}/shipped")
-        if own is None:
-            own = kept.put(f"{name}/shipped", shipped_scores(setting, budget, others["ari"]) if has_shipped() else {})
-        points.append({**others["scores"], **own, "value": setting.value, "transformer": over_seeds(runs)})
-    return points
-
-
-def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean and standard deviation over the seeds of the mean scores; nothing where no network was trained."""
-    if not runs:
-        return {}
-    names = [name for name in runs[0] if not name.endswith("_se")]
-    values = {name: np.array([run[name] for run in runs]) for name in names}
-    means = {name: round(float(value.mean()), 5) for name, value in values.items()}
-    return means | {f"{name}_std": round(float(value.std()), 5) for name, value in values.items()}
 
 
 class Kept:
     """Scores of a figure so far, in a file: a run that was stopped goes on where it was. Deleted when done."""
 
     def __init__(self, path: Path, budget: Budget):
-        self.path = path
-        self.values: dict[str, Any] = {}
-        self.budget = str(budget)
-        if path.exists():
-            stored = json.loads(path.read_text())
-            self.values = stored["values"] if stored["budget"] == self.budget else {}
+        self.path, self.budget = path, str(budget)
+        stored = json.loads(path.read_text()) if path.exists() else {}
+        self.values: dict[str, Any] = stored["values"] if stored.get("budget") == self.budget else {}
 
-    def get(self, name: str) -> Any:
-        return self.values.get(name)
-
-    def put(self, name: str, value: Any) -> Any:
-        self.values[name] = value
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps({"budget": self.budget, "values": self.values}))
-        return value
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What was kept under the name, or what ``make`` gives, which is then kept."""
+        if name not in self.values:
+            self.values[name] = make()
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(json.dumps({"budget": self.budget, "values": self.values}))
+        return self.values[name]
 
     def done(self) -> None:
         self.path.unlink(missing_ok=True)
 
 
-def write(record: dict[str, Any], name: str, output: Path, budget: Budget, quick: bool = False) -> dict[str, Any]:
-    """The record with the command, the budget, versions and the weights' hash before it, as JSON.
+def trained(setting: Setting, name: str, budget: Budget, kept: Kept, score: Score) -> list[Any]:
+    """``score`` of the network of each seed, trained for the setting and kept under the name."""
+    return [
+        kept.once(f"{name}/{seed}", lambda seed=seed: score(train_setting(setting, budget, seed)))  # type: ignore[misc]
+        for seed in range(budget.seeds)
+    ]
 
-    The command runs the full budget; another one is an argument of the figure's function.
-    """
-    command = f"coterie reproduce incontext/{name}" + (" --quick" if quick else "")
-    if not quick and budget.instances != FULL.instances:
-        command = f"coterie_research.incontext_em.{name}(output, budget={budget})"
-    weights = {card["name"]: card["sha256"][:12] for card in checkpoints.available() if card["kind"] == "incontext"}
-    head = {
-        "command": command,
-        "seed": SEED,
-        "budget": vars(budget),
-        "gradient_clipping": "norm 1",
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "coterie": coterie.__version__,
-        },
-        "weights": weights,
-    }
-    record = head | record
-    output.mkdir(parents=True, exist_ok=True)
-    (output / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
-    return record
+
+def network_row(row: Row, budget: Budget, kept: Kept) -> list[dict[str, Any]]:
+    """The paper's network on every setting of a row, over seeds; nothing where no network is trained."""
+    found = []
+    for setting in row.settings:
+        name = f"{row.name}/{setting.value:g}/{json.dumps(setting.network, sort_keys=True)}"
+
+        def score(network: PointTransformer, setting: Setting = setting) -> dict[str, Any]:
+            return network_scores(network, test_data(setting, budget.instances))
+
+        found.append(over_seeds(trained(setting, name, budget, kept, score)))
+    return found
+
+
+def run_row(row: Row, budget: Budget, kept: Kept, *, check: bool = False) -> list[dict[str, Any]]:
+    """Every setting of a row: the network's scores, and the others' on the same test data."""
+    points = []
+    for setting, network in zip(row.settings, network_row(row, budget, kept)):
+        name = str((*setting.data_key(), check))
+        others = kept.once(f"references/{name}", partial(references, setting, budget, check=check))
+        own = kept.once(f"shipped/{name}", partial(shipped_scores, setting, budget, others["ari"]))
+        points.append({**others["scores"], **own, "value": setting.value, "transformer": network})
+    return points
+
+
+def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean and standard deviation over the seeds of the mean scores; nothing where no network was trained."""
+    names = [name for name in runs[0] if not name.endswith("_se")] if runs else []
+    values = {name: np.array([run[name] for run in runs]) for name in names}
+    means = {name: round(float(value.mean()), 5) for name, value in values.items()}
+    return means | {f"{name}_std": round(float(value.std()), 5) for name, value in values.items()}
