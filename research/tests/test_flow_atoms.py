@@ -3,7 +3,7 @@ import torch
 
 from coterie.mixtures.prior import MixturePrior, sample_mixtures
 from coterie.mixtures.tokens import Atoms, noise_variance
-from coterie_research.measure_flows.atoms import log_joint, merge_all, prune, refine, refine_and_prune, run_em
+from coterie_research.measure_flows.atoms import log_joint, merge_all, prune, refine, run_em
 
 
 def test_tokens_at_a_few_places_become_those_places():
@@ -65,22 +65,6 @@ def test_equal_tokens_are_one_atom_however_small_the_radius():
     assert atoms.weights_BK.shape == (1, 9)
     torch.testing.assert_close(atoms.weights_BK, torch.full((1, 9), 1 / 9))
     assert torch.isfinite(atoms.centers_BKD).all()
-
-
-def test_points_that_count_twice_are_like_points_that_are_there_twice():
-    data = sample_mixtures(MixturePrior(clusters=(3, 3), snr_db=(6.0, 6.0)), 1, 200, torch.Generator().manual_seed(7))
-    points, var = data.points_BND.double(), 0.5 * data.var_B.double()
-    counts = torch.randint(0, 4, (1, 200), generator=torch.Generator().manual_seed(8)).double()
-    repeated = points[0].repeat_interleave(counts[0].long(), 0)[None]
-    start = Atoms(points[:, :12].clone(), torch.full((1, 12), 1 / 12, dtype=torch.float64))
-    (ours, our_var), (theirs, their_var) = (
-        run_em(p, refine_and_prune(p, start, var, c), var, max_iter=50, tol=1e-6, var_known=False, counts_BN=c).state
-        for p, c in ((points, counts), (repeated, None))
-    )
-    assert (ours.weights_BK > 0).sum() < 12
-    torch.testing.assert_close(ours.centers_BKD, theirs.centers_BKD)
-    torch.testing.assert_close(ours.weights_BK, theirs.weights_BK)
-    torch.testing.assert_close(our_var, their_var)
 
 
 def test_em_stops_when_the_likelihood_does_not_rise_and_finds_the_variance():

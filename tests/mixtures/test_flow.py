@@ -93,15 +93,28 @@ def test_flow_time_falls_with_the_snr_and_stays_in_range():
 @pytest.mark.parametrize("regime", ["uniform", "unit"])
 def test_step_sizes_add_up_to_the_flow_time_and_pass_a_gradient(regime):
     total = torch.tensor([2.7, 5.3], requires_grad=True)
-    steps = step_sizes(total, 8, regime, fractional=True)
+    steps = step_sizes(total, 8, regime)
     torch.testing.assert_close(steps.sum(0), total)
     steps.sum().backward()
     assert (total.grad != 0).all()
 
 
-def test_unit_regime_takes_whole_steps_when_evaluated():
-    steps = step_sizes(torch.tensor([2.7]), 4, "unit", fractional=False)
-    assert steps[:, 0].tolist() == [1, 1, 0, 0]
+def test_the_floor_regime_takes_whole_steps_only_and_has_a_gradient():
+    total = torch.tensor([2.7, 0.4], requires_grad=True)
+    steps = step_sizes(total, 4, "floor")
+    assert steps.T.tolist() == [[1, 1, 0, 0], [0, 0, 0, 0]]
+    steps.sum().backward()
+    assert (total.grad > 0).all()
+
+
+def test_a_network_of_the_unit_regime_is_evaluated_as_it_was_trained(data):
+    points, snr_db = data
+    model = MeasureFlow(FlowConfig(dim=3, width=16, n_heads=2, n_layers=4, regime="unit")).double()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    trained = model(points, snr_db)
+    torch.testing.assert_close(model.eval()(points, snr_db), trained)
+    assert not torch.allclose(model(points, snr_db, regime="floor"), trained)
 
 
 def test_regimes_coincide_when_the_flow_time_is_the_depth(network, data):

@@ -48,17 +48,14 @@ def run_em(
     tol: float | None = None,
     *,
     var_known: bool = True,
-    counts_BN: Tensor | None = None,
 ) -> em.Outcome:
     """EM for centres, weights and, unless it is known, the variance; the state of the outcome is (atoms, var_B).
 
-    EM stops when an iteration raises the mean log-likelihood of no data set by ``tol`` or more. ``counts_BN`` says how
-    many times each point counts, by default once.
+    EM stops when an iteration raises the mean log-likelihood of no data set by ``tol`` or more.
     """
     (_, n_points, dim), mean_B1D = points_BND.shape, points_BND.mean(1, keepdim=True)
-    size_B1 = var_B.new_full((len(var_B), 1), n_points) if counts_BN is None else counts_BN.sum(1, keepdim=True)
     points_BND = points_BND - mean_B1D
-    sq_norm_B = _counted(points_BND.square().sum(-1, keepdim=True), counts_BN).sum((1, 2))
+    sq_norm_B = points_BND.square().sum((1, 2))
     tiny = torch.finfo(points_BND.dtype).tiny
     reached_B = torch.full_like(var_B, -math.inf)
 
@@ -67,19 +64,19 @@ def run_em(
         if tol is None:
             return log_joint_BNK.softmax(-1), reached_B
         log_density_BN1 = log_joint_BNK.logsumexp(-1, keepdim=True)
-        log_likelihood_B = _counted(log_density_BN1, counts_BN).sum((1, 2)) / size_B1[:, 0] - dim / 2 * state[1].log()
+        log_likelihood_B = log_density_BN1.mean((1, 2)) - dim / 2 * state[1].log()
         return (log_joint_BNK - log_density_BN1).exp(), log_likelihood_B
 
     def m_step(state: tuple[Atoms, Tensor], expectation: tuple[Tensor, Tensor]) -> tuple[Atoms, Tensor]:
-        share_BNK = _counted(expectation[0], counts_BN)
+        share_BNK = expectation[0]
         total_BK = share_BNK.sum(1)
         centers_BKD = share_BNK.mT @ points_BND / total_BK.clamp_min(tiny)[..., None]
         centers_BKD = torch.where((total_BK > tiny)[..., None], centers_BKD, state[0].centers_BKD)
-        new = Atoms(centers_BKD, total_BK / size_B1)
+        new = Atoms(centers_BKD, total_BK / n_points)
         if var_known:
             return new, state[1]
         residual_B = sq_norm_B - (total_BK * centers_BKD.square().sum(-1)).sum(1)
-        return new, (residual_B / size_B1[:, 0] / dim).clamp_min(LEAST_VARIANCE)
+        return new, (residual_B / n_points / dim).clamp_min(LEAST_VARIANCE)
 
     def stop(old: Any, new: Any, expectation: tuple[Tensor, Tensor]) -> bool:
         nonlocal reached_B
@@ -94,56 +91,48 @@ def run_em(
     return replace(found, state=(Atoms(centers_BKD + mean_B1D, weights_BK), var_B))
 
 
-def _counted(values_BNK: Tensor, counts_BN: Tensor | None) -> Tensor:
-    return values_BNK if counts_BN is None else values_BNK * counts_BN[..., None]
-
-
-def refine(
-    points_BND: Tensor, atoms: Atoms, var_B: Tensor, n_steps: int = REFINE_STEPS, counts_BN: Tensor | None = None
-) -> Atoms:
+def refine(points_BND: Tensor, atoms: Atoms, var_B: Tensor, n_steps: int = REFINE_STEPS) -> Atoms:
     """A fixed number of EM steps with a known variance."""
-    return run_em(points_BND, atoms, var_B, max_iter=n_steps, counts_BN=counts_BN).state[0]
+    return run_em(points_BND, atoms, var_B, max_iter=n_steps).state[0]
 
 
-def refine_and_prune(points_BND: Tensor, atoms: Atoms, var_B: Tensor, counts_BN: Tensor | None = None) -> Atoms:
+def refine_and_prune(points_BND: Tensor, atoms: Atoms, var_B: Tensor) -> Atoms:
     """EM steps, the removal of atoms that the likelihood does not need, and EM steps again."""
-    atoms = refine(points_BND, atoms, var_B, counts_BN=counts_BN)
-    return refine(points_BND, prune(points_BND, atoms, var_B, counts_BN), var_B, counts_BN=counts_BN)
+    return refine(points_BND, prune(points_BND, refine(points_BND, atoms, var_B), var_B), var_B)
 
 
-def prune(points_BND: Tensor, atoms: Atoms, var_B: Tensor, counts_BN: Tensor | None = None, n_steps: int = 3) -> Atoms:
+def prune(points_BND: Tensor, atoms: Atoms, var_B: Tensor, n_steps: int = 3) -> Atoms:
     """Remove atoms one by one as long as that lowers the BIC, with a few EM steps after each removal.
 
     When an atom is removed, the others take over its share of every point in proportion to their own. An atom is kept
     if the log-likelihood would then fall by more than half of (D + 1) log N.
     """
     _, n_points, dim = points_BND.shape
-    worth_B = (dim + 1) / 2 * (var_B.new_full(var_B.shape, n_points) if counts_BN is None else counts_BN.sum(1)).log()
+    worth = (dim + 1) / 2 * math.log(n_points)
     while True:
         in_use_BK = atoms.weights_BK > 0
         share_BNK = log_joint(points_BND, atoms, var_B).softmax(-1)
-        change_B, least_B = _removal(share_BNK, counts_BN).masked_fill(~in_use_BK, -math.inf).max(1)
-        drop_B = (change_B > -worth_B) & (in_use_BK.sum(1) > 1)
+        change_B, least_B = _removal(share_BNK).masked_fill(~in_use_BK, -math.inf).max(1)
+        drop_B = (change_B > -worth) & (in_use_BK.sum(1) > 1)
         if not drop_B.any():
             return atoms
         rows = drop_B.nonzero()[:, 0]
         weights_RK = atoms.weights_BK[rows].scatter(1, least_B[rows, None], 0.0)
         fewer = Atoms(atoms.centers_BKD[rows], weights_RK / weights_RK.sum(1, keepdim=True))
-        fewer = refine(points_BND[rows], fewer, var_B[rows], n_steps, None if counts_BN is None else counts_BN[rows])
+        fewer = refine(points_BND[rows], fewer, var_B[rows], n_steps)
         atoms = Atoms(
             atoms.centers_BKD.index_copy(0, rows, fewer.centers_BKD),
             atoms.weights_BK.index_copy(0, rows, fewer.weights_BK),
         )
 
 
-def _removal(share_BNK: Tensor, counts_BN: Tensor | None) -> Tensor:
+def _removal(share_BNK: Tensor) -> Tensor:
     """Change of the log-likelihood if an atom is removed and one EM step adapts the weights of the others, (B, K)."""
     tiny = torch.finfo(share_BNK.dtype).tiny
-    counted_BNK = _counted(share_BNK, counts_BN)
     odds_BNK = share_BNK / (1 - share_BNK).clamp_min(torch.finfo(share_BNK.dtype).eps)
-    growth_BKJ = 1 + odds_BNK.mT @ counted_BNK / counted_BNK.sum(1).clamp_min(tiny)[:, None]
+    growth_BKJ = 1 + odds_BNK.mT @ share_BNK / share_BNK.sum(1).clamp_min(tiny)[:, None]
     growth_BKJ = growth_BKJ * (1 - torch.eye(growth_BKJ.shape[1], dtype=share_BNK.dtype, device=share_BNK.device))
-    return _counted((share_BNK @ growth_BKJ.mT).clamp_min(tiny).log(), counts_BN).sum(1)
+    return (share_BNK @ growth_BKJ.mT).clamp_min(tiny).log().sum(1)
 
 
 def without_empty(atoms: Atoms, size: float) -> Atoms:

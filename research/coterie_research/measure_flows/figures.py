@@ -15,7 +15,7 @@ from coterie_research.measure_flows.dynamics import integrate, nearest_neighbour
 from coterie_research.measure_flows.record import write
 
 HIGH, LOW = "flow-d2-high", "flow-d2-low"
-DEEPER_INSTANCES = 40  # per point of a curve
+FEWER_INSTANCES = 40  # per point of a slow curve
 
 
 def _main() -> MeasureFlow:
@@ -119,20 +119,21 @@ def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
 def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
     """Different depths, and no flow, as functions of the SNR."""
     names = ("kmeans", "layers_16", "layers_32", "layers_64", "no_flow")
-    return _curves(7, _fewer_of_deeper({name: tables.depths()[name] for name in names}), output, quick)
+    return _curves(7, _fewer({name: tables.depths()[name] for name in names}), output, quick)
 
 
 def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
-    """The learned flow time as a function of the SNR, in total and per layer."""
-    network = _main()
+    """The flow time that each network has learned as a function of the SNR, in total and per layer."""
+    main = _main()
+    networks = {16: main, **{layers: scoring.network(name) for layers, name in tables.DEEPER.items()}}
     snr_db = torch.linspace(3, 15, 25 if quick else 121)
     with torch.no_grad():
-        total = network.flow_time(snr_db)
+        total = {str(n): one.flow_time(snr_db) for n, one in networks.items() if one is not None}
     record: dict[str, Any] = {
         "snr_db": snr_db.tolist(),
-        "total": total.tolist(),
-        "per_layer": {str(layers): (total / layers).tolist() for layers in (16, 32, 64)},
-        "max_flow": network.config.max_flow,
+        "total": {layers: time.tolist() for layers, time in total.items()},
+        "per_layer": {layers: (time / int(layers)).tolist() for layers, time in total.items()},
+        "max_flow": main.config.max_flow,
     }
     write(record, "figure8", output, quick)
     pictures.draw_figure8(record, output / "figure8.png")
@@ -141,17 +142,17 @@ def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def figure9(output: Path, quick: bool = False) -> dict[str, Any]:
     """Flow-speed regimes as functions of the SNR."""
-    return _curves(9, tables.regimes(), output, quick)
+    return _curves(9, _fewer(tables.regimes(), ("uniform_unit", "unit_unit")), output, quick)
 
 
 def figure10(output: Path, quick: bool = False) -> dict[str, Any]:
     """Shared and distinct layers as functions of the SNR."""
-    return _curves(10, tables.sharing(), output, quick)
+    return _curves(10, _fewer(tables.sharing(), ("unit",)), output, quick)
 
 
 def figure11(output: Path, quick: bool = False) -> dict[str, Any]:
     """k-means of the points and of the tokens as functions of the SNR."""
-    return _curves(11, _fewer_of_deeper(tables.rounded()), output, quick)
+    return _curves(11, _fewer(tables.rounded()), output, quick)
 
 
 def training_curve(output: Path, quick: bool = False, log: Path = Path("runs/flow-d2/log.csv")) -> dict[str, Any]:
@@ -166,11 +167,9 @@ def training_curve(output: Path, quick: bool = False, log: Path = Path("runs/flo
     return record
 
 
-def _fewer_of_deeper(columns: tables.Columns) -> tables.Columns:
+def _fewer(columns: tables.Columns, slow: tuple[str, ...] = ("layers_32", "layers_64")) -> tables.Columns:
     return {
-        name: replace(column, most=DEEPER_INSTANCES)
-        if column is not None and name in ("layers_32", "layers_64")
-        else column
+        name: column if column is None or name not in slow else replace(column, most=FEWER_INSTANCES)
         for name, column in columns.items()
     }
 

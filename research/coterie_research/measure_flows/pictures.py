@@ -12,6 +12,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31"]
 NAMES = {
     "kmeans": "k-means",
+    "kmeans_plus_plus": "k-means++",
     "flow": "measure flow",
     "layers_16": "16 layers",
     "layers_32": "32 layers",
@@ -23,8 +24,10 @@ NAMES = {
     "refined_snr_estimated": "EM, SNR estimated",
     "uniform_uniform": "uniform → uniform",
     "uniform_unit": "uniform → unit",
+    "uniform_floor": "uniform → ⌊T⌋",
     "unit_uniform": "unit → uniform",
     "unit_unit": "unit → unit",
+    "unit_floor": "unit → ⌊T⌋",
     "identical": "shared layers",
     "unit": "unit regime",
     "distinct": "distinct layers",
@@ -63,6 +66,8 @@ def draw_table(record: dict[str, Any], title: str, path: Path) -> None:
                 )
             else:
                 axis.text(0.35, place, "not trained yet", transform=axis.get_yaxis_transform(), va="center", fontsize=8)
+            if entry.get("whole_steps") == 0:
+                axis.text(0.05, place, "identity", transform=axis.get_yaxis_transform(), va="center", color="white")
             if entry["document"] is not None:
                 axis.plot(entry["document"], place, "k|", ms=18, mew=2)
         axis.set_title(f"{level} SNR", fontsize=10)
@@ -165,7 +170,8 @@ def draw_figure8(record: dict[str, Any], path: Path) -> None:
         left.plot(record["snr_db"], speed, color=colour, label=f"{layers} layers")
     left.set(xlabel="SNR in dB", ylabel="flow speed t = T / L")
     left.legend(fontsize=8)
-    right.plot(record["snr_db"], record["total"], color=COLOURS[3])
+    for colour, (layers, total) in zip(COLOURS, record["total"].items()):
+        right.plot(record["snr_db"], total, color=colour, label=f"{layers} layers")
     right.set(xlabel="SNR in dB", ylabel="total flow T")
     for axis in (left, right):
         axis.grid(alpha=0.3)

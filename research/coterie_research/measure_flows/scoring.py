@@ -32,6 +32,7 @@ class Column:
     score: Callable[[Mixtures], Tensor]
     network: str | None = None
     most: int | None = None
+    regime: Regime | None = None  # other than that of the network's training
 
     def key(self, snr_db: float, n_points: int) -> str:
         """Identifies what is scored; the key changes with the weights."""
@@ -96,22 +97,23 @@ def score_all(
     return {name: kept.get(key)[: wanted[name]] for name, key in keys.items()}
 
 
-KMEANS = Column("kmeans", lambda data: kmeans(data))
+def kmeans(data: Mixtures, init: str = "random") -> Tensor:
+    """k-means of the points with the true number of clusters, from one start."""
+    return _atoms_error(kmeans_atoms(data.points_BND, data, init), data)
 
 
-def kmeans(data: Mixtures) -> Tensor:
-    """k-means of the points with the true number of clusters, from one random initialisation."""
-    return _atoms_error(kmeans_atoms(data.points_BND, data), data)
+KMEANS = Column("kmeans", kmeans)  # as in the paper, from one random start
+KMEANS_PLUS_PLUS = Column("kmeans++", lambda data: kmeans(data, "k-means++"))
 
 
-def kmeans_atoms(tokens_BND: Tensor, data: Mixtures) -> Atoms:
-    """Centres and weights of k-means with the true number of clusters, from one random initialisation."""
+def kmeans_atoms(tokens_BND: Tensor, data: Mixtures, init: str = "random") -> Atoms:
+    """Centres and weights of k-means with the true number of clusters, from one start."""
     batch, n_points, dim = tokens_BND.shape
     centers_BKD = torch.zeros(batch, data.centers_BKD.shape[1], dim)
     weights_BK = torch.zeros(batch, data.centers_BKD.shape[1])
     for b, (tokens, k) in enumerate(zip(tokens_BND.numpy(), data.n_clusters_B.tolist())):
         k = min(k, len(np.unique(tokens, axis=0)))
-        fitted = KMeans(k, init="random", n_init=1, random_state=b).fit(tokens)
+        fitted = KMeans(k, init=init, n_init=1, random_state=b).fit(tokens)
         centers_BKD[b, :k] = torch.as_tensor(fitted.cluster_centers_)
         weights_BK[b, :k] = torch.as_tensor(np.bincount(fitted.labels_, minlength=k) / n_points)
     return Atoms(centers_BKD, weights_BK)
@@ -139,7 +141,7 @@ def tokens(
     def score(data: Mixtures) -> Tensor:
         return squared_w2(_flow(name, data, n_layers, regime), data.centers_BKD, data.empirical_weights_BK)
 
-    return _column(f"tokens {n_layers or ''} {regime or ''}", score, name, most)
+    return _column(f"tokens {n_layers or ''} {regime or ''}", score, name, most, regime)
 
 
 def kmeans_of_tokens(name: str, n_layers: int | None = None, most: int | None = None) -> Column | None:
@@ -173,8 +175,14 @@ def averaged(name: str, *, snr_known: bool = True, sweeps: Sweeps = LONG, most: 
     return _column("posterior" if snr_known else "posterior, variance drawn", score, name, most)
 
 
-def _column(what: str, score: Callable[[Mixtures], Tensor], network: str, most: int | None) -> Column | None:
-    return Column(what, score, network, most) if shipped(network) else None
+def _column(
+    what: str,
+    score: Callable[[Mixtures], Tensor],
+    network: str,
+    most: int | None,
+    regime: Regime | None = None,
+) -> Column | None:
+    return Column(what, score, network, most, regime) if shipped(network) else None
 
 
 def _told(name: str, data: Mixtures, snr_known: bool) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-Regime = Literal["uniform", "unit", "none"]
+Regime = Literal["uniform", "unit", "floor", "none"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class FlowConfig:
     n_layers : int, default=16
     n_blocks : int, default=1
         Number of blocks with weights of their own, which the layers use in turn: 1 shares one block among all layers.
-    regime : {"uniform", "unit", "none"}, default="uniform"
+    regime : {"uniform", "unit", "floor", "none"}, default="uniform"
         How the flow time is divided among the layers; see :func:`step_sizes`.
     max_flow : float, default=16.0
         Upper bound of the flow time.
@@ -83,19 +83,21 @@ class FlowPredictor(nn.Module):
         return self.max_flow * (1 - (self.weight_logit.softmax(0) * steps_BS).sum(1))
 
 
-def step_sizes(total_B: Tensor, n_layers: int, regime: Regime, fractional: bool) -> Tensor:
+def step_sizes(total_B: Tensor, n_layers: int, regime: Regime) -> Tensor:
     """Step sizes (L, B) for the flow times ``total_B``.
 
-    "uniform" divides the flow time equally among the layers. "unit" takes steps of size 1 until it is used up; if
-    ``fractional``, the last of them takes the rest, which gives the flow time a gradient. "none" takes a step of size 1
-    in every layer.
+    "uniform" divides the flow time equally among the layers. "unit" takes steps of size 1 until it is used up, the last
+    of which takes the rest. "floor" leaves the rest out, as the paper prints it: the identity if the flow time is below
+    1. Its gradient is that of the flow time (straight-through). "none" takes a step of size 1 in every layer.
     """
     if regime == "uniform":
         return (total_B / n_layers).expand(n_layers, -1)
     if regime == "none":
         return torch.ones(n_layers, len(total_B), dtype=total_B.dtype, device=total_B.device)
     layer_L1 = torch.arange(n_layers, device=total_B.device)[:, None]
-    return ((total_B if fractional else total_B.floor()) - layer_L1).clamp(0, 1)
+    if regime == "floor":
+        total_B = total_B.floor() + (total_B - total_B.detach())
+    return (total_B - layer_L1).clamp(0, 1)
 
 
 class Block(nn.Module):
@@ -176,7 +178,7 @@ class MeasureFlow(nn.Module):
         if self.snr_offset_E is not None:
             z_BNE = z_BNE + ((snr_db_B - 9) / 6)[:, None, None] * self.snr_offset_E
         total_B = self.flow_time(snr_db_B) if flow_time_B is None else flow_time_B
-        t_LB = step_sizes(total_B, n_layers, regime or self.config.regime, fractional=self.training)
+        t_LB = step_sizes(total_B, n_layers, regime or self.config.regime)
 
         def decode(z: Tensor) -> Tensor:
             return self._decode(z, dims_B, weights_BN) * std_B11 + mean_B1D
