@@ -1,14 +1,15 @@
 """The experiments on mixtures of VAEs, tiny: records, resuming, pictures."""
 
 import json
-import shutil
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
+from coterie import VAEMixture
 from coterie_research import experiments, images
-from coterie_research.mixture_of_vaes import from_random, questions, record
-from coterie_research.mixture_of_vaes import images as tables
+from coterie_research.mixture_of_vaes import defaults, described, from_random, questions, record
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -20,6 +21,13 @@ def tiny_images():
     pictures[np.arange(60), 2 * labels + 4] = 255
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(images, "load", lambda name: (pictures.reshape(60, 784).astype(np.uint8), labels))
+        small = partial(VAEMixture, hidden_size=8, latent_size=2)
+        patch.setattr(defaults, "VAEMixture", small)
+        patch.setattr(from_random, "VAEMixture", small)
+        patch.setattr(from_random, "CONFIG", replace(from_random.CONFIG, hidden_size=8, latent_size=2))
+        patch.setattr(
+            described, "NETWORKS", {name: replace(c, hidden_size=8) for name, c in described.NETWORKS.items()}
+        )
         patch.setattr(from_random, "N_SEEDS", 1)
         patch.setattr(from_random, "MAX_ITER", 3)
         yield
@@ -40,6 +48,7 @@ def test_they_are_reachable_by_name():
         "vae/fashion",
         "vae/ablations",
         "vae/random_start",
+        "vae/as_described",
     }
 
 
@@ -49,12 +58,12 @@ def test_accuracy_is_that_of_the_best_matching():
 
 
 def test_a_table_lists_start_and_end_of_every_seed_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "N_SEEDS", 1)
-    monkeypatch.setattr(tables, "MAX_ITER", 1)
-    first = tables.mnist(tmp_path)
+    monkeypatch.setattr(defaults, "N_SEEDS", 1)
+    monkeypatch.setattr(defaults, "MAX_ITER", 1)
+    first = defaults.mnist(tmp_path)
     assert [run["seed"] for run in first["runs"]] == [0]
-    monkeypatch.setattr(tables, "N_SEEDS", 2)
-    second = tables.mnist(tmp_path)
+    monkeypatch.setattr(defaults, "N_SEEDS", 2)
+    second = defaults.mnist(tmp_path)
     assert second["runs"][0] == first["runs"][0]
     assert [run["seed"] for run in second["runs"]] == [0, 1]
     assert json.loads((tmp_path / "mnist.json").read_text())["summary"]["graph"]["n_seeds"] == 2
@@ -96,14 +105,39 @@ def test_runs_from_random_responsibilities_are_continued_and_drawn(tmp_path, who
     assert without_seconds(parts["runs"][0]) == without_seconds(record["runs"][0])
 
 
-def test_a_run_from_before_there_were_moves_gets_them_and_a_new_end(tmp_path, whole):
-    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
-    found = json.loads((whole / "random_start.json").read_text())
-    run = found["runs"][0]
-    moved, end = run.pop("split_and_merge"), {"accuracy": 0.5}
-    found["runs"] = [{**run, "move_curve": [], "end": end}]
-    (tmp_path / "random_start.json").write_text(json.dumps(found))
-    again = from_random.random_start(tmp_path)["runs"][0]
-    assert again["end_without_moves"] == end
-    assert again["split_and_merge"] == moved
+def test_clusters_with_the_same_majority_count_once():
+    assert record.n_majorities(np.array([0, 0, 1, 1, 2]), np.array([5, 5, 5, 3, 5])) == 2
+    assert record.n_majorities(np.array([0, 1, 2]), np.array([1, 2, 3])) == 3
+
+
+def test_em_as_described_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+    whole = described.as_described(tmp_path / "whole", quick=True)
+    assert (tmp_path / "whole" / "as_described.png").exists()
+    run = whole["runs"][0]
+    assert [row["iteration"] for row in run["curve"]] == [1, 2]
+    assert run["curve"][0]["bound"] is None  # the start: nothing has been trained
+    assert run["curve"][0]["shown"] > 0.9  # random responsibilities: every network sees nearly every row
+
+    write = described.write
+
+    def dies(content, path):
+        write(content, path)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(described, "write", dies)
+        with pytest.raises(KeyboardInterrupt):
+            described.as_described(tmp_path / "parts", quick=True)
+    again = described.as_described(tmp_path / "parts", quick=True)["runs"][0]
     assert again["end"] == run["end"]
+    assert [row["accuracy"] for row in again["curve"]] == [row["accuracy"] for row in run["curve"]]
+
+
+def test_em_as_described_ends_when_no_label_has_moved_for_some_iterations(tmp_path, monkeypatch):
+    monkeypatch.setattr(described, "STILL", 1)
+    monkeypatch.setattr(described, "SETTINGS", {**described.SETTINGS, "n_epochs": 1.0, "first_epochs": 1.0})
+    monkeypatch.setattr(described, "SIZES", (60,))
+    monkeypatch.setattr(described, "five_moons", lambda seed, **size: (np.eye(5)[:, :2], np.zeros(5, int)))
+    found = described.as_described_moons(tmp_path, quick=True)["runs"][0]  # one class is one cluster
+    assert found["still"]
+    assert found["end"]["accuracy"] == 1

@@ -9,7 +9,6 @@ second stage continues on whole images with the estimator's defaults. Labels are
 import json
 import time
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,13 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie import VAEMixture
-from coterie.em import Iteration
-from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.fitting import Fit, RestartPlan, fit
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
 from coterie_research import images
 from coterie_research.mixture_of_vaes import pictures
-from coterie_research.mixture_of_vaes.images import DOCUMENT
-from coterie_research.mixture_of_vaes.record import head, scores, write
+from coterie_research.mixture_of_vaes.defaults import DOCUMENT
+from coterie_research.mixture_of_vaes.record import head, random_responsibilities, scores, watch, write
 
 K = 10
 N_SEEDS = 5
@@ -44,19 +42,18 @@ def random_start(output: Path, quick: bool = False) -> dict[str, Any]:
     max_iter = 3 if quick else MAX_ITER
     record = {**head("random_start", quick), "n_samples": len(X), "document": DOCUMENT["mnist"], "runs": []}
     if path.exists():
-        old = json.loads(path.read_text())  # of older records, all runs had the same limit
-        record["runs"] = [{"max_iter": old.get("max_iter", max_iter), **run} for run in old["runs"]]
+        record["runs"] = json.loads(path.read_text())["runs"]
     for seed in range(1 if quick else N_SEEDS):
         if len(record["runs"]) == seed:
-            record["runs"].append({"seed": seed, "max_iter": max_iter, "curve": []})
+            record["runs"].append({"seed": seed, "max_iter": max_iter, "curve": [], "move_curve": []})
         run = record["runs"][seed]
         folder = output / f"random_start-seed-{seed}"
         if "first_stage" not in run:
-            _first_stage(X, truth, run, folder, record, path)
+            _first_stage(X, truth, run, folder, lambda _: write(record, path))
+            write(record, path)
         if "split_and_merge" not in run:
-            if "end" in run:  # of a run from before there were moves
-                run["end_without_moves"] = run.pop("end")
-            _split_and_merge(X, truth, run, folder, record, path, min(MOVE_ITER, max_iter))
+            _split_and_merge(X, truth, run, folder, lambda _: write(record, path), min(MOVE_ITER, max_iter))
+            write(record, path)
         if "end" not in run:
             _second_stage(X, truth, run, folder, max_iter)
             write(record, path)
@@ -67,84 +64,45 @@ def random_start(output: Path, quick: bool = False) -> dict[str, Any]:
     return record
 
 
-def _first_stage(X, truth, run: dict[str, Any], folder: Path, record: dict[str, Any], path: Path) -> None:
+def _first_stage(X, truth, run: dict[str, Any], folder: Path, after) -> None:
     """EM on pooled images; the responsibilities at its end are kept beside the state."""
-    start = np.random.RandomState(run["seed"]).uniform(size=(len(X), K)).astype(np.float32)
-    found = fit(
-        _pooled(X),
-        lambda number: torch.as_tensor(start / start.sum(1, keepdims=True)),
-        lambda generator: VAEs(K, CONFIG, generator),
-        EMSettings.from_random(K, seed=run["seed"], revive_until=run["max_iter"] // 2),
-        RestartPlan(run["max_iter"]),
-        checkpoint=folder,
-        run=_watch(run, "curve", truth, record, path),
-    )
-    np.save(folder / "responsibilities.npy", found.expectation.responsibilities_NK.numpy().astype(np.float16))
+    settings = EMSettings.from_random(K, seed=run["seed"], revive_until=run["max_iter"] // 2)
+    start = random_responsibilities(len(X), K, run["seed"])
+    found = _em(X, start, settings, run["max_iter"], folder, watch(run["curve"], truth, after))
+    _keep(found, folder / "responsibilities.npy")
     run["first_stage"] = {**scores(found.expectation.labels, truth), "bound": round(found.expectation.objective, 4)}
-    write(record, path)
 
 
-def _split_and_merge(X, truth, run, folder: Path, record: dict[str, Any], path: Path, max_iter: int) -> None:
+def _split_and_merge(X, truth, run: dict[str, Any], folder: Path, after, max_iter: int) -> None:
     """Moves on pooled images, from the responsibilities that the first stage ended with."""
-    start = _responsibilities(folder / "responsibilities.npy")
-    run.setdefault("move_curve", [])
-    found = fit(
-        _pooled(X),
-        lambda number: torch.as_tensor(start),
-        lambda generator: VAEs(K, CONFIG, generator),
-        EMSettings.from_random(K, seed=run["seed"]).with_moves(max_iter),
-        RestartPlan(max_iter),
-        checkpoint=folder / "moves",
-        run=_watch(run, "move_curve", truth, record, path),
-    )
-    np.save(folder / "moved.npy", found.expectation.responsibilities_NK.numpy().astype(np.float16))
+    settings = EMSettings.from_random(K, seed=run["seed"]).with_moves(max_iter)
+    start = torch.as_tensor(_kept(folder / "responsibilities.npy"))
+    found = _em(X, start, settings, max_iter, folder / "moves", watch(run["move_curve"], truth, after))
+    _keep(found, folder / "moved.npy")
     run["split_and_merge"] = {
         **scores(found.expectation.labels, truth),
         "bound": round(found.expectation.objective, 4),
         "n_moves": sum("move" in row for row in run["move_curve"]),
     }
-    write(record, path)
 
 
-def _pooled(X) -> torch.Tensor:
-    return torch.as_tensor(X.reshape(-1, 14, 2, 14, 2).mean((2, 4)).reshape(len(X), -1))
+def _em(X, start: torch.Tensor, settings: EMSettings, max_iter: int, folder: Path, run) -> Fit:
+    pooled = torch.as_tensor(X.reshape(-1, 14, 2, 14, 2).mean((2, 4)).reshape(len(X), -1))
+    plan = RestartPlan(max_iter)
+    return fit(pooled, lambda _: start, lambda g: VAEs(K, CONFIG, g), settings, plan, checkpoint=folder, run=run)
 
 
-def _responsibilities(path: Path) -> np.ndarray:
+def _keep(found: Fit, path: Path) -> None:
+    np.save(path, found.expectation.responsibilities_NK.numpy().astype(np.float16))
+
+
+def _kept(path: Path) -> np.ndarray:
     return np.load(path).astype(np.float32)
-
-
-def _watch(run: dict[str, Any], curve: str, truth, record: dict[str, Any], path: Path):
-    """Contexts whose callback adds a point to a curve of the run after every iteration."""
-    started = time.process_time()
-    before = run[curve][-1]["cpu_seconds"] if run[curve] else 0.0
-
-    def on_iteration(iteration: Iteration) -> None:
-        found = iteration.expectation
-        kept = [row for row in run[curve] if row["iteration"] < iteration.number]
-        point = {
-            "iteration": iteration.number,
-            "accuracy": scores(found.labels, truth)["accuracy"],
-            "bound": None if np.isnan(found.objective) else round(found.objective, 4),
-            "entropy": round(found.entropy, 4),
-            "moved": round(found.moved, 4),
-            "cpu_seconds": round(before + time.process_time() - started, 1),
-        }
-        if found.move is not None:
-            point["move"] = list(found.move)
-        run[curve] = [*kept, point]
-        write(record, path)
-
-    @contextmanager
-    def watch(number: int):
-        yield on_iteration
-
-    return watch
 
 
 def _second_stage(X, truth, run: dict[str, Any], folder: Path, max_iter: int) -> None:
     """The estimator's defaults on whole images, from the responsibilities that split and merge ended with."""
-    start = _responsibilities(folder / "moved.npy")
+    start = _kept(folder / "moved.npy")
     cpu = time.process_time()
     mixture = VAEMixture(
         K, init=start, max_iter=min(6, max_iter), random_state=run["seed"], checkpoint=folder / "after_moves"
