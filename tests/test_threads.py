@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from coterie import catalogue, threads
@@ -102,3 +103,31 @@ def test_after_an_error_no_further_task_begins(error):
     with pytest.raises(error):
         threads.run(task, 500, 2)
     assert len(begun) < 100
+def test_kernels_are_compiled_where_nothing_can_be_written(monkeypatch):
+    """A read-only package with an unwritable home had "no locator available" for the cache, and no kernel."""
+    from numba.core import caching
+
+    monkeypatch.setattr(caching.FunctionCache._impl_class, "_locator_classes", [])
+    assert threads.kernel()(lambda x: x + 1)(2) == 3
+
+
+UNCOMPILED = """
+import sys, numpy as np, coterie
+from tests.releases.write import rows
+X = np.random.RandomState(0).randn(300, 70) + 4 * np.repeat(np.arange(20), 15)[:, None]
+found = [coterie.KMeans(20, random_state=0, n_init=1, engine="lazy").fit(X).labels_]
+found += [coterie.KMeans(3, random_state=0).partial_fit(X[:, :2]).predict(X[:, :2])]
+found += [coterie.TrimmedKMeans(3, random_state=0, n_init=1).fit(X.astype("f4")).labels_]
+found += [coterie.ZeroShotClusterer(random_state=0).fit(rows()).labels_]
+np.save(sys.argv[1], np.concatenate(found))
+"""
+
+
+def test_estimators_give_the_same_labels_without_compilation(tmp_path):
+    """NUMBA_DISABLE_JIT broke three of them: vector instructions have no Python."""
+    found = []
+    for number in "01":
+        command = [sys.executable, "-W", "ignore", "-c", UNCOMPILED, str(tmp_path / number)]
+        subprocess.run(command, check=True, env={**os.environ, "NUMBA_DISABLE_JIT": number}, timeout=120)
+        found.append(np.load(tmp_path / f"{number}.npy").tolist())
+    assert found[0] == found[1]

@@ -40,7 +40,25 @@ def kernel(*, inner: bool = False, **options: Any) -> Any:
 
     _announce_compilation()
     options |= {"no_cpython_wrapper": inner, "no_cfunc_wrapper": True}
-    return njit(nogil=True, cache=True, **options)
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        try:
+            return njit(nogil=True, cache=True, **options)(function)
+        except RuntimeError:  # "no locator available": neither the package nor the user's folder can be written to
+            return njit(nogil=True, **options)(function)
+
+    return compiled
+
+
+def intrinsic(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """Generate machine code by a function, or use the plain function where numba does not compile (NUMBA_DISABLE_JIT).
+
+    The decorated function has the form that :func:`numba.extending.intrinsic` expects.
+    """
+    from numba import config
+    from numba.extending import intrinsic as generated
+
+    return lambda function: plain if config.DISABLE_JIT else generated(function)
 
 
 def interpreted_first(kernels: str) -> Callable[[Callable[..., T]], Callable[..., T]]:

@@ -7,15 +7,13 @@ so a score is the same number in every batch.
 """
 
 import functools
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, codegen, config
-from numba.extending import intrinsic as _intrinsic
 
-intrinsic: Any = _intrinsic  # its callers do not pass the typing context
+from coterie.threads import intrinsic
 
 
 @functools.cache
@@ -96,7 +94,16 @@ def _row_minima(builder, vectors, width):
 
 
 def _tile_scores(n_rows, by_member, differences=False):
-    @intrinsic
+    def plain(block, members, at, first, tiles, offsets, tile, begin, out, minima):
+        places = np.arange(first, first + n_rows)
+        own, n_tiles, width = members[at + places], tiles.shape[0], tiles.shape[2]
+        rows, columns = block[own, begin : begin + CHUNK], tiles[tile, begin : begin + CHUNK]
+        values = ((rows[:, :, None] - columns) ** 2).sum(axis=1) if differences else rows @ columns
+        targets, written = (own if by_member else places) * n_tiles + tile, out.reshape(-1, width)
+        written[targets] = values + (written[targets] if begin else offsets.reshape(-1, width)[tile])
+        minima[places] = written[targets].min(axis=1)
+
+    @intrinsic(plain)
     def scores(typing, block, members, at, first, tiles, offsets, tile, begin, out, minima):
         """Scores of ``n_rows`` rows of ``block`` against one tile, by a chunk of the coordinates from ``begin``.
 
@@ -205,7 +212,13 @@ score_places = _tile_scores(ROWS, by_member=False)
 sq_distances_of_places = _tile_scores(ROWS, by_member=False, differences=True)
 
 
-@intrinsic
+def _first_and_second(scores, row, smallest):
+    values = scores.reshape(-1, lanes(scores.itemsize))[row]
+    lane = int((values == smallest).argmax())
+    return lane, np.delete(values, lane).min()
+
+
+@intrinsic(_first_and_second)
 def first_and_second(typing, scores, row, smallest):
     """The lane of the known minimum of a row of one vector, and the minimum of the other lanes."""
 
@@ -231,7 +244,7 @@ def first_and_second(typing, scores, row, smallest):
     return types.Tuple((types.int64, scores.dtype))(scores, row, smallest), generate
 
 
-@intrinsic
+@intrinsic(lambda array, row: None)
 def prefetch(typing, array, row):
     """Request a row of a two-dimensional array before it is needed."""
 

@@ -3,17 +3,13 @@
 Sums over the hierarchies stay in vector registers: ``LANES`` channels of a pair at a time, what is left over singly.
 """
 
-from typing import Any
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic as _intrinsic
 
-from coterie.threads import kernel
+from coterie.threads import intrinsic, kernel
 
-intrinsic: Any = _intrinsic  # its callers do not pass the typing context
 LANES = 16
 
 
@@ -88,7 +84,16 @@ def scatter(merge_TNN, first, grad_RN, table_TM):
 
 
 def _along_merges(to_tables: bool):
-    @intrinsic
+    def plain(merge, i, j, table, p, pairs, at):
+        own = pairs.reshape(-1)[at : at + LANES]
+        for t in range(len(merge)):
+            row = table[t, merge[t, i, j], p : p + LANES]
+            if to_tables:
+                row += own
+            else:
+                own += row
+
+    @intrinsic(plain)
     def along(typing, merge, i, j, table, p, pairs, at):
         """Between ``LANES`` numbers of ``pairs`` from place ``at`` on, and those of the rows of the pair (i, j) of all
         tables from channel ``p`` on: add the latter to the former or, with ``to_tables``, the former to the latter.
