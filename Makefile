@@ -11,7 +11,7 @@ PINS   ?= $(shell $(PYTHON) -c 'import sys; print("constraints.txt" if sys.versi
 TORCH_INDEX ?=
 TORCH  := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 
-.PHONY: install demo test lint types check research coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds fuzz
+.PHONY: install demo test lint types check research coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds fuzz worlds
 install: $(STAMP)
 
 # torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
@@ -81,6 +81,10 @@ test-lowest: $(LOWEST)/.installed browser
 BOUNDS ?= tests research/tests
 test-bounds: $(STAMP) browser
 	$(SERIAL) NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/numba-bounds $(BIN)/pytest -n 2 --dist worksteal -q $(BOUNDS)
+
+# The same tests in many worlds: threads, no compiled code, small blocks, other sources, another order; prints a table.
+worlds: $(STAMP)
+	$(BIN)/python -m tests.worlds $(WORLDS)
 
 # Damaged and hostile files for everything that reads files; what fails is kept in build/fuzz.
 FUZZ_SECONDS ?= 600

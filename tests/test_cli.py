@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
 
 import coterie
-from coterie.cli import app
+from coterie.cli import app, main
 from coterie.tables.table import SAMPLES, read_table, sample
 from coterie.tabular import EncodedTable, TableModel, make_estimator
 
@@ -574,3 +574,36 @@ def test_shells_complete_commands_options_and_algorithms():
         asked = {"_COTERIE_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
         told = CliRunner().invoke(app, [], prog_name="coterie", env=asked)
         assert told.stdout.split() == [offered], typed
+
+
+@pytest.mark.parametrize(
+    "command", [["cluster", "NAME.csv"], ["cluster", "a.csv", "-o", "NAME.csv"], ["predict", "NAME", "a.csv"]]
+)
+def test_names_that_are_too_long_end_in_a_sentence(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n")
+    monkeypatch.setattr(sys, "argv", ["coterie", *(word.replace("NAME", "x" * 300) for word in command)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "xxx is no file (File name too long): give another name." in capsys.readouterr().err
+
+
+def test_closed_output_is_no_traceback(tmp_path):
+    code = "import sys; sys.stdout = sys.stderr = None; sys.argv[1:] = ['models']; from coterie.cli import main; main()"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("cell", ["bell \x07", "x" * 40_000])
+def test_cells_that_excel_does_not_hold_are_refused_before_the_fit(cell, tmp_path, monkeypatch, capsys):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 9.0], "b": [1.0, 2.0, 8.0], "note": [cell, "y", "z"]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    monkeypatch.setattr(coterie.KMeans, "fit", lambda *given: pytest.fail("the fit began"))
+    command = ["cluster", tmp_path / "a.parquet", "-k", "2", "-x", "note", "-o", tmp_path / "l.xlsx", "--with-data"]
+    monkeypatch.setattr(sys, "argv", ["coterie", *map(str, command)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "'note' has texts of more than 32,767 letters or with control characters" in capsys.readouterr().err
+    assert not (tmp_path / "l.xlsx").exists()

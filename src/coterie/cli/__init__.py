@@ -3,6 +3,8 @@
 Heavy imports happen inside the commands, so that ``coterie --help`` is fast.
 """
 
+import errno
+import os
 import sys
 
 import typer
@@ -20,11 +22,17 @@ def main() -> None:
 
 def run_application(application: typer.Typer, name: str) -> None:
     """Run a command and exit. A wrong option is reported as one line too, instead of a box."""
+    sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115 - closed
     try:
         code = application(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")
         code = 130
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENAMETOOLONG):
+            raise
+        complain(f"{str(error.filename)[:80]} is no file ({error.strerror}): give another name.")
+        code = MISUSE
     except Exception as error:
         describe = getattr(error, "format_message", None)
         if describe is None:

@@ -39,7 +39,11 @@ class ProgressWatcher(Watcher):
         return working(f"Reading {name}")
 
     def on_encoded(self, rows: EncodedTable, estimator: Any) -> None:
+        from coterie.tables.label_files import require_workbook
+
         self.axes = self.outputs.axes(rows.encoding.value_names)
+        if self.outputs.with_data and self.outputs.output is not None and self.outputs.output.suffix == ".xlsx":
+            require_workbook(rows.table.cells(as_text=False))  # before the fit
 
     @contextmanager
     def choosing(self, ks: Sequence[int]) -> Iterator[Callable[[Candidate], Any]]:

@@ -12,11 +12,13 @@ from coterie.files import check_writable, replacing
 from coterie.tables.columns import TableError
 from coterie.tables.databases import require_package
 from coterie.tables.table import Table, file_type
+from coterie.wording import shown
 
 # The beginning of a cell that a spreadsheet program evaluates. A number with a sign is none.
 FORMULA = re.compile(r"[=@\t\r]|[-+](?!(inf|[\d.,]*(e[-+]?\d+)?%?)\Z)", re.IGNORECASE)
 WRITTEN = (".csv", ".tsv", ".parquet", ".xlsx", ".npy")
-MOST_EXCEL_ROWS = 1_048_575
+MOST_EXCEL_ROWS, MOST_EXCEL_COLUMNS, MOST_EXCEL_LETTERS = 1_048_575, 16_381, 32_767
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def write_labels(
@@ -118,10 +120,7 @@ def _write_workbook(path: Path, sheets: dict[str, Any]) -> None:
 
     with open(path, "wb") as file, pd.ExcelWriter(file, engine="openpyxl") as writer:
         for name, frame in sheets.items():
-            if len(frame) > MOST_EXCEL_ROWS:
-                raise TableError(
-                    f"An Excel sheet has at most {MOST_EXCEL_ROWS:,} rows: write .csv or .parquet instead."
-                )
+            require_workbook(frame)
             frame = _as_excel_holds_it(frame)
             zoned = frame.select_dtypes("datetimetz").columns  # Excel has no time zones
             frame.assign(**{one: frame[one].dt.tz_convert(None) for one in zoned}).to_excel(
@@ -130,6 +129,21 @@ def _write_workbook(path: Path, sheets: dict[str, Any]) -> None:
             for cell in (cell for row in writer.sheets[name].iter_rows() for cell in row):
                 if cell.data_type in "fe":  # openpyxl takes "=1+1" for a formula and "#N/A" for an error
                     cell.data_type = "s"
+
+
+def require_workbook(frame: Any) -> None:
+    """Raise an error if a sheet of Excel cannot hold a frame with three columns of labels."""
+    instead = "write .csv or .parquet instead."
+    if len(frame) > MOST_EXCEL_ROWS or frame.shape[1] > MOST_EXCEL_COLUMNS:
+        raise TableError(
+            f"An Excel sheet has at most {MOST_EXCEL_ROWS:,} rows and {MOST_EXCEL_COLUMNS:,} columns of data: {instead}"
+        )
+    for name in frame.columns:
+        texts = frame[name] if getattr(frame[name].dtype, "kind", "O") not in "biufmM" else ()
+        for text in (name, *texts):
+            if isinstance(text, str) and (len(text) > MOST_EXCEL_LETTERS or CONTROL.search(text)):
+                what = f"texts of more than {MOST_EXCEL_LETTERS:,} letters or with control characters"
+                raise TableError(f"The column {shown(name[:80])!r} has {what}, which Excel does not hold: {instead}")
 
 
 def _as_excel_holds_it(frame: Any) -> Any:
