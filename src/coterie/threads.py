@@ -58,7 +58,7 @@ def intrinsic(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
     from numba import config
     from numba.extending import intrinsic as generated
 
-    return lambda function: plain if config.DISABLE_JIT else generated(function)
+    return lambda function: plain if getattr(config, "DISABLE_JIT", 0) else generated(function)
 
 
 def interpreted_first(kernels: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
