@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from coterie.incontext.prior import Separated
 from coterie.metrics import permutation_free_cross_entropy
-from coterie.starts.batched import best_start, sq_to_centers
+from coterie.starts.batched import sq_to_centers
 from coterie.training.loop import TrainingConfig, train
+from coterie_research.incontext_em.best_start import best_start
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer
 
 

@@ -258,17 +258,16 @@ class CenterClusterer(
     def _labels(self, X, largest: float | None = None) -> np.ndarray:
         from coterie.kmeans import engines
 
+        X, centers, algorithm, exponent = self._at_ordinary_size(X, largest)
+        limits = np.ldexp(self.threshold_, -2 * exponent) if hasattr(self, "threshold_") else None
+        weights = getattr(self, "weights_", None)
+        return engines.labels(X, centers, algorithm, weights, limits, self._device(), self._n_threads())
+
+    def _at_ordinary_size(self, X, largest: float | None = None) -> tuple[Any, np.ndarray, Algorithm, int]:
+        """Rows, centres and the fitted algorithm divided by 2 to some power, and that power."""
         exponent = exponent_of(X, self.cluster_centers_, largest=largest)
-        limits = getattr(self, "threshold_", None)
-        return engines.labels(
-            scaled(X, -exponent),
-            scaled(self.cluster_centers_, -exponent),
-            scaled_algorithm(self._fitted_algorithm(), -exponent),
-            getattr(self, "weights_", None),
-            None if limits is None else np.ldexp(limits, -2 * exponent),
-            self._device(),
-            self._n_threads(),
-        )
+        algorithm = scaled_algorithm(self._fitted_algorithm(), -exponent)
+        return scaled(X, -exponent), scaled(self.cluster_centers_, -exponent), algorithm, exponent
 
     def _checked_new(self, X):
         return self._checked_sized(X)[0]
@@ -336,10 +335,8 @@ class CenterClusterer(
             return on_dask.per_cluster(self, X, "transform")
         from coterie.kmeans import engines
 
-        X, largest = self._checked_sized(X)
-        exponent = exponent_of(X, self.cluster_centers_, largest=largest)
-        X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
-        return scaled(engines.distances(X, centers, self._algorithm(), self._device(), self._n_threads()), exponent)
+        X, centers, algorithm, exponent = self._at_ordinary_size(*self._checked_sized(X))
+        return scaled(engines.distances(X, centers, algorithm, self._device(), self._n_threads()), exponent)
 
     def score(self, X, y=None, sample_weight=None):
         """Compute the negative objective on X. Larger is better; outliers of a trimmed fit do not count.
@@ -366,9 +363,8 @@ class CenterClusterer(
 
         X, largest = self._checked_sized(X)
         weight = check_weights(X, sample_weight)
-        exponent = exponent_of(X, self.cluster_centers_, largest=largest)
-        X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
-        chosen, cost = engines.choose(X, centers, self._algorithm(), self._device(), self._n_threads())
+        X, centers, algorithm, exponent = self._at_ordinary_size(X, largest)
+        chosen, cost = engines.choose(X, centers, algorithm, self._device(), self._n_threads())
         cost = scaled(cost, 2 * exponent)
         if hasattr(self, "threshold_"):
             cost = np.where(cost <= self.threshold_[chosen], cost, 0.0)

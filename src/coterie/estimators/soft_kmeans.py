@@ -11,7 +11,7 @@ from coterie.distributed import is_dask
 from coterie.estimators.base import CenterClusterer
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
-from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm
+from coterie.kmeans.scaling import exponent_of, scaled
 
 MAX_CONTEXT = 2_000  # rows from which the rule for labels is made
 MEMBERS_PER_BLOCK = 2**22  # numbers: 32 MB
@@ -285,7 +285,5 @@ class SoftKMeans(CenterClusterer):
         X = self._checked_new(X)
         if hasattr(self, "posterior_names_"):
             return self._mean_members(X).astype(X.dtype)
-        exponent = exponent_of(X, self.cluster_centers_)
-        X, centers = scaled(X, -exponent), scaled(self.cluster_centers_, -exponent)
-        algorithm = scaled_algorithm(self._fitted_algorithm(), -exponent)
+        X, centers, algorithm, _ = self._at_ordinary_size(X)
         return engines.shares(X, centers, self.weights_, algorithm, self._device(), self._n_threads())

@@ -14,7 +14,6 @@ from coterie.kmeans.block_statistics import Step
 from coterie.kmeans.family import VARIANTS, Row
 from coterie.kmeans.iteration import Centers, Result
 from coterie.kmeans.kernel_input import check_cost
-from coterie.kmeans.refill import refill
 from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
 
@@ -92,21 +91,16 @@ class BlockEngine:
         return Centers(places if block_statistics.is_plain(self.blank) else places.astype(self.dtype), weights)
 
     def _refilled(self, state: Centers, expectation: Summed) -> Statistics:
-        """Fill empty clusters with the rows farthest from their centres, as :func:`iteration.refill_empty` does."""
+        """The statistics after :func:`iteration.refill_empty`."""
         old = expectation.statistics
         sums, counts = old.sums.copy(), old.counts.copy()
-        empty = counts <= 0
-        wanted = int(empty.sum()) + len(counts)
+        wanted = int((counts <= 0).sum()) + len(counts)
         far = self.passes.total(
             block_statistics.far_rows,
             replace(self.blank, places=state.places, limits=expectation.limits, wanted=wanted),
         )
-        if self.algorithm.hard_means:
-            refill(far.rows, far.labels, far.costs, sums, counts, far.weight)
-        else:
-            plain_sums, plain_counts = np.zeros_like(sums), far.counts.copy()
-            refill(far.rows, far.labels, far.costs, plain_sums, plain_counts, far.weight)
-            sums[empty], counts[empty] = plain_sums[empty], plain_counts[empty]
+        rows = far.rows, far.labels, far.costs
+        iteration.refill_empty(self.algorithm, *rows, sums, counts, far.weight, far.counts)
         return Statistics(sums, counts, old.inertia)
 
     def mean_cost(self, places: np.ndarray) -> float:

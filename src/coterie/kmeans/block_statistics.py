@@ -157,8 +157,28 @@ def _robust_softmax(block: Block, wanted: Step) -> Discounted:
     return Discounted(Statistics(own.sums, own.counts, float(weight @ costs)), best, gamma)
 
 
+Columns = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
 @dataclass(frozen=True)
-class NearRows:
+class Rows:
+    """Some rows with their labels, costs and weights."""
+
+    rows: np.ndarray  # (m, d)
+    labels: np.ndarray  # (m,)
+    costs: np.ndarray  # (m,)
+    weight: np.ndarray  # (m,)
+
+    def _columns(self) -> Columns:
+        return self.rows, self.labels, self.costs, self.weight
+
+    def _joined(self, other: "Rows") -> Columns:
+        rows, labels, costs, weight = map(np.concatenate, zip(self._columns(), other._columns()))
+        return rows, labels, costs, weight
+
+
+@dataclass(frozen=True)
+class NearRows(Rows):
     """The rows of positive weight for sparsemax and top-k, and the objective of all rows.
 
     Only near rows have weight. A row that has none among some of the rows has none among more of them, so only rows
@@ -167,24 +187,15 @@ class NearRows:
 
     algorithm: Algorithm
     k: int
-    rows: np.ndarray  # (m, d)
-    labels: np.ndarray  # (m,)
-    costs: np.ndarray  # (m,)
-    weight: np.ndarray  # (m,)
     objective: float
 
     def __add__(self, other: "NearRows") -> "NearRows":
-        rows, labels, costs, weight = map(np.concatenate, zip(self._columns(), other._columns()))
-        objective = self.objective + other.objective
-        return NearRows(self.algorithm, self.k, rows, labels, costs, weight, objective).pruned()
-
-    def _columns(self) -> tuple[np.ndarray, ...]:
-        return self.rows, self.labels, self.costs, self.weight
+        return NearRows(*self._joined(other), self.algorithm, self.k, self.objective + other.objective).pruned()
 
     def pruned(self) -> "NearRows":
         counts = self._counts() > 0
         rows, labels, costs, weight = (column[counts] for column in self._columns())
-        return NearRows(self.algorithm, self.k, rows, labels, costs, weight, self.objective)
+        return NearRows(rows, labels, costs, weight, self.algorithm, self.k, self.objective)
 
     def _counts(self) -> np.ndarray:
         import torch
@@ -205,7 +216,7 @@ def _robust_near(block: Block, wanted: Step) -> NearRows:
     chosen, costs = _choose(block, wanted)
     weight = block.weights
     k = len(wanted.places)
-    return NearRows(wanted.algorithm, k, block.X, chosen, costs, weight, float(weight @ costs)).pruned()
+    return NearRows(block.X, chosen, costs, weight, wanted.algorithm, k, float(weight @ costs)).pruned()
 
 
 @dataclass(frozen=True)
@@ -255,22 +266,14 @@ _RULES: dict[str, Callable[[Block, Step], Any]] = {
 
 
 @dataclass(frozen=True)
-class FarRows:
+class FarRows(Rows):
     """The distinct rows farthest from their centres with their total weights, and the total weights of all clusters."""
 
-    rows: np.ndarray  # (m, d)
-    labels: np.ndarray  # (m,)
-    costs: np.ndarray  # (m,)
-    weight: np.ndarray  # (m,)
     counts: np.ndarray  # (k,)
     wanted: int
 
     def __add__(self, other: "FarRows") -> "FarRows":
-        rows, labels, costs, weight = map(np.concatenate, zip(self._columns(), other._columns()))
-        return FarRows(rows, labels, costs, weight, self.counts + other.counts, self.wanted).first()
-
-    def _columns(self) -> tuple[np.ndarray, ...]:
-        return self.rows, self.labels, self.costs, self.weight
+        return FarRows(*self._joined(other), self.counts + other.counts, self.wanted).first()
 
     def first(self) -> "FarRows":
         """The farthest rows in the order of ``refill``: equal rows are merged, and ties are in lexicographic order."""

@@ -153,18 +153,21 @@ def mean_variance(X, sample_weight=None) -> float:
     return float(np.mean(moments(X, sample_weight).variance))
 
 
-def refill_empty(algorithm, X, labels, costs, sums, counts, sample_weight) -> None:
+def refill_empty(algorithm, X, labels, costs, sums, counts, sample_weight, totals=None) -> None:
     """Fill empty clusters in place, by the rule of :func:`coterie.kmeans.refill.refill`.
 
-    If centres are not plain means, only the empty clusters change: distant rows become their centres. The clusters of
-    these rows keep their centres, since such rows had little weight in them.
+    ``totals`` are the weights (k,) of the clusters if X holds only some of their rows. If centres are not plain means,
+    only the empty clusters change: distant rows become their centres. The clusters of these rows keep their centres,
+    since such rows had little weight in them.
     """
     if algorithm.hard_means:
         refill(X, labels, costs, sums, counts, sample_weight)
         return
     empty = counts <= 0
     members = labels >= 0
-    plain_counts = np.bincount(labels[members], sample_weight[members], minlength=len(counts))
+    if totals is None:
+        totals = np.bincount(labels[members], sample_weight[members], minlength=len(counts))
+    plain_counts = totals.copy()
     plain_sums = np.zeros_like(sums)
     refill(X, labels, costs, plain_sums, plain_counts, sample_weight)
     sums[empty], counts[empty] = plain_sums[empty], plain_counts[empty]

@@ -14,7 +14,8 @@ from coterie import threads
 from coterie.kmeans.kernel_input import check_centers, check_cost, check_labels, check_lengths
 from coterie.kmeans.lazy.dense_scores import Scratch, longest, nearest, score, shift
 from coterie.kmeans.lazy.distances import LOOSE, add_row, own_sq_distances, rounding, sq_distance
-from coterie.kmeans.lazy.lanes import CHUNK, ROWS, as_tiles, lanes, sq_distances_of_places
+from coterie.kmeans.lazy.lanes import CHUNK, ROWS, offsets_of, tiles_of
+from coterie.kmeans.lazy.llvm import sq_distances_of_places
 from coterie.kmeans.statistics import Statistics
 from coterie.threads import kernel
 
@@ -35,28 +36,19 @@ class Tiles(NamedTuple):
     reach: float  # their largest norm
 
     @classmethod
-    def of(cls, centers: np.ndarray, dtype, shift: bool = True) -> "Tiles":
+    def of(cls, centers: np.ndarray, dtype) -> "Tiles":
         """Arrange the centres for rows of this dtype. The rounding of a shifted centre is within that of a score.
 
-        Unless ``shift``, the origin is zero if the centres are so near to it that their scores remain accurate.
+        The origin is zero if the centres are so near to it that their scores remain accurate.
         """
-        k, d = centers.shape
-        width = lanes(dtype.itemsize)
         origin = centers.mean(axis=0).astype(dtype)
         shifted = centers - origin
         half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
-        if not shift and origin.astype(np.float64) @ origin <= _NEAR * half_sq.max():
+        if origin.astype(np.float64) @ origin <= _NEAR * half_sq.max():
             origin, shifted = np.zeros_like(origin), centers
             half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
-        padded = -(-k // width) * width
-        tiles = np.zeros((padded, d), dtype)
-        tiles[:k] = -shifted
-        offsets = np.full(padded, np.inf, dtype)
-        offsets[:k] = half_sq
-        tiles = as_tiles(tiles.reshape(-1, width, d))
-        return cls(
-            centers, centers.astype(dtype), origin, tiles, offsets.reshape(-1, width), float(np.sqrt(2 * half_sq.max()))
-        )
+        tiles, offsets = tiles_of(-shifted, dtype), offsets_of(half_sq, dtype)
+        return cls(centers, centers.astype(dtype), origin, tiles, offsets, float(np.sqrt(2 * half_sq.max())))
 
 
 @kernel()
@@ -93,27 +85,18 @@ def _label(X, start, stop, centers, scratch, labels):
 
 @kernel()
 def _assign(X, weights, start, stop, centers, scratch, labels, sums, counts):
-    """Assign rows ``start:stop``, add to sums and counts, and return the inertia. Empty ``labels`` are not written."""
+    """Write the labels of rows ``start:stop``, add the rows to sums and counts, and return the inertia."""
     size = len(scratch.order)
-    relative = rounding(X)
     inertia = 0.0
     for begin in range(start, stop, size):
-        count = min(size, stop - begin)
-        for p in range(count):
-            scratch.sq_norm[p] = shift(X, begin + p, centers.origin, scratch.values, p)
-        score(scratch.values, scratch.order, count, centers.tiles, centers.offsets, scratch)
-        for p in range(count):
-            i = begin + p
-            label = scratch.label[p]
-            slack = relative * (math.sqrt(scratch.sq_norm[p]) + centers.reach) ** 2
-            if not scratch.second[p] - scratch.best[p] > 2 * slack:  # true for NaN as well
-                label = max(nearest(X, i, centers.centers), 0)  # a row of NaN shows in the inertia
+        end = min(begin + size, stop)
+        _label(X, begin, end, centers, scratch, labels)
+        for i in range(begin, end):
+            label = max(np.int64(labels[i]), 0)  # a row of NaN shows in the inertia
             weight = weights[i] if weights.shape[0] else 1.0
             add_row(X, i, weight, sums, label)
             counts[label] += weight
             inertia += weight * np.float64(sq_distance(X, i, centers.rounded, label))
-            if labels.shape[0]:
-                labels[i] = label
     return inertia
 
 
@@ -123,13 +106,29 @@ def statistics(X, centers, sample_weight=None, n_threads: int | None = None, lab
     Centres may have a higher precision than the rows. If ``labels`` (n,) int32 is given, the labels are written to it.
     The result does not depend on ``n_threads``, to the last bit.
     """
-    return _run(X, centers, sample_weight, n_threads, np.empty(0, np.int32) if labels is None else labels)
+    labels = np.empty(len(X), np.int32) if labels is None else labels
+    arranged = _arranged(X, centers)
+    check_lengths(len(X), sample_weight=sample_weight, labels=labels)
+    weights = np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
+    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
+    shifted = bool(arranged.origin.any())
+
+    def task(p):
+        total = Statistics.zero(*arranged.centers.shape)
+        scratch = Scratch.of(X.dtype, arranged.tiles, shifted)
+        inertia = _assign(X, weights, *parts[p], arranged, scratch, labels, total.sums, total.counts)
+        return Statistics(total.sums, total.counts, inertia)
+
+    first, *others = threads.run(task, len(parts), threads.count(n_threads))
+    total = sum(others, first)
+    check_cost(total.inertia)
+    return total
 
 
 def assign(X, centers, n_threads: int | None = None) -> np.ndarray:
     """The nearest centre (n,) of every row as int32, the lowest index in a tie."""
     labels = np.empty(len(X), np.int32)
-    arranged = _arranged(X, centers, shift=False)
+    arranged = _arranged(X, centers)
     parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
     shifted = bool(arranged.origin.any())
 
@@ -157,12 +156,9 @@ def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     """The distances (n, k) of the rows to the centres in the dtype of the rows, from the differences."""
     check_centers(X, centers)
     out = np.empty((len(X), len(centers)), X.dtype)
-    width = lanes(X.itemsize)
-    padded = np.zeros((-(-len(centers) // width) * width, X.shape[1]), X.dtype)
-    padded[: len(centers)] = centers
-    tiles = as_tiles(padded.reshape(-1, width, X.shape[1]))
+    tiles = tiles_of(centers, X.dtype)
     parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
-    zeros = np.zeros((len(tiles), width), X.dtype)
+    zeros = np.zeros((len(tiles), tiles.shape[2]), X.dtype)
 
     def task(p):
         _distances(X, *parts[p], tiles, zeros, Scratch.of(X.dtype, tiles, False), out)
@@ -218,25 +214,7 @@ def _distances(X, start, stop, tiles, zeros, scratch, out):
             _roots(rows[p], out[begin + p])
 
 
-def _arranged(X, centers, shift: bool = True) -> Tiles:
+def _arranged(X, centers) -> Tiles:
     centers = np.ascontiguousarray(centers, dtype=np.float64)
     check_centers(X, centers)
-    return Tiles.of(centers, X.dtype, shift)
-
-
-def _run(X, centers, sample_weight, n_threads, labels) -> Statistics:
-    arranged = _arranged(X, centers)
-    check_lengths(len(X), sample_weight=sample_weight, labels=labels if len(labels) else None)
-    weights = np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
-    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
-
-    def task(p):
-        total = Statistics.zero(*arranged.centers.shape)
-        scratch = Scratch.of(X.dtype, arranged.tiles, True)
-        inertia = _assign(X, weights, *parts[p], arranged, scratch, labels, total.sums, total.counts)
-        return Statistics(total.sums, total.counts, inertia)
-
-    first, *others = threads.run(task, len(parts), threads.count(n_threads))
-    total = sum(others, first)
-    check_cost(total.inertia)
-    return total
+    return Tiles.of(centers, X.dtype)

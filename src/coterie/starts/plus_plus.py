@@ -1,6 +1,8 @@
 """Greedy k-means++ for dense and sparse rows, compiled."""
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 from scipy import sparse
 
 from coterie import threads
@@ -18,33 +20,6 @@ def _sq_distance_dense(X, i, z):
 
 
 @kernel()
-def _gains_dense(X, weights, start, stop, candidates, quarter, nearest, sq_nearest, gains):
-    """How much each candidate would lower the potential.
-
-    ``quarter`` is (its distance to a centre / 2)². A candidate that is twice as far from the centre of a row as the row
-    itself cannot be nearer to the row (triangle inequality).
-    """
-    for i in range(start, stop):
-        current = sq_nearest[i]
-        for c in range(candidates.shape[0]):
-            if quarter[c, nearest[i]] < current:
-                new = _sq_distance_dense(X, i, candidates[c])
-                if new < current:
-                    gains[c] += weights[i] * (current - new)
-
-
-@kernel()
-def _add_dense(X, weights, start, stop, center, quarter, index, nearest, sq_nearest, bucket, bucket_mass):
-    for i in range(start, stop):
-        if quarter[nearest[i]] < sq_nearest[i]:
-            new = _sq_distance_dense(X, i, center)
-            if new < sq_nearest[i]:
-                sq_nearest[i] = new
-                nearest[i] = index
-        bucket_mass[bucket[i]] += weights[i] * sq_nearest[i]
-
-
-@kernel()
 def _sq_distance_sparse(data, indices, indptr, i, z, sq_norm):
     """Squared distance from the differences at the non-zero values of the row; exactly 0 for equal rows."""
     total = 0.0
@@ -57,39 +32,41 @@ def _sq_distance_sparse(data, indices, indptr, i, z, sq_norm):
     return total + max(sq_norm - shared, 0.0)
 
 
+def _sq_distance(rows, i, z, sq_norm):
+    """The squared distance of row ``i`` to z, whose squared norm is needed for the three arrays of sparse rows."""
+    if isinstance(rows, np.ndarray):
+        return _sq_distance_dense(rows, i, z)
+    return _sq_distance_sparse(*rows, i, z, sq_norm)
+
+
+@overload(_sq_distance)
+def _compiled_sq_distance(rows, i, z, sq_norm):
+    if isinstance(rows, types.Array):
+        return lambda rows, i, z, sq_norm: _sq_distance_dense(rows, i, z)
+    return lambda rows, i, z, sq_norm: _sq_distance_sparse(rows[0], rows[1], rows[2], i, z, sq_norm)
+
+
 @kernel()
-def _gains_sparse(
-    data, indices, indptr, weights, start, stop, candidates, sq_norms, quarter, nearest, sq_nearest, gains
-):
+def _gains(rows, weights, start, stop, candidates, sq_norms, quarter, nearest, sq_nearest, gains):
+    """How much each candidate would lower the potential.
+
+    ``quarter`` is (its distance to a centre / 2)². A candidate that is twice as far from the centre of a row as the row
+    itself cannot be nearer to the row (triangle inequality).
+    """
     for i in range(start, stop):
         current = sq_nearest[i]
         for c in range(candidates.shape[0]):
             if quarter[c, nearest[i]] < current:
-                new = _sq_distance_sparse(data, indices, indptr, i, candidates[c], sq_norms[c])
+                new = _sq_distance(rows, i, candidates[c], sq_norms[c])
                 if new < current:
                     gains[c] += weights[i] * (current - new)
 
 
 @kernel()
-def _add_sparse(
-    data,
-    indices,
-    indptr,
-    weights,
-    start,
-    stop,
-    center,
-    sq_norm,
-    quarter,
-    index,
-    nearest,
-    sq_nearest,
-    bucket,
-    bucket_mass,
-):
+def _add(rows, weights, start, stop, center, sq_norm, quarter, index, nearest, sq_nearest, bucket, bucket_mass):
     for i in range(start, stop):
         if quarter[nearest[i]] < sq_nearest[i]:
-            new = _sq_distance_sparse(data, indices, indptr, i, center, sq_norm)
+            new = _sq_distance(rows, i, center, sq_norm)
             if new < sq_nearest[i]:
                 sq_nearest[i] = new
                 nearest[i] = index
@@ -102,6 +79,7 @@ class _Potential:
     def __init__(self, X, weights, bucket, n_clusters, n_threads):
         n, d = X.shape
         self.X, self.weights, self.bucket, self.n_threads = X, weights, bucket, n_threads
+        self.arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else X
         self.cuts = threads.blocks(n, ROWS_PER_BLOCK, most=8)
         self.centers = np.empty((n_clusters, d), X.dtype)
         self.n_chosen = 0
@@ -121,20 +99,18 @@ class _Potential:
         return (np.array(difference) * 0.24999).astype(self.X.dtype)
 
     def _sq_norms(self, candidates):
+        if not sparse.issparse(self.X):
+            return np.zeros(len(candidates))  # not needed
         # summed in the order in which a sparse row is walked, so that equal rows cancel exactly
         return np.array([np.cumsum(z.astype(np.float64) ** 2)[-1] for z in candidates])
 
     def gains(self, candidates):
-        quarter, gains = self._quarter(candidates), np.zeros((len(self.cuts), len(candidates)))
-        sq_norms = self._sq_norms(candidates) if sparse.issparse(self.X) else None
-        X, state = self.X, (quarter, self.nearest, self.sq_nearest)
+        gains = np.zeros((len(self.cuts), len(candidates)))
+        sq_norms = self._sq_norms(candidates)
+        state = self._quarter(candidates), self.nearest, self.sq_nearest
 
         def task(b):
-            if sparse.issparse(X):
-                arrays = (X.data, X.indices, X.indptr)
-                _gains_sparse(*arrays, self.weights, *self.cuts[b], candidates, sq_norms, *state, gains[b])
-            else:
-                _gains_dense(X, self.weights, *self.cuts[b], candidates, *state, gains[b])
+            _gains(self.arrays, self.weights, *self.cuts[b], candidates, sq_norms, *state, gains[b])
 
         threads.run(task, len(self.cuts), self.n_threads)
         return gains.sum(axis=0)
@@ -142,15 +118,11 @@ class _Potential:
     def add(self, center):
         quarter = self._quarter(center[None])[0]
         masses = np.zeros((len(self.cuts), len(self.bucket_mass)))
-        sq_norm = self._sq_norms(center[None])[0] if sparse.issparse(self.X) else 0.0
-        X, state = self.X, (quarter, self.n_chosen, self.nearest, self.sq_nearest, self.bucket)
+        sq_norm = self._sq_norms(center[None])[0]
+        state = quarter, self.n_chosen, self.nearest, self.sq_nearest, self.bucket
 
         def task(b):
-            if sparse.issparse(X):
-                arrays = (X.data, X.indices, X.indptr)
-                _add_sparse(*arrays, self.weights, *self.cuts[b], center, sq_norm, *state, masses[b])
-            else:
-                _add_dense(X, self.weights, *self.cuts[b], center, *state, masses[b])
+            _add(self.arrays, self.weights, *self.cuts[b], center, sq_norm, *state, masses[b])
 
         threads.run(task, len(self.cuts), self.n_threads)
         self.bucket_mass = masses.sum(axis=0)

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.kmeans.lazy.distances import LOOSE, exact_sq_distance, rounding
-from coterie.kmeans.lazy.lanes import CHUNK, ROWS, first_and_second, score_places
+from coterie.kmeans.lazy.lanes import CHUNK, ROWS
+from coterie.kmeans.lazy.llvm import first_and_second, score_places
 from coterie.threads import kernel
 
 _BLOCK = 256  # rows at a time, if they fit into the cache
@@ -20,7 +21,6 @@ class Scratch(NamedTuple):
     """Room for a block of rows and their scores."""
 
     values: np.ndarray  # (size, d) shifted rows, or (0, d)
-    sq_norm: np.ndarray  # (size,) of the shifted rows
     order: np.ndarray  # (size,) 0, 1, 2, ...: where shifted rows stand
     places: np.ndarray  # (size,) where other rows stand
     best: np.ndarray  # (size,) the smallest score
@@ -39,7 +39,6 @@ class Scratch(NamedTuple):
         size = max(16, min(_BLOCK, 131_072 // dtype.itemsize // max(n_features, n_tiles * width))) // ROWS * ROWS
         return cls(
             np.zeros((size if shifted else 0, n_features), dtype),
-            np.zeros(size),
             np.arange(size),
             np.zeros(size, np.int64),
             np.empty(size, dtype),

@@ -202,26 +202,8 @@ def run(
     Single-precision rows are clustered as if they were in double precision, without a copy: sums and centres are in
     double precision, and exact distances decide where rounding could. Only the final centres are rounded.
 
-    Parameters
-    ----------
-    X : array of shape (n, d), float32 or float64, C-contiguous
-    centers : array of shape (k, d)
-    spherical : bool
-        Whether the rows are unit vectors. Centres are then normalised after every update, and the inertia is the sum of
-        1 - ⟨x, c⟩.
-    sample_weight : array of shape (n,), optional
-        Positive weights.
-    max_iter : int
-    tol : float
-        The run stops when the sum of the squared moves of the centres is at most this. It is absolute.
-    n_threads : int, optional
-        All processors by default. The result does not depend on it.
-    on_iteration : callable, optional
-        Called with an ``em.Iteration`` after every iteration. A true return value ends the run.
-
-    Returns
-    -------
-    Result
+    The parameters are those of :func:`coterie.kmeans.engines.run`. If ``spherical``, the rows are unit vectors, centres
+    are normalised after every update, and the inertia is the sum of 1 - ⟨x, c⟩.
     """
     assigner = Assigner(X, sample_weight, n_threads)
     lazy = Lazy(assigner, spherical)

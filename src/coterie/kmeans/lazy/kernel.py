@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from coterie.kmeans.lazy.dense_scores import shift
 from coterie.kmeans.lazy.distances import GROWTH, LOOSE, exact_sq_distance, move_row, rounding, sq_distance
-from coterie.kmeans.lazy.lanes import CHUNK, ROWS, first_and_second, prefetch, score_few, score_rows
+from coterie.kmeans.lazy.lanes import CHUNK, ROWS
+from coterie.kmeans.lazy.llvm import first_and_second, prefetch, score_few, score_rows
 from coterie.threads import kernel
 
 STRIP = 64  # rows screened at a time where there is one group
@@ -78,17 +80,6 @@ class Block(NamedTuple):
 
 
 @kernel(fastmath=LOOSE, forceinline=True, inner=True)
-def _shift_row(X, i, mean, values, p):
-    """Write row ``i``, shifted by the mean, to row ``p`` of the block, and return its squared norm."""
-    total = X[i, 0] * 0
-    for j in range(X.shape[1]):
-        value = X[i, j] - mean[j]
-        values[p, j] = value
-        total += value * value
-    return total
-
-
-@kernel(fastmath=LOOSE, forceinline=True, inner=True)
 def _least_bound(lower, i, group_moved, between, label):
     """A lower bound on the distance of row ``i`` to any other centre.
 
@@ -111,23 +102,33 @@ def flag_strip(labels, upper, lower, start, stop, group_moved, between, moved_up
 
 
 @kernel(inner=True)
+def flagged(labels, upper, lower, start, stop, group_moved, between, moved_up, flags, words, places):
+    """Write to ``places`` the rows, strip by strip, whose single bound no longer holds, until it is full.
+
+    Return their number, and the first row that was not looked at. ``words`` are the flags, eight at a time.
+    """
+    count = np.int64(0)  # not a literal, for which all that follows would be compiled as well
+    while start < stop and count + STRIP <= len(places):
+        end = min(stop, start + STRIP)
+        flag_strip(labels, upper, lower, start, end, group_moved, between, moved_up, flags)
+        for word in range(STRIP // 8):
+            if words[word] != 0:
+                for q in range(8 * word, min(8 * word + 8, end - start)):
+                    places[count] = start + q
+                    count += flags[q]
+        start = end
+    return count, start
+
+
+@kernel(inner=True)
 def _screen(X, start, stop, rows, centers, block):
     """Fill the block with rows whose label may change. Return their number and the first row not yet screened."""
-    labels = rows.labels
-    upper = rows.upper
-    lower = rows.lower
-    near = centers.near
-    error = centers.error
-    between = centers.between
-    moved_up = centers.moved_up
-    moved_down = centers.moved_down
-    group_moved_up = centers.group_moved_up
-    row_of = block.row
-    own_of = block.own
-    flags = block.flags
-    words = flags.view(np.uint64)
+    labels, upper, lower = rows
+    near, error, between = centers.near, centers.error, centers.between
+    moved_up, moved_down, group_moved_up = centers.moved_up, centers.moved_down, centers.group_moved_up
+    row_of, own_of, flags = block.row, block.own, block.flags
     size = len(row_of)
-    n_found = 0
+    n_found = np.int64(0)
     i = start
     plain = lower.shape[1] > 1 or size < 2 * STRIP or labels[start] < 0
     while i < stop and n_found < size and plain:  # on what is stored
@@ -136,15 +137,9 @@ def _screen(X, start, stop, rows, centers, block):
         row_of[n_found] = i
         n_found += label < 0 or not least >= upper[i] + moved_up[label]
         i += 1
-    while i < stop and n_found + STRIP <= size and not plain:  # the same for one group, many rows at once
-        end = min(stop, i + STRIP)
-        flag_strip(labels, upper, lower, i, end, group_moved_up[0], between, moved_up, flags)
-        for word in range(STRIP // 8):
-            if words[word] != 0:
-                for q in range(8 * word, min(8 * word + 8, end - i)):
-                    row_of[n_found] = i + q
-                    n_found += flags[q]
-        i = end
+    if not plain:  # the same for one group, many rows at once
+        words = flags.view(np.uint64)
+        n_found, i = flagged(labels, upper, lower, i, stop, group_moved_up[0], between, moved_up, flags, words, row_of)
     n_active = 0
     wide = X.shape[1] * X.itemsize >= 512
     growth = (1 + rounding(X)) * (1 + GROWTH)
@@ -167,24 +162,10 @@ def _screen(X, start, stop, rows, centers, block):
 @kernel(inner=True)
 def _gather(X, n_active, rows, centers, block):
     """Copy the shifted active rows into the block, and list the groups that each must be scored against."""
-    labels = rows.labels
-    lower = rows.lower
-    mean = centers.mean
-    reach = centers.reach
-    group_of = centers.group_of
-    between = centers.between
-    group_moved_up = centers.group_moved_up
-    values = block.values
-    row_of = block.row
-    slack_of = block.slack
-    below_of = block.below
-    error = centers.error
-    own_of = block.own
-    best_of = block.best
-    second_of = block.second
-    tile_of = block.tile
-    lists = block.lists
-    length = block.length
+    labels, lower = rows.labels, rows.lower
+    mean, reach, error, group_of = centers.mean, centers.reach, centers.error, centers.group_of
+    between, group_moved_up = centers.between, centers.group_moved_up
+    values, row_of, slack_of, below_of, own_of, best_of, second_of, tile_of, _, _, lists, length, _ = block
     n_groups = len(length)
     stride = len(row_of) + ROWS
     relative = rounding(X)
@@ -201,7 +182,7 @@ def _gather(X, n_active, rows, centers, block):
                 bound = max(bound, between[label, g])
             lists[g * stride + length[g]] = p
             length[g] += not bound >= most
-        sq_norm = _shift_row(X, row, mean, values, p)
+        sq_norm = shift(X, row, mean, values, p)
         farthest = math.sqrt(sq_norm) + reach
         slack = (relative * farthest + error) * farthest
         slack_of[p] = slack
@@ -235,22 +216,10 @@ def _note_all(count, t, minima, below, best, second, tile):
 @kernel(inner=True)
 def _score(n_active, rows, centers, block, changes):
     """Score the block against the tiles of every group on its list, and update the bounds of the groups."""
-    lower = rows.lower
-    tiles = centers.tiles
-    offsets = centers.offsets
-    group_begin = centers.group_begin
-    group_moved_down = centers.group_moved_down
-    values = block.values
-    row_of = block.row
-    below_of = block.below
-    best_of = block.best
-    second_of = block.second
-    tile_of = block.tile
-    scores = block.scores
-    minima = block.minima
-    lists = block.lists
-    length = block.length
-    work = changes.work
+    lower, work = rows.lower, changes.work
+    tiles, offsets = centers.tiles, centers.offsets
+    group_begin, group_moved_down = centers.group_begin, centers.group_moved_down
+    values, row_of, _, below_of, _, best_of, second_of, tile_of, scores, minima, lists, length, _ = block
     stride = len(row_of) + ROWS
     n_features = values.shape[1]
     shrink = np.float32(1 - GROWTH)
@@ -288,9 +257,7 @@ def _settle(X, i, centers, slack, guess, distances):
 
     In a tie it is the centre with the lowest index.
     """
-    exact = centers.exact
-    near = centers.near
-    group_of = centers.group_of
+    exact, near, group_of = centers.exact, centers.near, centers.group_of
     best, best_sq = guess, exact_sq_distance(X, i, exact, guess)
     for c in range(exact.shape[0]):
         if np.float64(sq_distance(X, i, near, c)) - 2 * slack <= best_sq:
@@ -309,29 +276,13 @@ def _settle(X, i, centers, slack, guess, distances):
 @kernel(inner=True)
 def _take(X, weights, n_active, rows, centers, block, distances, changes):
     """Assign every row of the block to its best centre. Exact distances decide where rounding could."""
-    labels = rows.labels
-    upper = rows.upper
-    lower = rows.lower
-    tile_index = centers.tile_index
-    group_begin = centers.group_begin
-    group_of = centers.group_of
-    moved_down = centers.moved_down
-    group_moved_down = centers.group_moved_down
-    row_of = block.row
-    slack_of = block.slack
-    below_of = block.below
-    error = centers.error
-    own_of = block.own
-    best_of = block.best
-    second_of = block.second
-    tile_of = block.tile
-    scores = block.scores
+    labels, upper, lower = rows
+    sums, counts, members, work = changes
+    tile_index, group_of, error = centers.tile_index, centers.group_of, centers.error
+    moved_down, group_moved_down = centers.moved_down, centers.group_moved_down
+    _, row_of, slack_of, below_of, own_of, best_of, second_of, tile_of, scores, _, _, length, _ = block
     n_tiles = centers.tiles.shape[0]
-    one_tile = group_begin[-1] == len(block.length)  # a group is a tile
-    sums = changes.sums
-    counts = changes.counts
-    members = changes.members
-    work = changes.work
+    one_tile = centers.group_begin[-1] == len(length)  # a group is a tile
     relative = rounding(X)
     for p in range(n_active):
         row = row_of[p]

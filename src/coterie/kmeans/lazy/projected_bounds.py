@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.kmeans.lazy.distances import GROWTH, exact_sq_distance, move_row, rounding
-from coterie.kmeans.lazy.kernel import STRIP, Changes, flag_strip
-from coterie.kmeans.lazy.lanes import ROWS, as_tiles, lanes, score_places
+from coterie.kmeans.lazy.kernel import STRIP, Changes, flagged
+from coterie.kmeans.lazy.lanes import ROWS, offsets_of, tiles_of
+from coterie.kmeans.lazy.llvm import score_places
 from coterie.threads import kernel
 
 _LEADING = 63  # directions; with the length of the remainder, a multiple of a cache line
@@ -65,16 +66,19 @@ class Room(NamedTuple):
     scores: np.ndarray  # (size * tiles, lanes)
     minima: np.ndarray  # (tiles, size) the smallest score of every tile
     flags: np.ndarray  # (STRIP,) bytes
+    words: np.ndarray  # the same, eight at a time
 
     @classmethod
     def of(cls, dtype: np.dtype, n_tiles: int, width: int) -> "Room":
         size = 2 * STRIP
+        flags = np.zeros(STRIP, np.uint8)
         return cls(
             np.zeros(size, np.int64),
             np.empty(size),
             np.empty((size * n_tiles, width), dtype),
             np.empty((n_tiles, size), dtype),
-            np.zeros(STRIP, np.uint8),
+            flags,
+            flags.view(np.uint64),
         )
 
 
@@ -96,16 +100,10 @@ class ProjectedBounds:
         self.moved += np.append(step, step.max())
         self.centers = centers
         leading, sq_norm = _project(centers, self.mean, self.directions)
-        width = lanes(dtype.itemsize)
-        n_tiles = -(-k // width)
-        tiles = np.zeros((n_tiles * width, leading.shape[1]), dtype)
-        tiles[:k] = -leading
-        offsets = np.full(n_tiles * width, np.inf, dtype)
-        offsets[:k] = 0.5 * sq_norm
         self.arranged = Arranged(
             centers,
-            as_tiles(tiles.reshape(n_tiles, width, -1)),
-            offsets.reshape(n_tiles, width),
+            tiles_of(-leading, dtype),
+            offsets_of(0.5 * sq_norm, dtype),
             math.sqrt(sq_norm.max()),
             (self.moved * (1 + GROWTH)).astype(np.float32),
             (self.moved * (1 - GROWTH)).astype(np.float32),
@@ -152,20 +150,14 @@ def _assign(points, start, stop, kept, centers, room, changes):
     """Assign rows ``start:stop``, and add what changed."""
     X, labels, lower = points.X, kept.labels, kept.lower
     n_tiles, _, width = centers.tiles.shape
-    places, own_sq, scores, minima, flags = room
+    places, own_sq, scores, minima, flags, words = room
+    moved_up = centers.moved_up
     size = len(places)
     begin = start
     while begin < stop:
-        n_found = 0
-        while begin < stop and n_found + STRIP <= size:
-            end = min(stop, begin + STRIP)
-            flag_strip(
-                labels, kept.upper, lower, begin, end, centers.moved_up[-1], centers.between, centers.moved_up, flags
-            )
-            for q in range(end - begin):
-                places[n_found] = begin + q
-                n_found += flags[q]
-            begin = end
+        n_found, begin = flagged(
+            labels, kept.upper, lower, begin, stop, moved_up[-1], centers.between, moved_up, flags, words, places
+        )
         count = 0
         for q in range(n_found):  # on the distance as it is now
             row = places[q]
@@ -175,7 +167,7 @@ def _assign(points, start, stop, kept, centers, room, changes):
             places[count] = row
             if label >= 0:
                 kept.upper[row] = math.sqrt(sq) * (1 + GROWTH) - centers.moved_down[label]
-            count += not lower[row, 0] - centers.moved_up[-1] >= math.sqrt(sq) * (1 + GROWTH)
+            count += not lower[row, 0] - moved_up[-1] >= math.sqrt(sq) * (1 + GROWTH)
         if count:
             for p in range(count, min(count + ROWS, size)):  # a batch that is not full repeats its last row
                 places[p] = places[count - 1]

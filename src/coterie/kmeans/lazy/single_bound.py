@@ -13,7 +13,7 @@ import numpy as np
 
 from coterie.kmeans.lazy.dense_scores import Scratch, nearest, score, shift
 from coterie.kmeans.lazy.distances import GROWTH, LOOSE, exact_sq_distance, move_row, rounding
-from coterie.kmeans.lazy.kernel import STRIP, Changes, flag_strip
+from coterie.kmeans.lazy.kernel import STRIP, Changes, flagged
 from coterie.kmeans.lazy.lanes import ROWS, as_tiles, lanes
 from coterie.threads import kernel
 
@@ -168,21 +168,13 @@ def arrange(table, kept, centers):
 @kernel()
 def assign(table, start, stop, kept, reach, room, changes):
     """Assign rows ``start:stop`` to the centres, and add what changed."""
-    labels, upper, lower = kept.labels, kept.upper, kept.lower
+    labels, upper, lower, moved_up = kept.labels, kept.upper, kept.lower, kept.moved_up
     scratch, flags, words = room.scratch, room.flags, room.words
-    places = scratch.places
     begin = start
     while begin < stop:
-        count = np.int64(0)  # not a literal, for which everything below would be compiled as well
-        while begin < stop and count + STRIP <= len(places):
-            end = min(stop, begin + STRIP)
-            flag_strip(labels, upper, lower, begin, end, kept.moved_up[-1], kept.between, kept.moved_up, flags)
-            for word in range(STRIP // 8):
-                if words[word] != 0:
-                    for q in range(8 * word, min(8 * word + 8, end - begin)):
-                        places[count] = begin + q
-                        count += flags[q]
-            begin = end
+        count, begin = flagged(
+            labels, upper, lower, begin, stop, moved_up[-1], kept.between, moved_up, flags, words, scratch.places
+        )
         if count:
             _score(table, kept, count, scratch)
             _take(table, kept, reach, count, room, changes)
