@@ -81,3 +81,8 @@ def test_the_table_of_the_documentation_shows_examples_and_pages_that_are_there(
     for name, row in CATALOGUE.items():
         assert (DOCS.parent / "examples" / f"{row.example}.py").exists()
         assert f"   {name}\n" in reference
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_no_estimator_has_more_than_twelve_parameters(name):
+    assert len(getattr(coterie, name)._get_param_names()) <= 12

@@ -2,9 +2,11 @@ import torch
 
 from coterie import checkpoints
 from coterie.metrics import squared_w2
+from coterie.mixtures.gibbs import Sweeps
 from coterie.mixtures.prior import MixturePrior, sample_mixtures
-from coterie.mixtures.tokens import flow_tokens
-from coterie_research.measure_flows.inference import cell_tokens, grid_cells
+from coterie.mixtures.tokens import Atoms, flow_tokens
+from coterie.mixtures.train import posterior_samples
+from coterie_research.measure_flows.inference import barycentre, cell_tokens, grid_cells
 
 
 def drawn(n_sets, n_points, snr_db, dim=2):
@@ -43,3 +45,35 @@ def test_points_that_share_no_cells_are_read_as_they_are():
     data = drawn(2, 100, 10.0, dim=8)
     exact, fast = (tokens(network, data.points_BND, data.snr_db_B) for tokens in (flow_tokens, cell_tokens))
     torch.testing.assert_close(fast, exact, atol=1e-4, rtol=0)
+
+
+def test_barycentre_of_one_draw_is_that_draw():
+    data = drawn(6, 200, 10.0)
+    moved = barycentre(data.points_BND, Atoms(data.centers_BKD[None], data.empirical_weights_BK[None]))
+    assert squared_w2(moved, data.centers_BKD, data.empirical_weights_BK).max() < 1e-6
+
+
+def test_averaging_beats_the_mean_draw_where_clusters_overlap():
+    data = drawn(10, 200, 4.0)
+    generator = torch.Generator().manual_seed(2)
+    signal = data.var_B * 10 ** (data.snr_db_B / 10)
+    draws = posterior_samples(
+        data.points_BND, Atoms(data.centers_BKD, data.weights_BK), data.var_B, signal, generator, Sweeps(120, 10, 48)
+    )
+    single = torch.stack([squared_w2(c, data.centers_BKD, data.empirical_weights_BK, w) for c, w in zip(*draws)]).mean()
+    average = squared_w2(barycentre(data.points_BND, draws), data.centers_BKD, data.empirical_weights_BK).mean()
+    assert average < 0.9 * single
+
+
+def test_a_variance_that_is_not_known_is_found():
+    data = drawn(4, 400, 12.0)
+    start = Atoms(data.centers_BKD, data.weights_BK)
+    signal, far = torch.ones(4), 3 * data.var_B
+    sweeps = Sweeps(burn_in=100, apart=10, n_draws=10)
+    errors = []
+    for known in (True, False):
+        generator = torch.Generator().manual_seed(9)
+        draws = posterior_samples(data.points_BND, start, far, signal, generator, sweeps, var_known=known)
+        average = barycentre(data.points_BND, draws)
+        errors.append(squared_w2(average, data.centers_BKD, data.empirical_weights_BK).mean())
+    assert errors[1] < 0.5 * errors[0]

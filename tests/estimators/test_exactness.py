@@ -152,7 +152,7 @@ def test_equal_rows_are_treated_alike_in_every_engine(row, engine):
     X = np.repeat(rng.normal(size=(37, 5)), rng.integers(1, 5, 37), axis=0)
     X = X[rng.permutation(len(X))]
     rows, first, inverse = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    options = {"n_clusters": 3, "init": rows[:3], "keep": 0.8, "top": 6, "max_iter": 8}
+    options = {"n_clusters": 3, "init": rows[:3], "settings": {"keep": 0.8, "top": 6}, "max_iter": 8}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = AttentionClustering(row, engine=engine, **options).fit(X)

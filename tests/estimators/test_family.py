@@ -217,10 +217,16 @@ def test_spherical_centres_are_unit_vectors_and_lengths_do_not_matter():
     assert np.array_equal(a.labels_, b.labels_)
 
 
+@pytest.mark.parametrize("settings", [{"keep": 0}, {"top": 1.5}, {"gamma": "auto"}, {"keeps": 0.9}])
+def test_settings_of_a_row_that_cannot_be_are_refused(settings):
+    with pytest.raises(ValueError, match=f"{next(iter(settings))}'"):
+        AttentionClustering("trimmed", 3, settings=settings).fit(blobs)
+
+
 @pytest.mark.parametrize("algorithm", TABLE)
 def test_every_row_of_the_table_can_be_fitted_in_both_engines(algorithm):
     X = blobs[:80]
-    kind = {"algorithm": algorithm, "n_clusters": 3, "random_state": 0, "max_iter": 6, "delta": 0.5}
+    kind = {"algorithm": algorithm, "n_clusters": 3, "random_state": 0, "max_iter": 6, "settings": {"delta": 0.5}}
     fast = AttentionClustering(engine="fused", **kind).fit(X)
     slow = AttentionClustering(engine="literal", **kind).fit(X)
     np.testing.assert_allclose(fast.cluster_centers_, slow.cluster_centers_, atol=1e-8)

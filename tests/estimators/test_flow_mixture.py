@@ -169,6 +169,7 @@ def test_threads_and_device_are_the_callers():
         FlowMixture(device="nowhere").fit(X)
 
 
+@pytest.mark.filterwarnings("ignore:One cluster was found")
 def test_fewer_rows_than_the_network_has_dimensions_are_clustered():
     X = np.random.default_rng(0).normal(size=(5, 30))
     assert FlowMixture().fit(X).labels_.shape == (5,)
@@ -293,6 +294,7 @@ def test_more_clusters_are_found_than_one_run_of_the_flow_gives(settings):
     assert adjusted_rand_score(labels, FlowMixture(random_state=0, **settings).fit(X).labels_) == 1
 
 
+@pytest.mark.filterwarnings("ignore:One cluster was found")
 @pytest.mark.parametrize("shape", [(5, 2), (20, 2), (20, 8), (24, 10), (40, 20), (10, 50)])
 def test_few_rows_are_not_clusters_of_their_own(shape):
     X = np.random.default_rng(0).normal(size=shape)
@@ -345,6 +347,7 @@ def test_rows_far_away_have_probabilities_and_no_rows_cannot_be_drawn():
         fitted.sample(0)
 
 
+@pytest.mark.filterwarnings("ignore:One cluster was found")
 def test_kinds_that_the_rows_do_not_determine_are_not_tried(monkeypatch):
     tried = []
     monkeypatch.setattr(search, "fewer_clusters", lambda *given: tried.append(given[1].kind) or fewer_clusters(*given))
@@ -364,3 +367,19 @@ def test_a_column_whose_squares_vanish_changes_nothing(settings):
     wide = FlowMixture(random_state=0, network="flow-d8", **settings).fit(np.hstack([X, tiny]))
     assert wide.n_clusters_ == plain.n_clusters_
     assert adjusted_rand_score(wide.labels_, plain.labels_) > 0.95
+
+
+@pytest.mark.parametrize(("settings", "type_"), [({"covariance_type": "full"}, "type full"), ({}, "tied, full")])
+def test_one_cluster_for_want_of_rows_warns(settings, type_):
+    X = np.random.default_rng(0).normal(size=(40, 30))
+    with pytest.warns(UserWarning, match=f"40 rows of 30 columns do not determine several clusters.*{type_}"):
+        assert FlowMixture(random_state=0, **settings).fit(X).n_clusters_ == 1
+
+
+def test_verbose_tells_the_steps(capsys):
+    X, _ = blobs()
+    quiet, told = FlowMixture(random_state=0).fit(X), FlowMixture(random_state=0, verbose=1).fit(X)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("FlowMixture: the flow finds")
+    assert any(line.startswith("FlowMixture: diag: ") for line in lines)
+    np.testing.assert_array_equal(quiet.labels_, told.labels_)

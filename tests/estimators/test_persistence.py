@@ -229,3 +229,11 @@ def test_a_damaged_encoding_is_named(tmp_path):
         persistence.write(tmp_path / "m", tensors, {"coterie": entry, "encoding": text})
         with pytest.raises(TableError, match="m is damaged"):
             TableModel.load(tmp_path / "m")
+
+
+def test_settings_that_were_parameters_of_the_first_version_are_read():
+    old = schema.check_parameters(coterie.AttentionClustering, {"algorithm": "trimmed", "keep": 0.8, "top": 50})
+    assert old.settings == {"keep": 0.8, "top": 50}
+    assert old._algorithm().keep == 0.8
+    vae = schema.check_parameters(coterie.VAEMixture, {"precision": "auto", "dtype": "float32", "max_iter": 5})
+    assert vae.max_iter == 5

@@ -135,7 +135,7 @@ def test_neighbours_are_evidence_where_there_are_many_rows(blobs, monkeypatch):
 
 def test_from_a_random_start_em_moves_towards_the_clusters_by_itself(blobs):
     X, truth = blobs
-    settings = {"init": "random", "precision": 4, "latent_size": 1, "max_iter": 25, "move_iter": 0}
+    settings = {"init": "random", "likelihood": ("gaussian", 4), "latent_size": 1, "max_iter": (25, 0)}
     mixture = VAEMixture(3, random_state=1, **settings).fit(X)
     assert abs(adjusted_rand_score(truth, mixture.start_labels_)) < 0.1
     assert adjusted_rand_score(truth, mixture.labels_) > 0.4  # two clusters may share one network
@@ -148,7 +148,7 @@ def test_from_a_random_start_em_moves_towards_the_clusters_by_itself(blobs):
 
 def test_the_precision_is_the_one_given_or_follows_the_variance():
     X = np.random.RandomState(0).rand(40, 6)
-    given = VAEMixture(2, likelihood="gaussian", precision=4, max_iter=1, random_state=0).fit(X)
+    given = VAEMixture(2, likelihood=("gaussian", 4), max_iter=1, random_state=0).fit(X)
     assert given.precision_ == 4
     np.testing.assert_array_equal(given.scale_, np.ones(6))  # one unit for all columns
     mixture = VAEMixture(2, init="random")
@@ -189,16 +189,16 @@ def test_the_number_of_threads_is_set_for_the_fit_and_put_back(blobs, monkeypatc
 
 
 def test_of_several_starts_the_one_with_the_best_bound_is_kept(blobs):
-    mixture = VAEMixture(3, init="random", n_init=2, max_iter=5, move_iter=0, random_state=0).fit(blobs[0])
+    mixture = VAEMixture(3, init="random", n_init=2, max_iter=(5, 0), random_state=0).fit(blobs[0])
     assert mixture.bounds_.shape == (2,)
     assert mixture.n_iter_ == 5
 
 
 def test_moves_follow_a_random_start_and_separate_what_em_left_together(blobs, capsys):
     X, truth = blobs
-    settings = {"init": "random", "precision": 4, "latent_size": 1, "max_iter": 10, "random_state": 3}
-    alone = VAEMixture(3, move_iter=0, **settings).fit(X)
-    moved = VAEMixture(3, move_iter=8, verbose=2, **settings).fit(X)
+    settings = {"init": "random", "likelihood": ("gaussian", 4), "latent_size": 1, "random_state": 3}
+    alone = VAEMixture(3, max_iter=(10, 0), **settings).fit(X)
+    moved = VAEMixture(3, max_iter=(10, 8), verbose=2, **settings).fit(X)
     assert adjusted_rand_score(truth, alone.labels_) < 0.7
     assert adjusted_rand_score(truth, moved.labels_) > 0.95
     assert moved.bound_ > alone.bound_
@@ -210,17 +210,20 @@ def test_moves_follow_a_random_start_and_separate_what_em_left_together(blobs, c
     assert "VAEMixture 2/2: iteration 1 of 8" in told
 
 
-def test_a_start_that_knows_the_clusters_needs_no_moves(blobs):
-    assert len(VAEMixture(3)._stages(150, 6, np.random.RandomState(0))) == 1
-    stages = VAEMixture(3, init="random")._stages(150, 300, np.random.RandomState(0))
+def test_a_start_that_knows_the_clusters_needs_no_moves():
+    assert VAEMixture()._iterations() == (6, 0)
+    assert VAEMixture(init="random")._iterations() == (300, 30)
+    assert VAEMixture(init="random", max_iter=2)._iterations() == (2, 0)
+    assert VAEMixture(max_iter=[5, 4])._iterations() == (5, 4)
+    stages = VAEMixture(3, init="random")._stages(150, 300, 30, np.random.RandomState(0))
     assert [stage.plan.max_iter for stage in stages] == [300, 30]
     assert stages[1].settings.move_until == 20
-    assert len(VAEMixture(1, init="random")._stages(150, 300, np.random.RandomState(0))) == 1
-    assert len(VAEMixture(3, init="random")._stages(150, 2, np.random.RandomState(0))) == 1
+    assert len(VAEMixture(1, init="random")._stages(150, 300, 30, np.random.RandomState(0))) == 1
+    assert len(VAEMixture(3)._stages(150, 6, 0, np.random.RandomState(0))) == 1
 
 
 def test_a_fit_that_was_killed_among_the_moves_continues_there(tmp_path, blobs, monkeypatch):
-    settings = {"init": "random", "max_iter": 4, "move_iter": 3, "random_state": 0}
+    settings = {"init": "random", "max_iter": (4, 3), "random_state": 0}
     whole = VAEMixture(3, **settings).fit(blobs[0])
     interrupted = VAEMixture(3, checkpoint=tmp_path / "state", **settings)
     with monkeypatch.context() as patch:
@@ -237,12 +240,6 @@ def test_progress_tells_bound_entropy_and_time(capsys, blobs):
     told = capsys.readouterr().err
     assert "iteration 3 of 3" in told
     assert all(word in told for word in ("bound", "entropy", "left"))
-
-
-def test_bfloat16_finds_the_same_clusters(blobs):
-    X, truth = blobs
-    mixture = VAEMixture(3, max_iter=2, dtype="bfloat16", random_state=0).fit(X)
-    assert adjusted_rand_score(truth, mixture.labels_) > 0.95
 
 
 @pytest.mark.parametrize("likelihood", ["bernoulli", "continuous_bernoulli"])
@@ -267,15 +264,21 @@ def test_nan_is_refused_with_its_place():
         VAEMixture(2).fit(X)
 
 
-@pytest.mark.parametrize("number", [-1, 2, "many"])
-def test_too_few_iterations_for_moves_are_refused(blobs, number):
-    with pytest.raises(ValueError, match="The 'move_iter' parameter"):
-        VAEMixture(3, move_iter=number).fit(blobs[0])
+@pytest.mark.parametrize("pair", [(3, -1), (3, 2), (3, "many"), (0, 3), (3,), (3, 3, 3)])
+def test_pairs_of_iterations_that_cannot_be_are_refused(blobs, pair):
+    with pytest.raises(ValueError, match="A pair of numbers for max_iter"):
+        VAEMixture(3, max_iter=pair).fit(blobs[0])
 
 
-@pytest.mark.parametrize(("moves", "limit"), [(0, "max_iter=1"), (3, "move_iter=3")])
+@pytest.mark.parametrize("pair", [("bernoulli", 2.0), ("gaussian", 0), ("gaussian", "auto"), ("gaussian",)])
+def test_precisions_that_cannot_be_are_refused(blobs, pair):
+    with pytest.raises(ValueError, match="A pair for likelihood"):
+        VAEMixture(3, likelihood=pair).fit(blobs[0])
+
+
+@pytest.mark.parametrize(("moves", "limit"), [(0, "max_iter=1"), (3, "max_iter[1]=3")])
 def test_the_limit_that_was_reached_is_named(blobs, moves, limit):
-    mixture = VAEMixture(3, init="random", max_iter=1, move_iter=moves, random_state=0)
+    mixture = VAEMixture(3, init="random", max_iter=(1, moves), random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         mixture.fit(blobs[0])

@@ -186,12 +186,3 @@ def test_the_temperature_falls_to_one():
     mixture = Mixture(*blobs(9)[:1], one_hot(blobs(9)[1]), EMSettings(3, temperature=16.0, anneal_iter=4))
     assert [mixture._temperature(i) for i in (1, 3, 5, 9)] == pytest.approx([16, 4, 1, 1])
     assert Mixture(blobs(9)[0], one_hot(blobs(9)[1]), EMSettings(3))._temperature(1) == 1
-
-
-def test_bfloat16_learns_the_same_clusters():
-    x_ND, truth = blobs()
-    settings = EMSettings(3, least_steps=20, bfloat16=True)
-    mixture = Mixture(x_ND, one_hot(truth), settings)
-    run = em.run(mixture.begin(make()), mixture.e_step, mixture.m_step, max_iter=2)
-    assert run.state.networks.enter_weight.dtype == torch.float32
-    assert (torch.as_tensor(run.expectation.labels) == truth).float().mean() > 0.9

@@ -44,7 +44,7 @@ def plain(X, centers, gamma, max_iter):
 
 def test_it_runs_its_algorithm_in_memory_over_chunks_on_dask_and_in_the_report(new_row, rows, tmp_path):
     gamma = 20.0 if "spherical" in new_row else 0.3
-    settings = {"n_clusters": 3, "init": START, "gamma": gamma, "max_iter": 400}
+    settings = {"n_clusters": 3, "init": START, "settings": {"gamma": gamma}, "max_iter": 400}
     fitted = AttentionClustering(new_row, **settings).fit(rows)
     if new_row == "sparse-soft":
         assert_allclose(fitted.cluster_centers_, plain(rows, START, 0.3, fitted.n_iter_), rtol=1e-9)

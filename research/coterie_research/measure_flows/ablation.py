@@ -17,12 +17,13 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from coterie.metrics import squared_w2
-from coterie.mixtures.posterior import Sweeps, barycentre, posterior_samples
+from coterie.mixtures.gibbs import Sweeps
 from coterie.mixtures.prior import MixturePrior, Mixtures, sample_mixtures
 from coterie.mixtures.tokens import Atoms, noise_variance
+from coterie.mixtures.train import posterior_samples
 from coterie_research.measure_flows import published, scoring, tables
 from coterie_research.measure_flows.atoms import refine_and_prune, run_em
-from coterie_research.measure_flows.inference import bayesian_information, cell_tokens, token_atoms
+from coterie_research.measure_flows.inference import barycentre, bayesian_information, cell_tokens, token_atoms
 from coterie_research.measure_flows.record import write
 
 KMEANS_CLUSTERS = 10

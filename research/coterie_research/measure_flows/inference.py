@@ -11,16 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from coterie.metrics import transport_plans
 from coterie.mixtures.fitting import decibels
 from coterie.mixtures.flow import MeasureFlow
-from coterie.mixtures.posterior import LONG, Sweeps, barycentre, posterior_samples
+from coterie.mixtures.gibbs import Sweeps
 from coterie.mixtures.tokens import MERGE_RADIUS, Atoms, flow_tokens, noise_variance
+from coterie.mixtures.train import posterior_samples
 from coterie_research.measure_flows.atoms import log_joint, merge_all, refine_and_prune, run_em, without_empty
 
 CELL = 0.5  # side of the cells whose points are one token, in noise standard deviations
 MOST_CELLS = 0.8  # of the number of points; above it, cells would hardly save time
 PATH_CONTEXT = 500
 PATH_ATOMS = 32  # of every SNR on the path, the heaviest: a high SNR leaves single points, which pruning would remove
+LONG = Sweeps(burn_in=1000, apart=80, n_draws=100)
 SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0)
 
 
@@ -63,6 +66,18 @@ def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, most: 
         index_BKD = heaviest_BK[..., None].expand(-1, -1, atoms.centers_BKD.shape[2])
         atoms = Atoms(atoms.centers_BKD.gather(1, index_BKD), weights_BK / weights_BK.sum(1, keepdim=True))
     return refine_and_prune(points_BND, atoms, var_B)
+
+
+def barycentre(tokens_BND: Tensor, draws: Atoms) -> Tensor:
+    """Move every token to the mean of the places to which the optimal transports to the draws send it.
+
+    The measure with the smallest expected squared W2 to the true one is the barycentre of the posterior.
+    """
+    total = torch.zeros_like(tokens_BND)
+    for centers_BKD, weights_BK in zip(*draws):
+        plan_BNK = transport_plans(tokens_BND, centers_BKD, weights_BK)
+        total += plan_BNK @ centers_BKD * tokens_BND.shape[1]
+    return total / len(draws.weights_BK)
 
 
 def posterior_tokens(

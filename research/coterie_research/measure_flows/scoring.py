@@ -15,10 +15,10 @@ from coterie import checkpoints
 from coterie.files import replacing
 from coterie.metrics import squared_w2
 from coterie.mixtures.flow import MeasureFlow, Regime
-from coterie.mixtures.posterior import LONG, Sweeps
+from coterie.mixtures.gibbs import Sweeps
 from coterie.mixtures.prior import MixturePrior, Mixtures, sample_mixtures
 from coterie.mixtures.tokens import Atoms, flow_tokens
-from coterie_research.measure_flows.inference import estimate_snr, posterior_tokens, token_atoms
+from coterie_research.measure_flows.inference import LONG, estimate_snr, posterior_tokens, token_atoms
 
 SEED = 20_250
 BATCH = 20

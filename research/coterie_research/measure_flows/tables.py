@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from coterie import checkpoints
-from coterie.mixtures.posterior import LONG, Sweeps
+from coterie.mixtures.gibbs import Sweeps
 from coterie_research.measure_flows import pictures, published, scoring
+from coterie_research.measure_flows.inference import LONG
 from coterie_research.measure_flows.record import write
 
 MAIN = "flow-d2"

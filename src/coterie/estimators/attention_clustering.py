@@ -3,11 +3,18 @@
 from numbers import Integral, Real
 from typing import ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from coterie.estimators.base import CenterClusterer
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
+
+SETTINGS: dict = {
+    "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
+    "keep": [Interval(Real, 0, 1, closed="right")],
+    "top": [Interval(Integral, 1, None, closed="left")],
+    "delta": [Interval(Real, 0, None, closed="left")],
+}
 
 
 class AttentionClustering(CenterClusterer):
@@ -27,15 +34,14 @@ class AttentionClustering(CenterClusterer):
     engine : {"auto", "fused", "literal"}, default="auto"
         "literal" multiplies the matrices of the transformer and keeps ``trajectory_`` (at most 20,000 rows). "fused"
         leaves out the self-attention that cancels. "auto" is the fastest that suits the data. All give the same result.
-    gamma : float or "scale", default="scale"
-        Inverse temperature of soft and robust rows. "scale" derives it from the mean squared distance of the points to
-        the nearest starting centre.
-    keep : float in (0, 1], default=0.95
-        The share of each cluster that trimmed rows keep.
-    top : int, default=50
-        Number of points that a centre takes into account in top-k rows.
-    delta : float, default=10.0
-        Gap of medoid rows: points of other clusters score 2 ``delta`` lower.
+    settings : dict or None, default=None
+        Settings of the row, of which those that are not given have their defaults:
+
+        - "gamma" (float or "scale", default "scale"), the inverse temperature of soft and robust rows. "scale" derives
+          it from the mean squared distance of the points to the nearest starting centre.
+        - "keep" (float in (0, 1], default 0.95), the share of each cluster that trimmed rows keep.
+        - "top" (int, default 50), the number of points that a centre takes into account in top-k rows.
+        - "delta" (float, default 10.0), the gap of medoid rows: points of other clusters score 2 ``delta`` lower.
     init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
         How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
         clusters the projections on the leading eigenvectors. A callable is called as
@@ -89,7 +95,7 @@ class AttentionClustering(CenterClusterer):
     >>> import numpy as np
     >>> from coterie import AttentionClustering
     >>> X = np.array([[0.0], [0.1], [0.2], [10.0], [10.1], [10.2]])
-    >>> AttentionClustering("robust-topk", n_clusters=2, top=2, random_state=0).fit(X).labels_
+    >>> AttentionClustering("robust-topk", n_clusters=2, settings={"top": 2}, random_state=0).fit(X).labels_
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     """
 
@@ -97,10 +103,7 @@ class AttentionClustering(CenterClusterer):
         **CenterClusterer._parameter_constraints,
         "algorithm": [str],
         "engine": [StrOptions({"auto", "fused", "literal"})],
-        "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
-        "keep": [Interval(Real, 0, 1, closed="right")],
-        "top": [Interval(Integral, 1, None, closed="left")],
-        "delta": [Interval(Real, 0, None, closed="left")],
+        "settings": [dict, None],
     }
 
     def __init__(
@@ -109,10 +112,7 @@ class AttentionClustering(CenterClusterer):
         n_clusters=8,
         *,
         engine="auto",
-        gamma="scale",
-        keep=0.95,
-        top=50,
-        delta=10.0,
+        settings=None,
         init="k-means++",
         n_init="auto",
         max_iter=100,
@@ -135,13 +135,14 @@ class AttentionClustering(CenterClusterer):
         )
         self.algorithm = algorithm
         self.engine = engine
-        self.gamma = gamma
-        self.keep = keep
-        self.top = top
-        self.delta = delta
+        self.settings = settings
 
     def _algorithm(self) -> Algorithm:
         if self.algorithm not in TABLE:
             raise ValueError(f"algorithm={self.algorithm!r} is not a row of the table: use one of {', '.join(TABLE)}.")
-        gamma = None if self.gamma == "scale" else float(self.gamma)
-        return Algorithm(TABLE[self.algorithm], gamma=gamma, keep=self.keep, top=self.top, delta=self.delta)
+        given = self.settings or {}
+        if unknown := sorted(set(given) - set(SETTINGS)):
+            raise ValueError(f"{unknown[0]!r} is not a setting of a row: use {', '.join(SETTINGS)}.")
+        validate_parameter_constraints(SETTINGS, given, caller_name="AttentionClustering.settings")
+        given = {name: value for name, value in given.items() if value != "scale"}
+        return Algorithm(TABLE[self.algorithm], **{"gamma": None, "keep": 0.95, **given})

@@ -1,6 +1,7 @@
 """Gaussian mixtures with an unknown number of clusters, started by the pretrained measure flow."""
 
 import os
+import sys
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
@@ -27,6 +28,7 @@ from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_device, check_rows, check_weights
 
 VANISHING = 1e-150
+MANY_COLUMNS = 9  # from which "auto" says that it could not try every type
 # attributes of refine="posterior"
 DRAWN = ("n_clusters_proba_", "center_covariances_", "center_intervals_", "label_draws_", "draw_indices_")
 
@@ -82,6 +84,8 @@ class FlowMixture(
     random_state : int, RandomState or None, default=None
         Determines which rows the network sees, the samples from the posterior, and the result of ``sample``. Pass an
         int for reproducible results.
+    verbose : int, default=0
+        1 prints a line on standard error for every step of the search.
 
     Attributes
     ----------
@@ -162,6 +166,7 @@ class FlowMixture(
         "device": "no_validation",
         "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
         "random_state": ["random_state"],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -177,6 +182,7 @@ class FlowMixture(
         device=None,
         n_jobs=None,
         random_state=None,
+        verbose=0,
     ):
         self.covariance_type = covariance_type
         self.noise = noise
@@ -188,6 +194,7 @@ class FlowMixture(
         self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, sample_weight=None):
@@ -234,8 +241,9 @@ class FlowMixture(
     def _find(self, X, weight):
         """Set the attributes that describe the mixture."""
         from coterie import checkpoints
-        from coterie.mixtures.fitting import Shapes, fit_gaussians, posterior, within
+        from coterie.mixtures.fitting import fit_gaussians, posterior, within
         from coterie.mixtures.gaussians import KINDS
+        from coterie.mixtures.search import Search
 
         if len(X) < 2:
             raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={len(X)}.")
@@ -249,16 +257,23 @@ class FlowMixture(
             name = "flow-d2" if X.shape[1] == 2 else "flow-d8" if X.shape[1] <= 8 else "flow-d16"
         network = checkpoints.load(name, kind="flow", device=check_device(self.device))
         kinds = KINDS if self.covariance_type == "auto" else (self.covariance_type,)
-        shapes = Shapes(kinds, (False, True) if self.noise == "auto" else (bool(self.noise),))
-        max_iter = 0 if self.refine is None else self.max_iter
+        search = Search(
+            kinds,
+            (False, True) if self.noise == "auto" else (bool(self.noise),),
+            0 if self.refine is None else self.max_iter,
+            self.tol,
+            self._tell,
+        )
         with threads.torch_threads(self.n_jobs):
-            found = fit_gaussians(network, X, shapes, context=context, counts_N=weight, max_iter=max_iter, tol=self.tol)
+            found = fit_gaussians(network, X, search, context=context, counts_N=weight)
             mixture = found.mixture
             if self.refine == "posterior":
+                self._tell(f"draws from the posterior given {len(context):,} rows")
                 rng = np.random.default_rng(random.randint(2**31))
                 draws = posterior(X[context], mixture, rng)
                 mixture, self.draw_indices_ = draws.mixture, context
                 self._keep_draws(draws, origin)
+        self._warn_of_many_columns(found, len(context), X.shape[1])
         self.cluster_centers_, self.weights_ = mixture.centers_KD + origin, mixture.weights_K
         self.covariance_type_ = mixture.kind
         self.covariances_ = float(mixture.covariances) if mixture.kind == "tied-spherical" else mixture.covariances
@@ -266,6 +281,23 @@ class FlowMixture(
         self.snr_db_, self.flow_time_, self.atoms_ = found.snr_db, found.flow_time, found.atoms_AD + origin
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         self.n_clusters_ = self._n_features_out = mixture.n_clusters
+
+    def _tell(self, text: str) -> None:
+        if self.verbose:
+            print(f"FlowMixture: {text}", file=sys.stderr, flush=True)
+
+    def _warn_of_many_columns(self, found, n_context: int, n_columns: int) -> None:
+        """If there is one cluster because the rows cannot say more about that many columns."""
+        untried = [kind for kind in found.undetermined if found.mixture.n_clusters == 1]
+        if not untried or (self.covariance_type == "auto" and n_columns < MANY_COLUMNS):
+            return
+        warnings.warn(
+            f"One cluster was found, but {n_context:,} rows of {n_columns} columns do not determine several clusters "
+            f"with covariances of the type {', '.join(untried)}: reduce the columns (for example by PCA), raise "
+            "max_context, or give a covariance_type with fewer parameters.",
+            UserWarning,
+            stacklevel=4,
+        )
 
     def _keep_draws(self, draws, origin) -> None:
         self.n_clusters_proba_ = draws.n_clusters_proba

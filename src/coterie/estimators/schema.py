@@ -73,7 +73,11 @@ OPTIONAL = {
     "center_intervals_": "2 k d",
     "head_": "h",
 }
-REMOVED = {"FlowMixture": {"snr_db", "n_layers", "regime"}}  # parameters of earlier versions, used by fit only
+REMOVED = {  # parameters of earlier versions, used by fit only
+    "FlowMixture": {"snr_db", "n_layers", "regime"},
+    "VAEMixture": {"precision", "move_iter", "dtype"},
+}
+FOLDED = {"AttentionClustering": ("settings", ("gamma", "keep", "top", "delta"))}  # parameters that became entries
 COUNTS = {"n_features_in_", "n_clusters_", "n_iter_", "n_modes_", "hidden_size_", "latent_size_"}
 COUNTS |= {"networks_per_cluster_", "_n_features_out"}
 POSITIVE = {"var_", "gamma_"}  # numbers that rows are divided by
@@ -124,6 +128,9 @@ def renewed(kind: type, attributes: dict[str, Any]) -> dict[str, Any]:
 def check_parameters(kind: Any, given: dict[str, Any]) -> Any:
     """The estimator with these parameters, or a ValueError if a name or type is not one of this class."""
     given = {name: value for name, value in given.items() if name not in REMOVED.get(kind.__name__, ())}
+    into, names = FOLDED.get(kind.__name__, ("", ()))
+    if entries := {name: given.pop(name) for name in names if name in given}:
+        given[into] = entries
     unknown = sorted(set(given) - set(kind._get_param_names()))
     if unknown:
         raise ValueError(f"{kind.__name__} has no parameter {unknown[0]!r}")

@@ -59,15 +59,15 @@ class VAEMixture(
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    likelihood : {"auto", "bernoulli", "continuous_bernoulli", "gaussian"}, default="auto"
+    likelihood : {"auto", "bernoulli", "continuous_bernoulli", "gaussian"} or ("gaussian", precision), default="auto"
         Distribution of a value given the decoder's output. "auto" is "bernoulli" if all values are within [0, 1] and
         ``init`` is not "random", and "gaussian" otherwise. Bernoulli likelihoods are the usual choice for grey images.
-    precision : float, "learned" or "auto", default="auto"
-        Inverse variance of the Gaussian likelihood. A number is used for all columns; larger values make clusters
-        narrower. "learned" trains one per column and network. "auto" is "learned", except that with ``init="random"``
-        it is the number that makes the total variance of the rows 105 times that of the likelihood (on MNIST, 2).
-        Columns are standardised for the Gaussian likelihood, unless the precision is a number and all values are
-        within [0, 1].
+
+        The precision of the Gaussian likelihood is its inverse variance. A number is used for all columns; larger
+        values make clusters narrower. "learned" trains one per column and network. It is "learned" if it is not given,
+        except that with ``init="random"`` it is the number that makes the total variance of the rows 105 times that of
+        the likelihood (on MNIST, 2). Columns are standardised for the Gaussian likelihood, unless the precision is a
+        number and all values are within [0, 1].
     hidden_size : int or "auto", default="auto"
         Number of units of the hidden layer of encoder and decoder. "auto" is twice the number of columns, but at least
         64 and at most 128.
@@ -80,7 +80,7 @@ class VAEMixture(
           ``n_clusters``. Its time grows with the square of the number of rows. Most of the quality of the result comes
           from this start: on the 70,000 images of MNIST it has an accuracy of 96.7%, and EM raises it to 97.9%.
         - "random" draws them, and EM has to find the clusters by itself, as in the paper. This takes hundreds of
-          iterations instead of six and depends on the seed; moves (``move_iter``) mend much of what it leaves. On
+          iterations instead of six and depends on the seed; moves (``max_iter``) mend much of what it leaves. On
           MNIST, followed by a fit from its responsibilities, five seeds have 87.0% on average. Use it to study the
           algorithm, or where neighbours mean nothing.
         - labels, an integer array of shape (n_samples,) with values from 0 to ``n_clusters`` - 1, improve another
@@ -94,24 +94,22 @@ class VAEMixture(
     n_init : int, default=1
         Number of starts. If there are several, each runs for four iterations, and the one with the highest bound is
         continued.
-    max_iter : int or None, default=None
+    max_iter : int, (int, int) or None, default=None
         Maximum number of EM iterations; None is 6, and 300 with ``init="random"``. An iteration consists of 2 epochs
         (20 in the first iteration, unless ``init="random"``) and an E-step. EM stops earlier if fewer than 1 row in
         1000 changes its cluster.
-    move_iter : int or "auto", default="auto"
-        Number of further EM iterations with new networks, 0 or at least 3. In every second of the first two thirds,
-        split-and-merge moves are tried: one cluster is divided and another one is joined to the others, if that makes
-        the bound of their rows higher. This separates classes that share a network, which EM alone does not. A move
-        that is tried takes as long as several iterations. "auto" is 30 with ``init="random"``, but at most
-        ``max_iter``, and 0 otherwise: moves hardly change the other starts.
+
+        The second number of a pair is that of further EM iterations with new networks, 0 or at least 3. In every second
+        of the first two thirds, split-and-merge moves are tried: one cluster is divided and another one is joined to
+        the others, if that makes the bound of their rows higher. This separates classes that share a network, which EM
+        alone does not. A move that is tried takes as long as several iterations. If it is not given, it is 30 with
+        ``init="random"``, but at most the first number, and 0 otherwise: moves hardly change the other starts.
     checkpoint : path or None, default=None
         Folder for a checkpoint after every iteration. A fit that was interrupted continues from it when it is called
         again, and gives exactly the same result; the checkpoint is deleted at the end. Needs an integer
         ``random_state``.
     device : str, torch.device or None, default=None
         Where the networks run; None is the CPU.
-    dtype : {"float32", "bfloat16"}, default="float32"
-        Precision of the matrix products in ``fit``. "bfloat16" is faster only on processors with instructions for it.
     n_jobs : int or None, default=None
         Number of threads of the networks and of the neighbour search in ``fit``: -1 uses all processors, None the
         current setting of torch.
@@ -186,17 +184,14 @@ class VAEMixture(
 
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "likelihood": [StrOptions({"auto", *_UNIT_INTERVAL, "gaussian"})],
-        "precision": [StrOptions({"auto", "learned"}), Interval(Real, 0, None, closed="neither")],
+        "likelihood": [StrOptions({"auto", *_UNIT_INTERVAL, "gaussian"}), tuple, list],
         "hidden_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "latent_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "init": [StrOptions({"graph", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [None, Interval(Integral, 1, None, closed="left")],
-        "move_iter": [StrOptions({"auto"}), Options(Integral, {0}), Interval(Integral, 3, None, closed="left")],
+        "max_iter": [None, Interval(Integral, 1, None, closed="left"), tuple, list],
         "checkpoint": [None, str, Path],
         "device": [None, str, torch.device],
-        "dtype": [StrOptions({"float32", "bfloat16"})],
         "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -207,32 +202,26 @@ class VAEMixture(
         n_clusters=8,
         *,
         likelihood="auto",
-        precision="auto",
         hidden_size="auto",
         latent_size="auto",
         init="graph",
         n_init=1,
         max_iter=None,
-        move_iter="auto",
         checkpoint=None,
         device=None,
-        dtype="float32",
         n_jobs=None,
         random_state=None,
         verbose=0,
     ):
         self.n_clusters = n_clusters
         self.likelihood = likelihood
-        self.precision = precision
         self.hidden_size = hidden_size
         self.latent_size = latent_size
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
-        self.move_iter = move_iter
         self.checkpoint = checkpoint
         self.device = device
-        self.dtype = dtype
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -265,10 +254,8 @@ class VAEMixture(
         self._choose_sizes(X)
         rows = self._on_domain(X).astype(np.float32)
         random_state = check_random_state(self.random_state)
-        max_iter = self.max_iter
-        if max_iter is None:
-            max_iter = 300 if self._is_random() else 6
-        stages = self._stages(len(X), max_iter, random_state)
+        max_iter, move_iter = self._iterations()
+        stages = self._stages(len(X), max_iter, move_iter, random_state)
         settings = stages[0].settings
         self.networks_per_cluster_ = settings.folds
         config = replace(self._config(), dropout=0.2 if self._is_random() else 0.0)
@@ -290,7 +277,7 @@ class VAEMixture(
             self._keep(found, rows, beside)
             watch.close(vars(self))
         if not self.converged_:
-            limit = "move_iter" if len(found) > 1 else "max_iter"
+            limit = "max_iter[1]" if len(found) > 1 else "max_iter"
             warnings.warn(
                 f"EM stopped at the limit of {limit}={found[-1].n_iter} iterations; in the last one "
                 f"{found[-1].expectation.moved:.1%} of the rows changed their cluster. Increase {limit} for stable "
@@ -307,11 +294,35 @@ class VAEMixture(
             )
         return self
 
-    def _stages(self, n_rows: int, max_iter: int, random_state) -> list[Stage]:
+    def _iterations(self) -> tuple[int, int]:
+        """Of EM, and of EM with moves."""
+        if not isinstance(self.max_iter, tuple | list):
+            max_iter = self.max_iter or (300 if self._is_random() else 6)
+            return max_iter, min(30, max_iter) if self._is_random() and max_iter >= 3 else 0
+        if [isinstance(number, Integral) for number in self.max_iter] == [True, True]:
+            max_iter, move_iter = self.max_iter
+            if max_iter >= 1 and (move_iter == 0 or move_iter >= 3):
+                return max_iter, move_iter
+        raise ValueError(
+            "A pair of numbers for max_iter must be at least 1, and 0 or at least 3, for example (300, 30); got "
+            f"max_iter={self.max_iter!r}."
+        )
+
+    def _family(self) -> tuple[str, float | str]:
+        """The likelihood and its precision, "auto" if they are not given."""
+        if isinstance(self.likelihood, str):
+            return self.likelihood, "auto"
+        name, precision = self.likelihood if len(self.likelihood) == 2 else ("", 0)
+        if name == "gaussian" and (precision == "learned" or (isinstance(precision, Real) and precision > 0)):
+            return name, precision
+        raise ValueError(
+            "A pair for likelihood must be 'gaussian' and a positive precision or 'learned', for example "
+            f"('gaussian', 2.0); got likelihood={self.likelihood!r}."
+        )
+
+    def _stages(self, n_rows: int, max_iter: int, move_iter: int, random_state) -> list[Stage]:
         """EM, and if moves are wanted, EM with them."""
-        settings, move_iter = self._settings(n_rows, max_iter, random_state), self.move_iter
-        if move_iter == "auto":
-            move_iter = min(30, max_iter) if self._is_random() and max_iter >= 3 else 0
+        settings = self._settings(n_rows, max_iter, random_state)
         stages = [Stage(settings, RestartPlan(max_iter, self.n_init))]
         if move_iter and self.n_clusters > 1:
             stages.append(Stage(settings.with_moves(move_iter), RestartPlan(move_iter)))
@@ -324,7 +335,6 @@ class VAEMixture(
             start_evidence=self._has_start_evidence(n_rows),
             least_steps=min(most, max(2, n_rows // 4)),  # a small table needs more epochs than a large one
             revive_until=max_iter // 2,
-            bfloat16=self.dtype == "bfloat16",
             seed=int(random_state.randint(2**31 - 1)),
         )
 
@@ -343,17 +353,17 @@ class VAEMixture(
 
     def _choose_sizes(self, X) -> None:
         inside, informed = X.min() >= 0 and X.max() <= 1, not self._is_random()
-        self.likelihood_ = self.likelihood
-        if self.likelihood == "auto":
+        self.likelihood_, precision = self._family()
+        if self.likelihood_ == "auto":
             self.likelihood_ = "bernoulli" if inside and informed else "gaussian"
         n_features = X.shape[1]
         self.hidden_size_ = min(128, max(64, 2 * n_features)) if self.hidden_size == "auto" else self.hidden_size
         self.latent_size_ = min(8, n_features) if self.latent_size == "auto" else self.latent_size
         self.offset_, self.scale_ = np.zeros(n_features), np.ones(n_features)
-        self.precision_ = None if isinstance(self.precision, str) else float(self.precision)
+        self.precision_ = None if isinstance(precision, str) else float(precision)
         if self.likelihood_ != "gaussian":
             self.precision_ = None
-        elif self.precision == "auto" and not informed:
+        elif precision == "auto" and not informed:
             total = float(X.var(axis=0, dtype=np.float64).sum()) if inside else n_features
             self.precision_ = _SIGNAL / total if total > 0 else _SIGNAL
         if self.likelihood_ == "gaussian" and not (self.precision_ and inside):

@@ -254,8 +254,9 @@ def _contestant(
 
 
 def _described(settings: EMSettings) -> dict[str, Any]:
-    """Without moves that are not made, so that checkpoints from before there were any remain valid."""
-    described = asdict(settings)
+    """As in the first version, where they had one more entry and none for moves: its checkpoints remain valid."""
+    described = {**asdict(settings), "bfloat16": False}
+    described["seed"] = described.pop("seed")  # the last
     if not settings.move_until:
         del described["move_until"], described["move_every"]
     return described

@@ -10,7 +10,6 @@ Shapes: N rows, D columns, K clusters, F folds, G = F * K networks with fold f's
 
 import math
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +20,6 @@ from torch import Tensor
 from coterie.generative import data_parallel
 from coterie.generative.evidence import Neighbours, with_neighbours, with_votes
 from coterie.generative.vaes import Densities
-from coterie.training import bfloat16
 
 _ROWS_PER_BLOCK = 1024
 _DEAD_SHARE = 0.05  # of an equal share: below it a cluster is started again
@@ -51,7 +49,6 @@ class EMSettings:
     revive_until: int = 0  # last iteration in which an empty cluster is started again
     move_until: int = 0  # last iteration in which a split-and-merge move is tried
     move_every: int = 2  # iterations from one try to the next
-    bfloat16: bool = False
     seed: int = 0
 
     @classmethod
@@ -179,11 +176,8 @@ class Mixture:
                 size = (s.n_samples, 1, len(rows), state.networks.noise_size)
                 noise_S1BL = torch.randn(size, generator=generator).to(self.x_ND)
                 which = range(judge, judge + s.n_clusters)
-                with self._products(), self._precision():
-                    bounds_KB = screened_bounds(
-                        state.networks, self.x_ND[rows], noise_S1BL, state.log_shares_K, which, s.screen_gap
-                    )
-                result_NK[rows] = bounds_KB.T
+                given = noise_S1BL, state.log_shares_K, which, s.screen_gap
+                result_NK[rows] = screened_bounds(state.networks, self.x_ND[rows], *given).T
         return data_parallel.total(result_NK) + state.log_shares_K
 
     def _temperature(self, iteration: int) -> float:
@@ -222,18 +216,16 @@ class Mixture:
         generator = self.generator(state.iteration, "steps")
         dropout = self.generator(state.iteration, "dropout")  # its own: processes draw it for parts of unequal length
         batches = self._shared_batches if self.settings.shared_batches else self._own_batches
-        with self._products():
-            for rows, weights_GB in batches(expectation.responsibilities_NK, state.iteration, generator):
-                noise = torch.randn(1, *weights_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
-                part = data_parallel.own_slice(weights_GB.shape[1])
-                with self._precision():
-                    bound_GB = state.networks.bound(self.x_ND[rows[..., part]], noise[:, :, part], dropout=dropout)
-                total_G1 = weights_GB.sum(1, keepdim=True).clamp_min(1e-12)
-                loss = -(bound_GB * weights_GB[:, part] / total_G1).sum()
-                state.optimizer.zero_grad()
-                loss.backward()
-                data_parallel.add_gradients(state.networks.parameters())
-                state.optimizer.step()
+        for rows, weights_GB in batches(expectation.responsibilities_NK, state.iteration, generator):
+            noise = torch.randn(1, *weights_GB.shape, state.networks.noise_size, generator=generator).to(self.x_ND)
+            part = data_parallel.own_slice(weights_GB.shape[1])
+            bound_GB = state.networks.bound(self.x_ND[rows[..., part]], noise[:, :, part], dropout=dropout)
+            total_G1 = weights_GB.sum(1, keepdim=True).clamp_min(1e-12)
+            loss = -(bound_GB * weights_GB[:, part] / total_G1).sum()
+            state.optimizer.zero_grad()
+            loss.backward()
+            data_parallel.add_gradients(state.networks.parameters())
+            state.optimizer.step()
         shares_K = self._log_shares(expectation.responsibilities_NK)
         return State(state.networks, state.optimizer, shares_K, state.iteration + 1, state.refused)
 
@@ -301,22 +293,13 @@ class Mixture:
     def _learning_rate(self, iteration: int) -> float:
         return self.settings.learning_rate * self.settings.rate_decay ** (iteration // self.settings.decay_iter)
 
-    # --- randomness and precision ---------------------------------------------------------------------------
+    # --- randomness -----------------------------------------------------------------------------------------
 
     def generator(self, iteration: int, use: str) -> torch.Generator:
         """A function of seed, iteration and use: a resumed run draws what it would have drawn."""
         entropy = (self.settings.seed, iteration, *use.encode())
         seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
         return torch.Generator().manual_seed(seed)
-
-    def _products(self):
-        """A block with products in ``_precision`` and their gradients."""
-        return bfloat16.products() if self.settings.bfloat16 else nullcontext()
-
-    def _precision(self):
-        if not self.settings.bfloat16:
-            return nullcontext()
-        return torch.autocast(self.x_ND.device.type, dtype=torch.bfloat16)
 
 
 def screened_bounds(

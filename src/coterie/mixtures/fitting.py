@@ -9,7 +9,6 @@ divides it. :func:`posterior` draws mixtures from the posterior, and sums up wha
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from coterie.mixtures.flow import MeasureFlow
 from coterie.mixtures.gaussians import Fit, Gaussians, Kind, Rows, estimate, run_em, shares_of
 from coterie.mixtures.gibbs import Sweeps
 from coterie.mixtures.sampler import SHORT, Draws, posterior_draws
-from coterie.mixtures.search import best_mixture, start_from
+from coterie.mixtures.search import Search, best_mixture, determined, start_from
 from coterie.mixtures.tokens import MERGE_RADIUS, flow_tokens, merge_tokens, noise_variance
 from coterie.starts import require_spread
 
@@ -34,14 +33,6 @@ PART_ROWS, MOST_PARTS = 64, 6  # the same for the rows of one cluster: each of i
 
 
 @dataclass(frozen=True)
-class Shapes:
-    """Which mixtures are tried: kinds of covariance, and with or without a uniform component."""
-
-    kinds: tuple[Kind, ...]
-    noise: tuple[bool, ...] = (False,)
-
-
-@dataclass(frozen=True)
 class Estimate:
     """A mixture in the units of the data, and how it was found."""
 
@@ -51,22 +42,21 @@ class Estimate:
     flow_time: float
     n_iter: int = 0
     converged: bool = True
+    undetermined: tuple[Kind, ...] = ()  # kinds of which the rows do not determine two clusters
 
 
 def fit_gaussians(
     network: MeasureFlow,
     rows_ND: np.ndarray,
-    shapes: Shapes,
+    search: Search,
     *,
     context: np.ndarray,
     counts_N: np.ndarray | None = None,
-    max_iter: int = 100,
-    tol: float = 1e-3,
 ) -> Estimate:
     """Estimate the mixture that ``rows_ND`` were drawn from.
 
     ``context`` holds the indices of the rows from which the number of clusters is found, and ``counts_N`` how many
-    times each row counts. If ``max_iter`` is 0, the clusters are those of the flow.
+    times each row counts. If ``search.max_iter`` is 0, the clusters are those of the flow.
     """
     rows_ND = rows_ND.astype(np.float64, copy=False)
     mean_D = np.average(rows_ND, axis=0, weights=counts_N)
@@ -75,17 +65,18 @@ def fit_gaussians(
     if scale <= 1e-12 * float(np.abs(mean_D).max()) or scale == 0:
         if np.ptp(rows_ND, axis=0).any():
             require_spread(scale, rows_ND)
-        return _one_point(mean_D, shapes.kinds[0])
+        return _one_point(mean_D, search.kinds[0])
     x_ND = (rows_ND - mean_D) / scale
     searched, complete = Rows.of(x_ND[context]), Rows.of(x_ND, counts_N)
     searched = replace(searched, log_volume=complete.log_volume, floor_D=complete.floor_D)
     std_D = np.sqrt(np.maximum(var_D / scale**2, 1e-12))
-    round_only = not set(shapes.kinds) - {"tied-spherical", "spherical"}
+    round_only = not set(search.kinds) - {"tied-spherical", "spherical"}
     first_DD = np.eye(len(std_D)) if round_only else np.diag(1 / std_D)
-    find = _flow_clusters if max_iter == 0 else partial(_search, max_iter=max_iter, tol=tol)
-    fit, atoms_AD, told = find(network, searched, shapes, first_DD)
-    if max_iter and (counts_N is not None or len(context) < len(rows_ND)):
-        fit = run_em(complete, fit.mixture, max_iter, tol)
+    find = _search if search.max_iter else _flow_clusters
+    fit, atoms_AD, told = find(network, searched, search, first_DD)
+    if search.max_iter and (counts_N is not None or len(context) < len(rows_ND)):
+        search.tell(f"EM on all {len(rows_ND):,} rows")
+        fit = run_em(complete, fit.mixture, search.max_iter, search.tol)
     return Estimate(
         _in_order(_rescaled(fit.mixture, mean_D, scale), complete.size),
         atoms_AD * scale + mean_D,
@@ -93,42 +84,43 @@ def fit_gaussians(
         float(network.flow_time(torch.tensor([told]).to(network.encoder_DE))),
         fit.n_iter,
         fit.converged,
+        tuple(kind for kind in search.kinds if kind not in determined(searched, search.kinds, 2)),
     )
 
 
 Found = tuple[Fit, np.ndarray, float]  # a mixture, the atoms of the flow that it began with, and their SNR in dB
 
 
-def _flow_clusters(network: MeasureFlow, rows: Rows, shapes: Shapes, scale_DD: np.ndarray) -> Found:
+def _flow_clusters(network: MeasureFlow, rows: Rows, search: Search, scale_DD: np.ndarray) -> Found:
     """The mixture of the rows' nearest atoms, of the first kind, at the SNR of the smallest BIC."""
     found = []
     for told in SNR_PATH:
         labels_N, atoms_AD = start_labels(network, rows.values_ND, scale_DD, told)
-        mixture = start_from(rows, labels_N, shapes.kinds[0], noise=False)
+        mixture = start_from(rows, labels_N, search.kinds[0], noise=False)
         log_likelihood = float(shares_of(mixture.log_joint(rows.values_ND))[1].sum())
         found.append((Fit(mixture, log_likelihood, 0, True), atoms_AD, told))
     return min(found, key=lambda each: rows.bic(each[0].mixture, each[0].log_likelihood))
 
 
-def _search(
-    network: MeasureFlow, rows: Rows, shapes: Shapes, scale_DD: np.ndarray, *, max_iter: int, tol: float
-) -> Found:
+def _search(network: MeasureFlow, rows: Rows, search: Search, scale_DD: np.ndarray) -> Found:
     """The mixture that EM and merges find from the atoms of the flow, on the rows as they are, whitened and divided."""
     told = START_DB
     labels_N, atoms_AD = start_labels(network, rows.values_ND, scale_DD, told)
-    fit, bic = best_mixture(rows, labels_N, shapes.kinds, shapes.noise, max_iter, tol)
+    search.tell(f"the flow finds {len(atoms_AD)} clusters in {len(rows.values_ND):,} rows; EM and merges follow")
+    fit, bic = best_mixture(rows, labels_N, search)
     if fit.mixture.n_clusters > 1:
         whitening_DD = np.linalg.inv(np.linalg.cholesky(within(fit.mixture))).T
         again = _told(decibels(float((rows.values_ND @ whitening_DD).var(0).mean()), 1.0))
         labels_N, again_AD = start_labels(network, rows.values_ND, whitening_DD, again)
-        mixture = fit.mixture
-        other, other_bic = best_mixture(rows, labels_N, (mixture.kind,), (mixture.noise > 0,), max_iter, tol)
+        search.tell(f"the flow finds {len(again_AD)} clusters in whitened rows")
+        same = replace(search, kinds=(fit.mixture.kind,), noise=(fit.mixture.noise > 0,))
+        other, other_bic = best_mixture(rows, labels_N, same)
         if other_bic < bic:
             fit, bic, atoms_AD, told = other, other_bic, again_AD, again
-    return _divided(network, rows, fit, bic, shapes, max_iter, tol), atoms_AD, told
+    return _divided(network, rows, fit, bic, search), atoms_AD, told
 
 
-def _divided(network: MeasureFlow, rows: Rows, fit: Fit, bic: float, shapes: Shapes, max_iter: int, tol: float) -> Fit:
+def _divided(network: MeasureFlow, rows: Rows, fit: Fit, bic: float, search: Search) -> Fit:
     """Let the flow divide the rows of each cluster, and those of the uniform component, as long as the BIC falls.
 
     The flow sees all rows at one scale. If one cluster or row is far from the others, these look like one cluster.
@@ -139,19 +131,20 @@ def _divided(network: MeasureFlow, rows: Rows, fit: Fit, bic: float, shapes: Sha
         groups_N = joint_NC.argmax(1)
         for group in np.unique(groups_N):
             mine = groups_N == group
-            parts = _parts(network, rows.values_ND[mine], max_iter, tol)
+            parts = _parts(network, rows.values_ND[mine], search)
             if parts.any():
                 labels_N[mine] = n_parts + parts
                 n_parts += int(parts.max()) + 1
         if n_parts == fit.mixture.n_clusters:
             return fit
-        other, other_bic = best_mixture(rows, labels_N, shapes.kinds, shapes.noise, max_iter, tol)
+        search.tell(f"the flow divides {fit.mixture.n_clusters} clusters into {n_parts - fit.mixture.n_clusters} parts")
+        other, other_bic = best_mixture(rows, labels_N, search)
         if other_bic >= bic:
             return fit
         fit, bic = other, other_bic
 
 
-def _parts(network: MeasureFlow, values_ND: np.ndarray, max_iter: int, tol: float) -> np.ndarray:
+def _parts(network: MeasureFlow, values_ND: np.ndarray, search: Search) -> np.ndarray:
     """A few clusters among some rows, with a common covariance: enough to see that there are several."""
     values_ND = values_ND[:, np.ptp(values_ND, axis=0) > 0]
     if len(values_ND) < LEAST_DIVIDED or not values_ND.size or not can_be_cut(values_ND):
@@ -159,7 +152,8 @@ def _parts(network: MeasureFlow, values_ND: np.ndarray, max_iter: int, tol: floa
     rows = Rows.of(values_ND)
     scale_DD = np.diag(1 / np.sqrt(rows.floor_D))  # a small share of the spread, which few far rows do not change
     labels_N, _ = start_labels(network, values_ND, scale_DD, START_DB, PART_ROWS, MOST_PARTS)
-    fit, _ = best_mixture(rows, labels_N, ("tied-spherical", "tied"), (False,), max_iter, tol)
+    quick = Search(("tied-spherical", "tied"), max_iter=search.max_iter, tol=search.tol)
+    fit, _ = best_mixture(rows, labels_N, quick)
     return fit.mixture.log_joint(values_ND).argmax(1)
 
 

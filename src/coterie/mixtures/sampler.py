@@ -20,7 +20,7 @@ import numpy as np
 
 from coterie import threads
 from coterie.mixtures.gaussians import KINDS, Kind, log_volume
-from coterie.mixtures.gibbs import Sweeps, draw_index, draw_weights
+from coterie.mixtures.gibbs import Sweeps, draw_components, draw_weights
 
 LEAST, SPARE = 16, 8  # components: at least LEAST, and SPARE more than at the start
 FREEDOM = 3.0
@@ -116,7 +116,7 @@ def _chain(x, label, kind, spread, noise, log_noise, rng, burn_in, apart, center
         center[k] = total[k] / count[k]
     for sweep in range(burn_in + (n_draws - 1) * apart + 1):
         n_in = count[:n_used].sum()
-        n_now = _draw_components(n_in, n_used, most, rng, work)
+        n_now = draw_components(n_in, n_used, most, rng, work)
         share = 0.0
         if noise:
             first = rng.standard_gamma(NOISE_PRIOR[0] + len(x) - n_in)
@@ -167,17 +167,6 @@ def _statistics(x, label, total, count, second, place, matrix):
             for l in range(0 if matrix else j, j + 1):
                 second[k, j, l] += x[i, j] * x[i, l]
     return n_used
-
-
-@threads.kernel()
-def _draw_components(n_in, n_used, most, rng, work):
-    """The number of components given that ``n_used`` have rows, ``n_in`` in all; see ``flow.posterior``."""
-    first = max(n_used, 1)
-    for k in range(first, most + 1):
-        work[k - 1] = (
-            -math.log(k) + math.lgamma(k + 1.0) + math.lgamma(1.0 * k) - math.lgamma(n_in + k)
-        ) - math.lgamma(k - n_used + 1.0)
-    return first + draw_index(work[first - 1 : most], rng)
 
 
 @threads.kernel()

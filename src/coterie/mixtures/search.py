@@ -5,7 +5,9 @@ least likelihood, down to one cluster, and the BIC chooses among the mixtures on
 """
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,26 @@ CLEAR = 0.5  # merges that cost less than this share of the BIC's penalty for a 
 NOISE_SHARE = 0.05  # of the uniform component at the start
 
 
+@dataclass(frozen=True)
+class Search:
+    """Which mixtures are tried: kinds of covariance, with and without a uniform component; and how long EM runs."""
+
+    kinds: tuple[Kind, ...] = KINDS
+    noise: tuple[bool, ...] = (False,)
+    max_iter: int = 100
+    tol: float = 1e-3
+    tell: Callable[[str], Any] = lambda text: None  # gets a line for every kind
+
+
+EVERY_KIND = Search()
+
+
+def determined(rows: Rows, kinds: tuple[Kind, ...], n_clusters: int) -> tuple[Kind, ...]:
+    """Those of the kinds of which the rows determine that many clusters."""
+    some = Gaussians(rows.values_ND[:n_clusters], np.ones(n_clusters), np.ones(()), "full")
+    return tuple(kind for kind in kinds if rows.determine(replace(some, kind=kind)))
+
+
 def start_from(rows: Rows, labels_N: np.ndarray, kind: Kind, noise: bool) -> Gaussians:
     """The mixture of a partition. The uniform component, if any, begins with the same share of every row."""
     shares_NC = np.eye(int(labels_N.max()) + 1)[labels_N]
@@ -26,24 +48,21 @@ def start_from(rows: Rows, labels_N: np.ndarray, kind: Kind, noise: bool) -> Gau
     return estimate(rows, rows.counted(shares_NC), kind, noise)
 
 
-def best_mixture(
-    rows: Rows,
-    labels_N: np.ndarray,
-    kinds: tuple[Kind, ...] = KINDS,
-    noise: tuple[bool, ...] = (False,),
-    max_iter: int = 100,
-    tol: float = 1e-3,
-) -> tuple[Fit, float]:
+def best_mixture(rows: Rows, labels_N: np.ndarray, search: Search = EVERY_KIND) -> tuple[Fit, float]:
     """The best mixture that a partition leads to, and its BIC.
 
     The BIC chooses the number of clusters, and whether there is a uniform component, and the evidence the kind. Of
-    several kinds, those are left out of which the rows do not determine a single cluster.
+    several kinds, those are left out of which the rows do not determine a single cluster. Where they do not determine
+    two, EM and merges would be for nothing: one cluster is fitted at once.
     """
     found = []
-    one = Gaussians(rows.values_ND[:1], np.ones(1), np.ones(()), kinds[0])
-    for kind in [kind for kind in kinds if rows.determine(replace(one, kind=kind))] or kinds[:1]:
-        starts = [start_from(rows, labels_N, kind, with_noise) for with_noise in noise]
-        found.append(min((fewer_clusters(rows, start, max_iter, tol) for start in starts), key=lambda each: each[1]))
+    several = determined(rows, search.kinds, 2)
+    for kind in determined(rows, search.kinds, 1) or search.kinds[:1]:
+        begin_N = labels_N if kind in several else np.zeros_like(labels_N)
+        starts = [start_from(rows, begin_N, kind, with_noise) for with_noise in search.noise]
+        tried = [fewer_clusters(rows, start, search.max_iter, search.tol) for start in starts]
+        found.append(min(tried, key=lambda each: each[1]))
+        search.tell(f"{kind}: {found[-1][0].mixture.n_clusters} clusters, BIC {found[-1][1]:,.0f}")
     return min(found, key=lambda each: rows.evidence(each[0].mixture, each[0].log_likelihood))
 
 

@@ -1,10 +1,10 @@
 import numpy as np
 import torch
 
-from coterie.metrics import squared_w2
-from coterie.mixtures.posterior import Sweeps, _draw_components, _log_components, barycentre, posterior_samples
+from coterie.mixtures.gibbs import Sweeps, draw_components
 from coterie.mixtures.prior import MixturePrior, sample_mixtures
 from coterie.mixtures.tokens import Atoms
+from coterie.mixtures.train import posterior_samples
 
 SHORT = Sweeps(burn_in=10, apart=5, n_draws=8)
 
@@ -29,28 +29,10 @@ def test_draws_stay_with_clusters_that_lie_far_apart():
 
 def test_the_number_of_components_follows_its_conditional_law():
     # two clusters in use, three points: p(2, 3, 4) is in proportion to 1/24, 1/30, 1/40
-    log_p, rng, work = _log_components(4, n_points=3), np.random.default_rng(4), np.zeros(4)
-    drawn = [_draw_components(log_p, 2, rng, work) for _ in range(4000)]
+    rng, work = np.random.default_rng(4), np.zeros(4)
+    drawn = [draw_components(3.0, 2, 4, rng, work) for _ in range(4000)]
     shares = np.bincount(drawn, minlength=5) / 4000
     np.testing.assert_allclose(shares, [0, 0, 5 / 12, 4 / 12, 3 / 12], atol=0.03)
-
-
-def test_barycentre_of_one_draw_is_that_draw():
-    data = draw(10.0)
-    moved = barycentre(data.points_BND, Atoms(data.centers_BKD[None], data.empirical_weights_BK[None]))
-    assert squared_w2(moved, data.centers_BKD, data.empirical_weights_BK).max() < 1e-6
-
-
-def test_averaging_beats_the_mean_draw_where_clusters_overlap():
-    data = draw(4.0, batch=10)
-    generator = torch.Generator().manual_seed(2)
-    signal = data.var_B * 10 ** (data.snr_db_B / 10)
-    draws = posterior_samples(
-        data.points_BND, Atoms(data.centers_BKD, data.weights_BK), data.var_B, signal, generator, Sweeps(120, 10, 48)
-    )
-    single = torch.stack([squared_w2(c, data.centers_BKD, data.empirical_weights_BK, w) for c, w in zip(*draws)]).mean()
-    average = squared_w2(barycentre(data.points_BND, draws), data.centers_BKD, data.empirical_weights_BK).mean()
-    assert average < 0.9 * single
 
 
 def test_same_generator_gives_the_same_draws():
@@ -94,17 +76,3 @@ def test_padding_takes_no_part():
         dims_B=dims,
     )
     torch.testing.assert_close(more.centers_BKD, padded(plain.centers_BKD, (0, 3)))
-
-
-def test_a_variance_that_is_not_known_is_found():
-    data = draw(12.0, batch=4, n_points=400)
-    start = Atoms(data.centers_BKD, data.weights_BK)
-    signal, far = torch.ones(4), 3 * data.var_B
-    sweeps = Sweeps(burn_in=100, apart=10, n_draws=10)
-    errors = []
-    for known in (True, False):
-        generator = torch.Generator().manual_seed(9)
-        draws = posterior_samples(data.points_BND, start, far, signal, generator, sweeps, var_known=known)
-        average = barycentre(data.points_BND, draws)
-        errors.append(squared_w2(average, data.centers_BKD, data.empirical_weights_BK).mean())
-    assert errors[1] < 0.5 * errors[0]
