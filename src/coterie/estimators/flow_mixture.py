@@ -26,6 +26,8 @@ from sklearn.utils.validation import check_is_fitted
 from coterie import threads
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_device, check_rows, check_weights
+from coterie.mixtures.gaussians import KINDS, Gaussians, log_volume, shares_of, within
+from coterie.mixtures.search import Search
 
 VANISHING = 1e-150
 MANY_COLUMNS = 9  # from which "auto" says that it could not try every type
@@ -156,7 +158,7 @@ class FlowMixture(
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "covariance_type": [StrOptions({"auto", "full", "tied", "diag", "spherical", "tied-spherical"})],
+        "covariance_type": [StrOptions({"auto", *KINDS})],
         "noise": ["boolean", StrOptions({"auto"})],
         "refine": [None, StrOptions({"em", "posterior"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -241,9 +243,7 @@ class FlowMixture(
     def _find(self, X, weight):
         """Set the attributes that describe the mixture."""
         from coterie import checkpoints
-        from coterie.mixtures.fitting import fit_gaussians, posterior, within
-        from coterie.mixtures.gaussians import KINDS
-        from coterie.mixtures.search import Search
+        from coterie.mixtures.fitting import fit_gaussians, posterior
 
         if len(X) < 2:
             raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={len(X)}.")
@@ -309,8 +309,6 @@ class FlowMixture(
 
     def _label(self, X) -> None:
         """Set the attributes that describe the rows of ``fit``."""
-        from coterie.mixtures.gaussians import shares_of
-
         shares, _ = shares_of(self._log_joint(X))
         self.labels_ = self._labels(shares)
         self.outliers_ = self.labels_ < 0
@@ -336,8 +334,6 @@ class FlowMixture(
         return np.searchsorted(weight.cumsum(), (np.arange(size) + offset) * (total / size), side="right")
 
     def _mixture(self):
-        from coterie.mixtures.gaussians import Gaussians, log_volume
-
         given = vars(self)
         return Gaussians(
             self.cluster_centers_,
@@ -383,8 +379,6 @@ class FlowMixture(
         probability : ndarray of shape (n_samples, n_clusters_)
             If the mixture has a uniform component, a row sums to the probability that it is not an outlier.
         """
-        from coterie.mixtures.gaussians import shares_of
-
         return shares_of(self._new_log_joint(X))[0][:, : self.n_clusters_]
 
     def predict_certainty(self, X):
@@ -400,8 +394,6 @@ class FlowMixture(
         -------
         certainty : ndarray of shape (n_samples,)
         """
-        from coterie.mixtures.gaussians import shares_of
-
         return shares_of(self._new_log_joint(X))[0].max(1)
 
     def transform(self, X):
@@ -513,8 +505,6 @@ class FlowMixture(
     @property
     def covariance_(self):
         """The covariance matrix within clusters, averaged over clusters, shape (n_features, n_features)."""
-        from coterie.mixtures.fitting import within
-
         check_is_fitted(self)
         return within(self._mixture())
 

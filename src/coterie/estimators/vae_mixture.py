@@ -313,8 +313,10 @@ class VAEMixture(
         if isinstance(self.likelihood, str):
             return self.likelihood, "auto"
         name, precision = self.likelihood if len(self.likelihood) == 2 else ("", 0)
-        if name == "gaussian" and (precision == "learned" or (isinstance(precision, Real) and precision > 0)):
-            return name, precision
+        if name == "gaussian" and isinstance(precision, Real) and float(precision) > 0:
+            return name, float(precision)
+        if name == "gaussian" and precision == "learned":
+            return name, "learned"
         raise ValueError(
             "A pair for likelihood must be 'gaussian' and a positive precision or 'learned', for example "
             f"('gaussian', 2.0); got likelihood={self.likelihood!r}."

@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 
 from coterie.geometry.principal import principal_axes
 from coterie.mixtures.flow import MeasureFlow
-from coterie.mixtures.gaussians import Fit, Gaussians, Kind, Rows, estimate, run_em, shares_of
+from coterie.mixtures.gaussians import Fit, Gaussians, Kind, Rows, estimate, run_em, shares_of, within
 from coterie.mixtures.gibbs import Sweeps
 from coterie.mixtures.sampler import SHORT, Draws, posterior_draws
 from coterie.mixtures.search import Search, best_mixture, determined, start_from
@@ -205,17 +205,6 @@ def start_labels(
 def decibels(total_var: float, noise_var: float) -> float:
     """The SNR in dB for a total variance and a noise variance per dimension."""
     return 10 * math.log10(max(total_var / noise_var - 1, 1e-2))
-
-
-def within(mixture: Gaussians) -> np.ndarray:
-    """The covariance within clusters, averaged over them, (D, D)."""
-    cov, share_K = mixture.covariances, mixture.weights_K / mixture.weights_K.sum()
-    if mixture.kind == "tied":
-        return cov
-    if mixture.kind == "full":
-        return np.einsum("k,kij->ij", share_K, cov)
-    var_KD = np.broadcast_to(cov if mixture.kind == "diag" else cov[..., None], mixture.centers_KD.shape)
-    return np.diag(share_K @ var_KD)
 
 
 def _told(snr_db: float) -> float:

@@ -107,6 +107,17 @@ class Gaussians:
         return np.maximum(sq_KN, 0.0, out=sq_KN)
 
 
+def within(mixture: Gaussians) -> np.ndarray:
+    """The covariance within clusters, averaged over them, (D, D)."""
+    cov, share_K = mixture.covariances, mixture.weights_K / mixture.weights_K.sum()
+    if mixture.kind == "tied":
+        return cov
+    if mixture.kind == "full":
+        return np.einsum("k,kij->ij", share_K, cov)
+    var_KD = np.broadcast_to(cov if mixture.kind == "diag" else cov[..., None], mixture.centers_KD.shape)
+    return np.diag(share_K @ var_KD)
+
+
 def row_blocks(n_rows: int, width: int) -> list[slice]:
     """Consecutive slices of rows, such that an array of ``width`` columns per slice is of moderate size."""
     size = max(1, BLOCK // max(1, width))
