@@ -237,3 +237,24 @@ def test_settings_that_were_parameters_of_the_first_version_are_read():
     assert old._algorithm().keep == 0.8
     vae = schema.check_parameters(coterie.VAEMixture, {"precision": "auto", "dtype": "float32", "max_iter": 5})
     assert vae.max_iter == 5
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        coterie.AttentionClustering("trimmed", 2, settings={"keep": 0.9}, random_state=0),
+        coterie.VAEMixture(2, likelihood=("gaussian", 2.0), max_iter=(1, 0), hidden_size=4, random_state=0),
+    ],
+    ids=["settings", "pairs"],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_settings_and_pairs_come_back(estimator, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    fitted = estimator.fit(X)
+    fitted.save(tmp_path / "model")
+    again = coterie.load(tmp_path / "model")
+    for name, value in fitted.get_params().items():
+        kept = getattr(again, name)
+        assert kept == (list(value) if isinstance(value, tuple) else value)
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(again.fit(X).labels_, fitted.labels_)

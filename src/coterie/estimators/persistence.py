@@ -110,12 +110,12 @@ def packed(estimator) -> tuple[dict[str, np.ndarray], str]:
     from sklearn.utils.validation import check_is_fitted
 
     import coterie
-    from coterie.estimators.schema import check_attributes
+    from coterie.estimators import schema
 
     check_is_fitted(estimator)
     tensors: dict[str, np.ndarray] = {}
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") or name == "_n_features_out"}
-    params = estimator.get_params(deep=False)
+    params = schema.unfolded(type(estimator), estimator.get_params(deep=False))
     header: dict[str, Any] = {"format": FORMAT, "version": coterie.__version__, "class": type(estimator).__name__}
     if "network" in params:
         params["network"], header["network"] = _pinned(params["network"])
@@ -124,7 +124,7 @@ def packed(estimator) -> tuple[dict[str, np.ndarray], str]:
     header["params"] = _pack(params, "param", tensors)
     header["attributes"] = _pack(fitted, "attribute", tensors)
     try:
-        check_attributes(type(estimator), _unpack(header["attributes"], "attribute", tensors))
+        schema.check_attributes(type(estimator), _unpack(header["attributes"], "attribute", tensors))
     except ValueError as error:
         raise ValueError(f"This {type(estimator).__name__} cannot be saved: {error}.") from error
     return tensors, json.dumps(header, sort_keys=True)
@@ -229,8 +229,10 @@ def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -
             packed[name] = {"names": [str(item) for item in value]}
         elif isinstance(value, np.generic):
             packed[name] = value.item()
-        elif _is_json(value) or (isinstance(value, list) and all(map(_is_json, value))):
+        elif _is_json(value):
             packed[name] = value
+        elif isinstance(value, list | tuple) and all(map(_is_json, value)):
+            packed[name] = list(value)
         elif isinstance(value, os.PathLike) or type(value).__module__ == "torch":  # a path, or a torch.device
             packed[name] = str(value)
         elif isinstance(value, np.random.RandomState) or callable(value):

@@ -125,6 +125,12 @@ def renewed(kind: type, attributes: dict[str, Any]) -> dict[str, Any]:
     return attributes
 
 
+def unfolded(kind: type, given: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as they are saved: the entries of a dictionary as parameters of their own, as in the first version."""
+    into, _ = FOLDED.get(kind.__name__, ("", ()))
+    return {**{name: value for name, value in given.items() if name != into}, **(given.get(into) or {})}
+
+
 def check_parameters(kind: Any, given: dict[str, Any]) -> Any:
     """The estimator with these parameters, or a ValueError if a name or type is not one of this class."""
     given = {name: value for name, value in given.items() if name not in REMOVED.get(kind.__name__, ())}
