@@ -103,6 +103,8 @@ def test_after_an_error_no_further_task_begins(error):
     with pytest.raises(error):
         threads.run(task, 500, 2)
     assert len(begun) < 100
+
+
 def test_kernels_are_compiled_where_nothing_can_be_written(monkeypatch):
     """A read-only package with an unwritable home had "no locator available" for the cache, and no kernel."""
     from numba.core import caching
