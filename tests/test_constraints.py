@@ -10,8 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from coterie import KMeans, ZeroShotClusterer
 from coterie.constraints import Constraints
-from coterie.zeroshot.partitions.constrained import agreement
-from coterie.zeroshot.partitions.cuts import expected_ari
+from coterie.zeroshot.partitions.cuts import agreement, expected_ari
 
 
 @pytest.fixture(scope="module")

@@ -61,20 +61,25 @@ def intrinsic(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
     return lambda function: plain if getattr(config, "DISABLE_JIT", 0) else generated(function)
 
 
-def interpreted_first(kernels: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
+def interpreted_first(kernels: str | None = None) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Let array operations do the work of a kernel as long as importing numba would take longer.
 
     The decorated function runs until numba is imported for another reason, or until such functions have taken as long
-    as that import. From then on, the kernel of the same name in the module ``kernels`` runs. Both must give equal
-    results, bit for bit, because the time of the change is not determined.
+    as that import. From then on, the kernel of the same name in the module ``kernels`` runs, or without such a module
+    the function itself, compiled. Both must give equal results, bit for bit, because the time of the change is not
+    determined.
     """
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        @functools.cache
+        def compiled() -> Callable[..., T]:
+            return kernel()(function) if kernels is None else getattr(import_module(kernels), function.__name__)
+
         @functools.wraps(function)
         def call(*arguments: Any) -> T:
             global _interpreted_seconds
             if "numba" in sys.modules or _interpreted_seconds > NUMBA_SECONDS:
-                return getattr(import_module(kernels), function.__name__)(*arguments)
+                return compiled()(*arguments)
             began = time.thread_time()
             result = function(*arguments)
             _interpreted_seconds += time.thread_time() - began

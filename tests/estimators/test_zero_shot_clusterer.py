@@ -295,3 +295,23 @@ def test_a_rare_row_counts_when_asking_whether_there_are_enough_different_ones()
     assert ZeroShotClusterer(2, random_state=0).fit(X).n_clusters_ == 2
     with pytest.raises(ValueError, match=r"only 2 distinct rows \(n_samples=3000\)"):
         ZeroShotClusterer(3, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_cluster_has_a_row_also_where_few_different_rows_occur_often(seed):
+    table = pd.DataFrame({"c": [f"v{i % 70}" for i in range(3_000)]})
+    model = ZeroShotClusterer(random_state=seed).fit(table)
+    assert set(model.labels_.tolist()) - {-1} == set(range(model.n_clusters_))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_cluster_has_a_row_and_threads_change_nothing_where_rows_tie(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, size=(int(rng.integers(30, 300)), 3)).astype(float)
+    for k in (None, 5):
+        one, two = (ZeroShotClusterer(k, random_state=seed, n_jobs=n_jobs).fit(X) for n_jobs in (1, 2))
+        assert set(one.labels_.tolist()) - {-1} == set(range(one.n_clusters_))
+        assert k in (None, one.n_clusters_)
+        np.testing.assert_array_equal(one.affinity_, two.affinity_)
+        np.testing.assert_array_equal(one.labels_, two.labels_)
+        np.testing.assert_array_equal(one.predict(X), one.labels_)

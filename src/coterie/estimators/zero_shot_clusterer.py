@@ -3,6 +3,8 @@
 import copy
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
 from typing import ClassVar
@@ -187,45 +189,33 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         -------
         self
         """
-        from coterie.zeroshot.network import loading as networks
+        from coterie.zeroshot.network import loading
         from coterie.zeroshot.network.inference import read_contexts
-        from coterie.zeroshot.partitions.constrained import constrained
-        from coterie.zeroshot.partitions.cuts import Hierarchical
+        from coterie.zeroshot.partitions.number_of_clusters import Hierarchical
 
-        encoded = self._encoded(X, reset=True)
-        n, points = len(encoded), encoded.points
-        self._check_size(n)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        known = Constraints.of(n, y, must_link, cannot_link)
-        contexts = self._contexts(points, rng)
-        if known is not None and n > self.max_context:
-            contexts = [known.included(each, self.max_context) for each in contexts]
-        contexts = [self._with_enough_rows(points, each) for each in contexts]
-        self.context_indices_ = contexts[0]
-        self.context_ = points[self.context_indices_]
-        network = networks.load(self.network, check_device(self.device))
-        with threads.limited(self.n_jobs):
+        with _reproducible(self.n_jobs):
+            encoded = self._encoded(X, reset=True)
+            n, points = len(encoded), encoded.points
+            self._check_size(n)
+            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+            known = Constraints.of(n, y, must_link, cannot_link)
+            contexts = self._contexts(points, rng)
+            if known is not None and n > self.max_context:
+                contexts = [known.included(each, self.max_context) for each in contexts]
+            contexts = [self._with_enough_rows(points, each) for each in contexts]
+            self.context_indices_ = contexts[0]
+            self.context_ = points[self.context_indices_]
+            network = loading.load(self.network, check_device(self.device))
             rows = [points[each] if each is not contexts[0] else self.context_ for each in contexts]
             reading = read_contexts(network, rows, rng)
-        if known is not None:
-            there = known.take(self.context_indices_)
-            reading.noise_N[there.group >= 0] = 0.0  # they belong to a cluster
-        found = Hierarchical(reading, network.config.choice, network.config.single)
-        self.affinity_, self.context_noise_ = reading.affinity_NN, reading.noise_N
-        self.children_ = np.column_stack([found.tree.left, found.tree.right])
-        self.n_clusters_proba_ = found.clusters_proba
-        self.head_ = network.head
-        partition = self._partition(self.n_clusters or found.best)
-        if known is not None:
-            partition = constrained(partition.labels_N, reading, self.context_, there, self.n_clusters)
-        self._keep(partition)
-        self._label(encoded)
-        if known is not None:
-            bound = there.group >= 0
-            self.labels_[self.context_indices_[bound]] = self.context_proba_[bound].argmax(axis=1)
-            self.labels_[known.given >= 0] = known.given[known.given >= 0]
-            self.noise_[known.given >= 0] = 0.0
-            self.cluster_centers_ = self._centers(encoded)
+            if known is not None:
+                reading.noise_N[known.group[self.context_indices_] >= 0] = 0.0  # they belong to a cluster
+            found = Hierarchical(reading, network.config.choice, network.config.single)
+            self.affinity_, self.context_noise_ = reading.affinity_NN, reading.noise_N
+            self.children_ = np.column_stack([found.tree.left, found.tree.right])
+            self.n_clusters_proba_ = found.clusters_proba
+            self.head_ = network.head
+            self._label(encoded, self.n_clusters or found.best, known)
         return self
 
     @property
@@ -233,29 +223,26 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """Whether each row of ``fit`` is an outlier."""
         return self.labels_ == -1
 
-    def _label(self, encoded: Encoded) -> None:
-        """Labels, noise, certainty and centres of the rows of ``fit``."""
-        self.labels_, self.noise_, self.certainty_ = self._answers(encoded.points)
-        self.cluster_centers_ = self._centers(encoded)
+    def _label(self, encoded: Encoded, n_clusters: int, known: Constraints | None = None) -> None:
+        """Divide the rows that were read into clusters, and label all rows beside them."""
+        from coterie.zeroshot.partitions.partition import Evidence, partition_under
 
-    def _answers(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Labels, noise and certainty of rows, from those that were read."""
-        own = self._own_affinity(self.context_proba_.argmax(axis=1))
-        proba, kept_noise, noise, certainty = self._beside(
-            points, self.context_proba_, self._kept_noise(), self.context_noise_, own
+        head = getattr(self, "head_", np.zeros(0))  # models of earlier versions have none
+        found = Evidence(
+            self.context_, self.affinity_, self.context_noise_, self.children_, self.n_clusters_proba_, head
         )
-        labels = _labels(proba, kept_noise)
-        return labels, noise, np.where(labels < 0, noise, certainty)
-
-    def _kept_noise(self) -> np.ndarray:
-        """Probability of noise of the rows that were read, but of one row of every cluster never that of an outlier."""
-        from coterie.zeroshot.partitions.cuts import OUTLIER_PROBABILITY
-
-        noise, clusters = self.context_noise_.copy(), self.context_proba_.argmax(axis=1)
-        for cluster in np.unique(clusters):
-            rows = np.flatnonzero(clusters == cluster)
-            noise[rows[noise[rows].argmin()]] = min(noise[rows].min(), OUTLIER_PROBABILITY)
-        return noise
+        there = None if known is None else known.take(self.context_indices_)
+        made = partition_under(found, n_clusters, there, self.n_clusters)
+        labels, _, noise, certainty = made.describe(encoded.points, self.n_jobs)
+        if known is not None and there is not None:
+            bound = there.group >= 0
+            labels[self.context_indices_[bound]] = made.labels_N[bound]
+            given = known.given >= 0
+            labels[given], noise[given] = known.given[given], 0.0
+        self.n_clusters_ = self._n_features_out = made.proba_NK.shape[1]
+        self.context_proba_, self.expected_ari_ = made.proba_NK, made.expected_ari
+        self.labels_, self.noise_, self.certainty_ = labels, noise, certainty
+        self.cluster_centers_ = self._centers(encoded)
 
     def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         """Indices of the rows to read, in an order that depends neither on that of the rows nor of the columns."""
@@ -276,28 +263,6 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         different = np.unique(points, axis=0, return_index=True)[1][:k]
         others = context[~np.isin(context, different)]
         return np.concatenate([different, others])[: self.max_context]
-
-    def _partition(self, n_clusters: int):
-        """The rows that were read in so many clusters."""
-        from coterie.zeroshot.partitions.candidates import chooser
-        from coterie.zeroshot.partitions.cuts import partition
-
-        left, right = np.ascontiguousarray(self.children_.T)
-        read = self.affinity_, self.context_noise_
-        head = getattr(self, "head_", np.zeros(0))  # models of earlier versions have none
-        choose = chooser(head, self.context_, *read, self.n_clusters_proba_)
-        return partition(*read, left, right, n_clusters, float(self.n_clusters_proba_[0]), choose)
-
-    def _keep(self, found) -> None:
-        self.n_clusters_ = self._n_features_out = found.proba_NK.shape[1]
-        self.context_proba_ = found.proba_NK
-        self.expected_ari_ = found.expected_ari
-
-    def _own_affinity(self, labels: np.ndarray) -> np.ndarray:
-        """Mean affinity of every row of the context to its own cluster."""
-        from coterie.zeroshot.partitions.cuts import mean_affinity
-
-        return mean_affinity(self.affinity_.astype(np.float64), labels)[np.arange(len(labels)), labels]
 
     def _check_size(self, n: int) -> None:
         if n < 2:
@@ -380,32 +345,28 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
                 centers[:, place[column.sources[0]]] = mean
         return centers
 
-    def _beside(self, points: np.ndarray, *values: np.ndarray) -> list[np.ndarray]:
-        """Each of the values of the rows that were read, averaged over the nearest of them for every point."""
-        from coterie.zeroshot.network.inference import neighbours_mean
+    def _answer(self, X, question: str):
+        from coterie.zeroshot.partitions.partition import Partition
 
-        mean = neighbours_mean(points, self.context_, np.column_stack(values), threads.count(self.n_jobs))
-        ends = np.cumsum([1 if each.ndim == 1 else each.shape[1] for each in values])[:-1]
-        return [part[:, 0] if each.ndim == 1 else part for each, part in zip(values, np.split(mean, ends, axis=1))]
-
-    def _new_points(self, X) -> np.ndarray:
         check_is_fitted(self)
-        return self._encoded(X, reset=False).points
+        made = Partition(self.context_, self.affinity_, self.context_noise_, self.context_proba_, self.expected_ari_)
+        with _reproducible(self.n_jobs):
+            return getattr(made, question)(self._encoded(X, reset=False).points, self.n_jobs)
 
     def predict(self, X):
         """Label rows by the nearest rows that the network read: int32, -1 for outliers.
 
         The label of a row does not depend on the other rows of X.
         """
-        return _labels(*self._beside(self._new_points(X), self.context_proba_, self._kept_noise()))
+        return self._answer(X, "label")[0]
 
     def predict_proba(self, X):
         """Probability of every cluster for every row, including outliers: shape (n_samples, n_clusters_)."""
-        return self._beside(self._new_points(X), self.context_proba_)[0]
+        return self._answer(X, "label")[1]
 
     def predict_certainty(self, X):
         """How certain the label of every row is, as ``certainty_`` is for the rows of ``fit``: shape (n_samples,)."""
-        return self._answers(self._new_points(X))[2]
+        return self._answer(X, "describe").certainty_N
 
     def transform(self, X):
         """The same probabilities as features for the next step of a pipeline."""
@@ -447,23 +408,18 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         estimator : ZeroShotClusterer
             Its fitted attributes are those of X and of this number of clusters.
         """
-        encoded = self._checked_cut(X, n_clusters)
-        other = copy.copy(self)
-        other.n_clusters = n_clusters
-        other._keep(self._partition(n_clusters))
-        other._label(encoded)
-        return other
-
-    def _checked_cut(self, X, n_clusters) -> Encoded:
         check_is_fitted(self)
-        encoded = self._encoded(X, reset=False)
         check_scalar(n_clusters, "n_clusters", Integral)
         if not 1 <= n_clusters <= len(self.context_):
             raise ValueError(
                 f"n_clusters must be between 1 and {len(self.context_)}, the number of rows that were read; "
                 f"got {n_clusters}."
             )
-        return encoded
+        other = copy.copy(self)
+        other.n_clusters = n_clusters
+        with _reproducible(self.n_jobs):
+            other._label(self._encoded(X, reset=False), n_clusters)
+        return other
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -471,8 +427,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         return tags
 
 
-def _labels(proba_NK: np.ndarray, noise_N: np.ndarray) -> np.ndarray:
-    """The most probable cluster of every row; -1 for outliers."""
-    from coterie.zeroshot.partitions.cuts import OUTLIER_PROBABILITY
-
-    return np.where(noise_N > OUTLIER_PROBABILITY, -1, proba_NK.argmax(axis=1)).astype(np.int32)
+@contextmanager
+def _reproducible(n_jobs: int | None) -> Iterator[None]:
+    """Own threads as asked for, but none inside BLAS, whose sums depend on their number. Ties would show it."""
+    with threads.limited(n_jobs), threads.blas_threads(1):
+        yield

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coterie.zeroshot.network.inference import slightly_apart
+from coterie.zeroshot.network.inference import Reading, neighbours_mean, same_for_equal_rows, slightly_apart
 
 COMBINATIONS = np.random.default_rng(0).integers(0, 2, size=(90, 3)).astype(float)
 
@@ -44,3 +44,20 @@ def test_rows_that_differ_by_rounding_coincide():
 def test_two_values_are_apart_even_if_there_is_one_column():
     rows = np.repeat([[0.0], [1.0]], 30, axis=0)
     assert len(np.unique(slightly_apart(rows, np.random.default_rng(0)))) == 60
+
+
+def test_a_row_of_the_context_gets_its_own_value():
+    context = np.array([[0.0], [1.0], [1.0], [2.0]])
+    values = np.array([[0.0], [2.0], [4.0], [9.0]])
+    assert neighbours_mean(context, context, values)[:, 0].tolist() == [0.0, 3.0, 3.0, 9.0]
+    assert neighbours_mean(np.array([[0.5]]), context[:2], values[:2])[0, 0] == pytest.approx(1.0)
+
+
+def test_equal_rows_have_equal_values_and_surely_share_a_cluster():
+    rows = np.array([[1.0], [0.0], [1.0]])
+    affinity = np.array([[1.0, 0.2, 0.9], [0.2, 1.0, 0.4], [0.9, 0.4, 1.0]], np.float32)
+    found = same_for_equal_rows(rows, Reading(affinity, np.array([0.1, 0.5, 0.3], np.float32), np.ones(1)))
+    np.testing.assert_allclose(found.affinity_NN, [[1, 0.3, 1], [0.3, 1, 0.3], [1, 0.3, 1]])
+    np.testing.assert_allclose(found.noise_N, [0.2, 0.5, 0.2])
+    other = Reading(affinity, np.zeros(3, np.float32), np.ones(1))
+    assert same_for_equal_rows(np.arange(3.0)[:, None], other) is other

@@ -10,7 +10,7 @@ from coterie.zeroshot.network.head import flattened, scores, unflattened, width_
 from coterie.zeroshot.network.torch_modules import TwoPassNetwork
 from coterie.zeroshot.network.two_passes import TwoPassConfig
 from coterie.zeroshot.network.without_torch import Arrays
-from coterie.zeroshot.partitions.candidates import Candidates, chooser, describe
+from coterie.zeroshot.partitions.candidates import Candidates, best_candidate, describe
 from coterie.zeroshot.partitions.cuts import agreement
 from coterie.zeroshot.prior.problems import Prior
 from coterie.zeroshot.training.head_fitting import Example, examples, head_loss, together, train_head
@@ -160,16 +160,14 @@ def test_the_candidate_of_the_highest_score_is_chosen_however_large_scores_are(s
     candidates = Candidates(points, affinity, np.zeros(40)).beside(IN_TURN[:40])
     joined = [int((np.bincount(each) ** 2).sum()) for each in candidates]
     assert joined == [800, 850, 1000]
-    choose = chooser(head_for_joined_pairs(sign), points, affinity, np.zeros(40), FLAT)
-    labels, index = choose(IN_TURN[:40])
+    labels, index = best_candidate(head_for_joined_pairs(sign), points, affinity, np.zeros(40), FLAT, IN_TURN[:40])
     np.testing.assert_array_equal(labels, candidates[place])
     assert index == (1.0 if sign > 0 else 0.0)
 
 
-def test_a_network_without_a_head_chooses_nothing():
+def test_a_network_may_have_no_head():
     network = TwoPassNetwork(TwoPassConfig(width=16, n_heads=2, first=(1,), second=(1,), pair_channels=4))
     assert len(network.head) == 0
-    assert chooser(network.head, np.zeros((5, 1)), np.eye(5), np.zeros(5), FLAT) is None
 
 
 def test_weights_of_a_head_in_one_array_are_the_same_weights():

@@ -31,6 +31,7 @@ SECOND_PAIR_FEATURES = 3 + MERGE_FEATURES + GEOMETRY_FEATURES
 SECOND_POINT_FEATURES = NEIGHBOURS + 3
 LEAST = 1e-4  # of the median distance: nearer points count as this far apart
 WHITENED_COORDINATES = 32
+ROWS_AT_ONCE = 128  # of a product of large matrices
 LOGIT_UNIT = 4.0  # of affinities as features
 
 
@@ -161,12 +162,24 @@ def round_clusters(principal_ND: np.ndarray, p_NN: np.ndarray) -> np.ndarray:
 
 
 def row_distances(p_NN: np.ndarray) -> np.ndarray:
-    """(N, N) distances between the rows of a matrix, by a matrix product since they are long."""
-    product_NN = p_NN @ p_NN.T
-    sq_N = np.diag(product_NN)
-    sq_NN = np.maximum(sq_N[:, None] + sq_N - 2 * product_NN, 0.0)
+    """(N, N) distances between the rows of a matrix, by matrix products since they are long.
+
+    The blocks depend on N alone, and each is one product of a single thread, so that threads change nothing.
+    """
+    sq_N = np.einsum("ij,ij->i", p_NN, p_NN)
+    sq_NN = np.empty_like(p_NN)
+    blocks = threads.blocks(len(p_NN), ROWS_AT_ONCE)
+
+    def task(number: int) -> None:
+        rows, rest = slice(*blocks[number]), slice(blocks[number][0], None)
+        sq_NN[rows, rest] = sq_N[rows, None] + sq_N[rest] - 2 * (p_NN[rows] @ p_NN[rest].T)
+        sq_NN[rest, rows] = sq_NN[rows, rest].T
+
+    with threads.blas_threads(1):
+        threads.run(task, len(blocks), threads.count())
+    np.maximum(sq_NN, 0.0, out=sq_NN)
     np.fill_diagonal(sq_NN, 0.0)
-    return np.sqrt(sq_NN)
+    return np.sqrt(sq_NN, out=sq_NN)
 
 
 def _ranks(n: int) -> list[int]:

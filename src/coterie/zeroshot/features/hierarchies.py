@@ -14,7 +14,6 @@ from scipy.spatial.distance import squareform
 
 from coterie.threads import interpreted_first
 
-KERNELS = "coterie.zeroshot.features.hierarchy_kernels"
 GINI_LIMIT = 0.3  # Genie joins the smallest cluster first while sizes are less equal than this
 
 
@@ -72,7 +71,7 @@ def leaf_order(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, list[in
     return np.argsort(start[:n]), start, sizes
 
 
-@interpreted_first(KERNELS)
+@interpreted_first("coterie.zeroshot.features.hierarchy_kernels")
 def shortest_tree(distance_NN: np.ndarray, core_N: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Edges of the minimum spanning tree, shortest first (Prim). A pair's length is at least both core distances."""
     n = len(distance_NN)
@@ -93,22 +92,22 @@ def shortest_tree(distance_NN: np.ndarray, core_N: np.ndarray) -> tuple[np.ndarr
     return a[order], b[order], length[order]
 
 
-@interpreted_first(KERNELS)
-def join_edges(
-    a: np.ndarray, b: np.ndarray, length: np.ndarray, gini_limit: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Turn sorted tree edges into merges.
+@interpreted_first()
+def join_edges(a, b, length, gini_limit):
+    """Turn sorted tree edges into merges: (n - 1,) nodes left and right, and heights.
 
     While the Gini index of the cluster sizes exceeds ``gini_limit``, the next edge is the shortest at one of the
     smallest clusters (Gagolewski, Bartoszuk and Cena, 2016); with a limit of 1 this is single linkage.
     """
     n = len(a) + 1
-    ends = list(zip(a.tolist(), b.tolist()))
-    parent, node, size, count = list(range(n)), list(range(n)), [1] * n, {1: n}
+    parent, node, size = np.arange(n), np.arange(n), np.ones(n, np.int64)
+    count = np.zeros(n + 1, np.int64)  # clusters of each size
+    count[1] = n
     left, right, height = np.empty(n - 1, np.int64), np.empty(n - 1, np.int64), np.empty(n - 1)
-    following = [*range(1, n), 0]  # the edges that are left, as a linked list; its head is at the end
+    following = np.arange(1, n + 1)  # the edges that are left, as a linked list whose head is at the end
+    following[n - 1] = 0
 
-    def root(i: int) -> int:
+    def root(i):
         while parent[i] != i:
             parent[i] = parent[parent[i]]
             i = parent[i]
@@ -116,45 +115,34 @@ def join_edges(
 
     for t in range(n - 1):
         before, chosen = n - 1, following[n - 1]
-        if gini_limit < 1.0 and t > 0 and _inequality(count, n - t, n) > gini_limit:
-            smallest = min(count)
-            while min(size[root(end)] for end in ends[chosen]) != smallest:
-                before, chosen = chosen, following[chosen]
+        if gini_limit < 1.0 and t > 0:
+            sizes = np.flatnonzero(count)
+            many = count[sizes]
+            # ranks of the clusters of each size, times 2, less the number of clusters + 1
+            ranks = many * (2.0 * (np.cumsum(many) - many) + many - (n - t))
+            if (sizes * ranks).sum() / (n * (n - t - 1.0)) > gini_limit:
+                while min(size[root(a[chosen])], size[root(b[chosen])]) != sizes[0]:
+                    before, chosen = chosen, following[chosen]
         following[before] = following[chosen]
-        one, other = (root(end) for end in ends[chosen])
+        one, other = root(a[chosen]), root(b[chosen])
         left[t], right[t], height[t] = node[one], node[other], length[chosen]
-        for old in (size[one], size[other]):
-            count[old] -= 1
-            if not count[old]:
-                del count[old]
+        count[size[one]] -= 1
+        count[size[other]] -= 1
         parent[other] = one
         size[one] += size[other]
-        count[size[one]] = count.get(size[one], 0) + 1
+        count[size[one]] += 1
         node[one] = n + t
     return left, right, height
 
 
-def _inequality(count: dict[int, int], clusters: int, n: int) -> float:
-    """The Gini index of cluster sizes, from how many clusters have each size."""
-    before, total = 0, 0.0
-    for size in sorted(count):
-        c = count[size]
-        # ranks before + 1 ... before + c, each times 2, less clusters + 1
-        total += size * c * (2.0 * before + c - clusters)
-        before += c
-    return total / (n * (clusters - 1.0)) if clusters > 1 else 0.0
-
-
-@interpreted_first(KERNELS)
 def joining_merge(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For every pair of points the merge that joins them (N, N), and the sizes of every merge's two sides."""
     leaf, start, sizes = leaf_order(left, right)
     n = len(leaf)
-    merge_NN = np.zeros((n, n), dtype=np.int32)
+    merge_NN = np.zeros((n, n), dtype=np.uint16)
     for t, (one, other) in enumerate(zip(left.tolist(), right.tolist())):
-        a, b = (slice(start[side], start[side] + sizes[side]) for side in (one, other))
-        merge_NN[a, b] = t
-        merge_NN[b, a] = t
-    place_N = np.asarray(start[:n])
-    size = np.asarray(sizes)
-    return merge_NN[place_N[:, None], place_N], np.column_stack([size[left], size[right]])
+        first, middle, end = start[one], start[other], start[other] + sizes[other]
+        merge_NN[first:middle, middle:end] = t
+        merge_NN[middle:end, first:middle] = t
+    place_N, size = np.asarray(start[:n]), np.asarray(sizes)
+    return merge_NN[place_N].take(place_N, axis=1), np.column_stack([size[left], size[right]])

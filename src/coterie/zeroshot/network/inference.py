@@ -27,7 +27,7 @@ class Reading(NamedTuple):
 
 
 def read_set(network: Network, x_ND: np.ndarray, rng: np.random.Generator) -> Reading:
-    """What the network says of one set after its last pass."""
+    """The output of the network for one set after its last pass."""
     answer = network.answer([network.describe(x_ND)], rng)
     affinity_NN = expit(answer.natural_BNN[0])
     np.fill_diagonal(affinity_NN, 1.0)
@@ -46,9 +46,29 @@ def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.G
         nearest_N = nearest_among(first, other, 1)[0][:, 0]
         there = np.ix_(nearest_N, nearest_N)
         readings.append(Reading(reading.affinity_NN[there], reading.noise_N[nearest_N], reading.clusters_K))
-    if len(readings) == 1:
-        return readings[0]
-    return Reading(*(np.stack(part).mean(axis=0, dtype=np.float64).astype(np.float32) for part in zip(*readings)))
+    if len(readings) > 1:
+        mean = (np.stack(part).mean(axis=0, dtype=np.float64).astype(np.float32) for part in zip(*readings))
+        return same_for_equal_rows(first, Reading(*mean))
+    return same_for_equal_rows(first, readings[0])
+
+
+def same_for_equal_rows(x_ND: np.ndarray, reading: Reading) -> Reading:
+    """Equal rows share a cluster and have the mean of their values, which random features make a little different.
+
+    Without this a cluster could consist of some of several equal rows, and no row would be labelled with it.
+    """
+    different_MD, which_N, count_M = np.unique(x_ND, axis=0, return_inverse=True, return_counts=True)
+    which_N = which_N.reshape(-1)
+    if len(different_MD) == len(x_ND):
+        return reading
+    order = np.argsort(which_N, kind="stable")
+    first_M = np.cumsum(count_M) - count_M
+    sum_MN = np.add.reduceat(reading.affinity_NN[order].astype(np.float64), first_M, axis=0)
+    mean_MM = np.add.reduceat(sum_MN[:, order], first_M, axis=1) / np.outer(count_M, count_M)
+    np.fill_diagonal(mean_MM, 1.0)
+    noise_M = np.add.reduceat(reading.noise_N[order].astype(np.float64), first_M) / count_M
+    affinity_NN = np.minimum((mean_MM + mean_MM.T) / 2, 1.0).astype(np.float32)[which_N[:, None], which_N]
+    return Reading(affinity_NN, noise_M[which_N].astype(np.float32), reading.clusters_K)
 
 
 def slightly_apart(x_ND: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -1,12 +1,9 @@
-"""Candidate partitions of a set, and the head of a network that scores them.
+"""Candidate partitions of a set, and the features by which the head of the network compares them.
 
 Affinities suggest clusters in two ways, by Ward's linkage of their rows and by average linkage; Genie's hierarchy of
-the points suggests a third. For each candidate, the head estimates the adjusted Rand index with the true clusters from
-the mean affinities within and between its clusters, from how well it agrees with all affinities, and from its number of
-clusters. It corrects the index that the affinities themselves expect, and is trained on the index that is reached
-(:mod:`coterie.zeroshot.training.head_fitting`). The order of the clusters and that of the points do not matter.
+the points suggests a third.
 
-Shapes: J candidates, N points, K clusters, C features of a cluster, G features of a candidate, H hidden units.
+Shapes: J candidates, N points, K clusters.
 """
 
 import numpy as np
@@ -17,7 +14,7 @@ from scipy.special import expit, logit
 from coterie.zeroshot.features.hierarchies import GINI_LIMIT, Hierarchy, cut, join_edges, shortest_tree
 from coterie.zeroshot.network.head import CANDIDATE_FEATURES, CLUSTER_FEATURES, CandidateFeatures, scores, unflattened
 from coterie.zeroshot.network.without_torch import Arrays
-from coterie.zeroshot.partitions.cuts import OUTLIER_PROBABILITY, Choose, adjusted, cut_and_settled
+from coterie.zeroshot.partitions.cuts import OUTLIER_PROBABILITY, adjusted, cut_and_settled
 
 DOUBTFUL = 0.1  # margin between the affinity to the own and to another cluster
 
@@ -59,23 +56,22 @@ def _are_alike(one_N: np.ndarray, other_N: np.ndarray) -> bool:
     return len(np.unique(one_N * n_clusters + other_N)) == n_clusters
 
 
-def chooser(
-    head: np.ndarray, points_ND: np.ndarray, affinity_NN: np.ndarray, noise_N: np.ndarray, clusters_proba_K: np.ndarray
-) -> Choose | None:
-    """A function from labels to the best candidate beside them and its expected index; None without a head.
+def best_candidate(
+    head: np.ndarray,
+    points_ND: np.ndarray,
+    affinity_NN: np.ndarray,
+    noise_N: np.ndarray,
+    clusters_proba_K: np.ndarray,
+    labels_N: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """The best of ``labels_N`` and the candidates beside them, and its expected adjusted Rand index.
 
     ``head`` are its weights as one array (:func:`coterie.zeroshot.network.head.flattened`).
     """
-    if not len(head):
-        return None
-
-    def choose(labels_N: np.ndarray) -> tuple[np.ndarray, float]:
-        labels_JN = Candidates(points_ND, affinity_NN, noise_N).beside(labels_N)
-        score_J = scores(Arrays(), unflattened(head), describe(affinity_NN, noise_N, clusters_proba_K, labels_JN))
-        best = int(score_J.argmax())
-        return labels_JN[best], float(expit(score_J[best]))
-
-    return choose
+    labels_JN = Candidates(points_ND, affinity_NN, noise_N).beside(labels_N)
+    score_J = scores(Arrays(), unflattened(head), describe(affinity_NN, noise_N, clusters_proba_K, labels_JN))
+    best = int(score_J.argmax())
+    return labels_JN[best], float(expit(score_J[best]))
 
 
 def describe(

@@ -16,8 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie.constraints import Constraints
 from coterie.geometry.neighbours import nearest_among
-from coterie.zeroshot.network.inference import Reading
-from coterie.zeroshot.partitions.cuts import Partition, agreement, mean_affinity, proba
+from coterie.zeroshot.partitions.cuts import mean_affinity, proba
 
 SPREAD = 0.95  # share of a row's label that comes from its neighbours
 NEIGHBOURS = 11  # a row and its ten nearest
@@ -33,22 +32,22 @@ class Way(NamedTuple):
 
 
 def constrained(
-    base_N: np.ndarray, reading: Reading, points_NE: np.ndarray, known: Constraints, n_clusters: int | None
-) -> Partition:
-    """The partition of the rows that were read, from found clusters. Given labels are the first, in their order."""
+    base_N: np.ndarray, affinity_NN: np.ndarray, points_NE: np.ndarray, known: Constraints, n_clusters: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and probabilities (N, K) from found clusters ``base_N``. Given labels are the first, in their order."""
     if n_clusters is not None and known.n_labels > n_clusters:
         raise ValueError(
             f"{known.n_labels} labels are given, but n_clusters={n_clusters}: set n_clusters to {known.n_labels} or "
             "more."
         )
-    labels_N, affinity_NN = base_N, reading.affinity_NN.astype(np.float64)
+    labels_N, affinity_NN = base_N, affinity_NN.astype(np.float64)
     if known.n_labels:
         labels_N = _with_labels(affinity_NN, points_NE, base_N, known, n_clusters)
     labels_N = _with_groups(affinity_NN, labels_N, known)
     proba_NK = proba(affinity_NN, labels_N)
     bound_N = known.group >= 0
     proba_NK[bound_N] = np.eye(proba_NK.shape[1])[labels_N[bound_N]]
-    return Partition(labels_N, proba_NK, agreement(affinity_NN, labels_N))
+    return labels_N, proba_NK
 
 
 def _with_labels(

@@ -1,98 +1,18 @@
-"""From affinities to labels: one hierarchy of the affinities' rows, cut where the expected adjusted Rand index is best.
+"""A hierarchy cut into clusters, and how well a partition agrees with affinities.
 
 Two points belong together if they have the same companions, so the rows of the affinity matrix are what is linked
-(Ward), which outliers upset less than linking the affinities themselves. For every number of clusters, the adjusted
-Rand index with the true clusters, expected under the calibrated affinities, is computed in closed form (Fritsch and
-Ickstadt 2009, "Improved criteria for clustering based on the posterior similarity matrix"). After the cut every point
-joins the cluster with which its mean affinity is highest. Other partitions into as many clusters may be preferred
-(:mod:`coterie.zeroshot.partitions.candidates`).
+(Ward), which outliers upset less than linking the affinities themselves. After the cut every point joins the cluster
+with which its mean affinity is highest. The adjusted Rand index with the true clusters that is expected under the
+calibrated affinities follows in closed form (Fritsch and Ickstadt 2009, "Improved criteria for clustering based on the
+posterior similarity matrix").
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
 import numpy as np
-from scipy.special import expit, logit, softmax
 
-from coterie.zeroshot.features.description import row_distances
-from coterie.zeroshot.features.hierarchies import Hierarchy, cut, leaf_order, ward
-from coterie.zeroshot.network.inference import Reading
+from coterie.zeroshot.features.hierarchies import cut, leaf_order
 
 ROUNDS = 3  # of joining the cluster of highest mean affinity
-# The curve of the expected adjusted Rand index is flat near its top, where more clusters mostly split off a few rows
-# and fewer join small ones. Of the numbers that lose less than this share of what one of K clusters is worth, which is
-# about 1/K, the most probable is taken. Chosen on development sets and on a fold of real tables.
-NEGLIGIBLE = 0.1
-MOST_CHOSEN = 16  # clusters for which other candidates than Ward's are compared: for more, that is the best of them
 OUTLIER_PROBABILITY = 0.35  # on fresh draws most noise exceeds it, and most rows that exceed it are noise
-
-
-# from labels to others with as many clusters, and the adjusted Rand index that they are expected to have
-Choose = Callable[[np.ndarray], tuple[np.ndarray, float]]
-
-
-class Partition(NamedTuple):
-    labels_N: np.ndarray  # 0 ... K - 1
-    proba_NK: np.ndarray
-    expected_ari: float  # with the true clusters
-
-
-class Hierarchical:
-    """A hierarchy of the rows that were read, and the evidence for each number of clusters.
-
-    ``clusters_proba`` are the probabilities of 1, 2, ... clusters; ``expected_ari`` is the adjusted Rand index that the
-    cut at each is expected to have if there are several. ``choice`` and ``single`` say how the evidence is weighed
-    (:mod:`coterie.zeroshot.training.choice_fitting`).
-    """
-
-    def __init__(self, reading: Reading, choice: Sequence[float], single: Sequence[float]):
-        self.affinity_NN, self.noise_N = reading.affinity_NN, reading.noise_N
-        self.tree: Hierarchy = ward(row_distances(reading.affinity_NN.astype(np.float64)))
-        most = min(len(reading.affinity_NN), len(reading.clusters_K))
-        self.expected_ari = expected_ari(reading.affinity_NN, self.tree.left, self.tree.right, most)
-        self.clusters_proba = clusters_proba(reading.clusters_K[:most], self.expected_ari, choice, single)
-        self._exponent = single[2]
-
-    @property
-    def best(self) -> int:
-        """The number of clusters whose adjusted Rand index is expected to be best, or nearly best and more probable.
-
-        A single cluster has index 1 if it is one and 0 otherwise, and a cut into several has index 0 if it is one.
-        (With exponent 0, the probability of a single cluster must exceed one half.) Clusters that consist of outliers
-        alone are not counted.
-        """
-        more = self.expected_ari[1:]
-        one = self.clusters_proba[0]
-        if len(more) == 0 or one > (1 - one) * max(more.max(), 0.0) ** self._exponent:
-            return 1
-        nearly_best = more >= more.max() - NEGLIGIBLE / (2 + more.argmax())
-        chosen = 2 + int(np.where(nearly_best, self.clusters_proba[1:], -1.0).argmax())
-        inside_N = self.noise_N <= OUTLIER_PROBABILITY
-        labels_N = cut(self.tree.left, self.tree.right, chosen)
-        return len(np.unique(labels_N[inside_N])) if inside_N.any() else chosen
-
-
-def partition(
-    affinity_NN: np.ndarray,
-    noise_N: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    n_clusters: int,
-    one: float,
-    choose: Choose | None = None,
-) -> Partition:
-    """A hierarchy cut into clusters; of a few, ``choose`` may prefer others (``partitions.candidates``).
-
-    ``one`` is the probability of a single cluster, for which the index of several is 0.
-    """
-    labels_N = cut_and_settled(affinity_NN, noise_N, left, right, n_clusters)
-    if n_clusters == 1:
-        return Partition(labels_N, proba(affinity_NN, labels_N), one)
-    if choose is None or n_clusters > min(MOST_CHOSEN, len(labels_N) - 1):
-        index = agreement(affinity_NN, labels_N)
-    else:
-        labels_N, index = choose(labels_N)
-    return Partition(labels_N, proba(affinity_NN, labels_N), (1 - one) * index)
 
 
 def agreement(p_NN: np.ndarray, labels_N: np.ndarray) -> float:
@@ -184,21 +104,3 @@ def settled(p_NN: np.ndarray, labels_N: np.ndarray, inside_N: np.ndarray) -> np.
             break
         labels_N = joined_N
     return labels_N
-
-
-def clusters_proba(
-    network_K: np.ndarray, expected_K: np.ndarray, choice: Sequence[float], single: Sequence[float]
-) -> np.ndarray:
-    """(K,) probabilities of 1, 2, ... clusters: of one by the network alone, of the others by all evidence for them."""
-    if len(expected_K) == 1:
-        return np.ones(1)
-    one = expit(single[0] * logit(np.clip(float(network_K[0]), 1e-9, 1 - 1e-9)) + single[1])
-    rest = softmax(choice_features(network_K, expected_K) @ np.asarray(choice))
-    return np.concatenate([[one], (1 - one) * rest])
-
-
-def choice_features(network_K: np.ndarray, expected_K: np.ndarray) -> np.ndarray:
-    """(K - 1, 3) evidence for 2, 3, ... clusters: the network's distribution, the expected adjusted Rand index, and the
-    number itself."""
-    log_number = np.log(np.arange(2, len(expected_K) + 1))
-    return np.column_stack([np.log(np.maximum(network_K[1:], 1e-4)), expected_K[1:], log_number])

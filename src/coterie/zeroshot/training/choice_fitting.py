@@ -9,19 +9,19 @@ from scipy.special import log_softmax, logit
 
 from coterie.zeroshot.network.inference import read_set
 from coterie.zeroshot.network.interface import Network
-from coterie.zeroshot.partitions.cuts import Hierarchical, choice_features
+from coterie.zeroshot.partitions.number_of_clusters import Hierarchical, choice_features
 from coterie.zeroshot.prior.problems import Prior
 
 AS_TRAINED = (1.0, 0.0, 0.0)  # the network's own distribution
 HONEST = (1.0, 0.0, 1.0)  # P(1) as the network says it, compared with the expected index of the best cut
-EXPONENT = 0.75  # of ``labels.Hierarchical.best``; chosen on a fold of real tables that was not trained on
+EXPONENT = 0.75  # of ``Hierarchical.best``; chosen on a fold of real tables that was not trained on
 SINGLE_SHARE = 0.1  # of sets that are one cluster, in use
 SINGLE_EVERY = 4  # one in as many problems of the fit is a single cluster, so that there are enough of them
 
 
 class Fitted(NamedTuple):
-    choice: tuple[float, ...]  # weights of ``labels.choice_features``
-    single: tuple[float, ...]  # factor and shift of the logit of P(1), and the exponent of ``labels.Hierarchical.best``
+    choice: tuple[float, ...]  # weights of ``choice_features``
+    single: tuple[float, ...]  # factor and shift of the logit of P(1), and the exponent of ``Hierarchical.best``
 
 
 def fit_choice(
