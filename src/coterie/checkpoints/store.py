@@ -52,6 +52,7 @@ def add_shelf(shelf: Path, varieties: dict[str, tuple[str, str]] | None = None) 
         _shelves.append(shelf)
     for kind, (builder, array_builder) in (varieties or {}).items():
         BUILDERS[kind], ARRAY_BUILDERS[kind] = builder, array_builder
+        STORED["kind"].add(kind)
 
 
 def user_shelf() -> Path:
