@@ -25,7 +25,7 @@ from coterie.zeroshot.features.description import (
 from coterie.zeroshot.features.hierarchies import hierarchies
 from coterie.zeroshot.features.pairs import MERGE_FEATURES, room
 from coterie.zeroshot.network import blocks as layers
-from coterie.zeroshot.network.blocks import pair_channels, stretch, told
+from coterie.zeroshot.network.blocks import evidence_of_number, pair_channels, stretch
 from coterie.zeroshot.network.interface import MAX_CLUSTERS, Answer, stacked
 from coterie.zeroshot.network.loading import ArrayNetwork, checked
 
@@ -117,7 +117,7 @@ def _pass(xp: Any, w: Any, seen: list[Description], rng: np.random.Generator) ->
     directed_BNN = alike_BNE @ alike_BNE.swapaxes(1, 2) + seen_B1NN[:, 0]
     same_BNN = (directed_BNN + directed_BNN.swapaxes(1, 2)) / 2 + w.same.bias
     # what the pairs themselves say of the number of clusters is given as features
-    whole_BE = xp.concatenate([z_BNE.mean(1), xp.amax(z_BNE, 1), xp.stack(told(xp, same_BNN), -1)], -1)
+    whole_BE = xp.concatenate([z_BNE.mean(1), xp.amax(z_BNE, 1), xp.stack(evidence_of_number(xp, same_BNN), -1)], -1)
     clusters_BK = xp.linear(w.clusters[2], xp.gelu(xp.linear(w.clusters[0], whole_BE), "none"))
     natural_BNN = naturally_weighted(xp, same_BNN)
     return Answer(same_BNN, natural_BNN, xp.linear(w.noise, z_BNE)[..., 0], clusters_BK, clusters_BK[:, 0])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coterie.zeroshot.network.inference import Reading, neighbours_mean, same_for_equal_rows, slightly_apart
+from coterie.zeroshot.network.inference import Reading, coincident_rows_apart, neighbours_mean, same_for_equal_rows
 
 COMBINATIONS = np.random.default_rng(0).integers(0, 2, size=(90, 3)).astype(float)
 
@@ -9,7 +9,7 @@ COMBINATIONS = np.random.default_rng(0).integers(0, 2, size=(90, 3)).astype(floa
 def test_rows_that_coincide_become_narrow_clusters_around_their_places():
     places = np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 1.0], [0.0, 90.0, 2.0]])
     rows = np.repeat(places, (40, 30, 1), axis=0)
-    moved = slightly_apart(rows, np.random.default_rng(0))
+    moved = coincident_rows_apart(rows, np.random.default_rng(0))
     assert len(np.unique(moved, axis=0)) == len(rows)
     away = np.linalg.norm(moved - rows, axis=1)
     nearest = np.sqrt([17.0, 17.0, 90.0**2 + 4])
@@ -32,18 +32,18 @@ def test_rows_that_coincide_become_narrow_clusters_around_their_places():
     ],
 )
 def test_other_rows_stay_where_they_are(rows):
-    assert slightly_apart(rows, np.random.default_rng(0)) is rows
+    assert coincident_rows_apart(rows, np.random.default_rng(0)) is rows
 
 
 def test_rows_that_differ_by_rounding_coincide():
     rows = np.repeat([[0.1 + 0.2, 1.0], [0.3, 1.0], [5.0, -2.0], [1.0, 7.0]], 9, axis=0)
-    moved = slightly_apart(rows, np.random.default_rng(0))
+    moved = coincident_rows_apart(rows, np.random.default_rng(0))
     assert 1e-3 < np.abs(moved[:18] - rows[:18]).max() < 1.0
 
 
 def test_two_values_are_apart_even_if_there_is_one_column():
     rows = np.repeat([[0.0], [1.0]], 30, axis=0)
-    assert len(np.unique(slightly_apart(rows, np.random.default_rng(0)))) == 60
+    assert len(np.unique(coincident_rows_apart(rows, np.random.default_rng(0)))) == 60
 
 
 def test_a_row_of_the_context_gets_its_own_value():

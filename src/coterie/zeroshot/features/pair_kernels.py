@@ -1,6 +1,8 @@
 """Compiled versions of functions in :mod:`coterie.zeroshot.features.pairs`, and their transposes for gradients.
 
 Sums over the hierarchies stay in vector registers: ``LANES`` channels of a pair at a time, what is left over singly.
+:func:`_along_merges` writes these instructions. With plain loops in its place, 16 channels of 1,000 points take 1.3 to
+1.5 times as long, and their gradients 3.5 times. What they compute is said by ``pairs.gather_channels`` in numpy.
 """
 
 from llvmlite import ir
@@ -15,7 +17,7 @@ LANES = 16
 
 @kernel()
 def gather_channels(merge_TNN, first, table_TMP, looker_RP, other_NP, hidden_RNP):
-    """Add to every pair what its two points say and its row of each table; what is negative becomes zero."""
+    """Add the channels of its two points and its row of each table to every pair, then apply the ReLU."""
     T, N, _ = merge_TNN.shape
     R, _, P = hidden_RNP.shape
     whole = P - P % LANES

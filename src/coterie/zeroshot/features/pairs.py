@@ -28,7 +28,7 @@ KERNELS = "coterie.zeroshot.features.pair_kernels"
 
 
 class Pairs(NamedTuple):
-    """What a network reads of the pairs of one set, or of several with a first axis B."""
+    """Features of the pairs of one set, or of several with a first axis B."""
 
     numbers_FNN: Any
     merge_TNN: Any  # uint16
@@ -86,7 +86,7 @@ def tables(merges_BTGM: Any, weight_PF: Any) -> Any:
 
 @interpreted_first(KERNELS)
 def gather_channels(merge_TNN, first: int, table_TMP, looker_RP, other_NP, hidden_RNP) -> None:
-    """Add to every pair what its two points say and its row of each table; what is negative becomes zero.
+    """Add the channels of its two points and its row of each table to every pair, then apply the ReLU.
 
     The pairs are those of the rows from the ``first`` on. ``merge_TNN`` is contiguous.
     """

@@ -61,8 +61,8 @@ def sizes(w: Any) -> dict[str, int]:
     }
 
 
-def told(xp: Any, logit_BNN) -> list[Any]:
-    """What affinities say of the number of clusters: its logarithm, the same from hard affinities, and doubt."""
+def evidence_of_number(xp: Any, logit_BNN) -> list[Any]:
+    """Features for the number of clusters: its logarithm by affinities and by hard affinities, and their doubt."""
     p_BNN = xp.sigmoid(xp.detached(logit_BNN))
     hard_BN = xp.clip((p_BNN > 0.5).sum(-1), 1, None)
     doubt_B = (p_BNN * (1 - p_BNN)).mean((1, 2))

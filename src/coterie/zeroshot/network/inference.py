@@ -37,9 +37,9 @@ def read_set(network: Network, x_ND: np.ndarray, rng: np.random.Generator) -> Re
 def read_contexts(network: Network, contexts: list[np.ndarray], rng: np.random.Generator) -> Reading:
     """Average predictions over contexts, matching rows by nearest neighbour."""
     first = contexts[0]
-    readings = [read_set(network, slightly_apart(first, rng), rng)]
+    readings = [read_set(network, coincident_rows_apart(first, rng), rng)]
     for other in contexts[1:]:
-        reading = read_set(network, slightly_apart(other, rng), rng)
+        reading = read_set(network, coincident_rows_apart(other, rng), rng)
         if other is first:
             readings.append(reading)
             continue
@@ -71,8 +71,8 @@ def same_for_equal_rows(x_ND: np.ndarray, reading: Reading) -> Reading:
     return Reading(affinity_NN, noise_M[which_N].astype(np.float32), reading.clusters_K)
 
 
-def slightly_apart(x_ND: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Few different rows that occur often become narrow clusters; other sets stay as they are.
+def coincident_rows_apart(x_ND: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Move rows that coincide a little apart, if a few different ones occur often; other sets stay as they are.
 
     Networks are trained on points that hardly ever coincide. Of rows that do, they are not sure what to make. Steps of
     a scale and combinations of categories are no clusters, however often each of them occurs.

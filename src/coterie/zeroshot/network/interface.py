@@ -1,4 +1,4 @@
-"""What a zero-shot network reads, and what it says of sets of points.
+"""Input and output of a zero-shot network.
 
 Shapes: B data sets, N points, T features of a point, C coordinates, R random features, F features of a pair.
 """
@@ -38,10 +38,10 @@ class Network(Protocol):
         """Weights of the head for partitions as one array (``network.head.flattened``)."""
 
     def describe(self, x_ND: np.ndarray) -> Description:
-        """What the network reads of a set of points."""
+        """Features of a set of points and of its pairs."""
 
     def answer(self, seen: list[Description], rng: np.random.Generator) -> Answer:
-        """What it says after its last pass, as numpy arrays."""
+        """The output of its last pass, as numpy arrays."""
 
     def clusters_proba(self, answer: Answer) -> np.ndarray:
         """(B, 100) probabilities of 1, 2, ... clusters, from an answer in numpy arrays."""

@@ -24,7 +24,7 @@ from coterie.zeroshot.features.description import Description, describe_again
 from coterie.zeroshot.features.description import describe as describe  # what every such module has
 from coterie.zeroshot.features.pairs import Pairs
 from coterie.zeroshot.network import blocks as layers
-from coterie.zeroshot.network.blocks import pair_channels, stretch, told
+from coterie.zeroshot.network.blocks import evidence_of_number, pair_channels, stretch
 from coterie.zeroshot.network.interface import MAX_CLUSTERS, Answer, stacked
 
 # first number of clusters of every bin of the distribution over 2, 3, ... 100 clusters
@@ -107,8 +107,8 @@ def _pass(xp: Any, w: Any, z_BNE, pairs: Pairs) -> tuple[Any, Any, Any, Any]:
 
 
 def _counts(xp: Any, w: Any, z_BNE, same_BNN, natural_BNN) -> tuple[Any, Any]:
-    """Logits of the number of clusters, from tokens and from what the affinities say of it."""
-    told_B6 = xp.stack([*told(xp, same_BNN), *told(xp, natural_BNN)], -1)
+    """Logits of the number of clusters, from tokens and from affinities."""
+    told_B6 = xp.stack([*evidence_of_number(xp, same_BNN), *evidence_of_number(xp, natural_BNN)], -1)
     whole_BE = xp.concatenate([z_BNE.mean(1), xp.amax(z_BNE, 1), told_B6], -1)
     hidden_BE = xp.gelu(xp.linear(w.hidden[0], whole_BE), "none")
     return xp.linear(w.clusters, hidden_BE), xp.linear(w.single, hidden_BE)[:, 0]

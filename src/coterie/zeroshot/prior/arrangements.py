@@ -1,8 +1,8 @@
 """Arrangements of clusters: each function places clusters of the given sizes, one array of points a cluster."""
 
 import numpy as np
+from scipy.spatial import KDTree
 
-from coterie.threads import kernel
 from coterie.zeroshot.prior.shapes import CURVED, FILLED, Shape, ball, chain, log_uniform, rotation, spiral
 
 
@@ -181,31 +181,10 @@ def tiles(rng: np.random.Generator, counts: np.ndarray, dims: int) -> list[np.nd
     ]
 
 
-@kernel()
-def _clearance(a, b):
-    """The least squared distance between two sets."""
-    least = np.inf
-    for i in range(len(a)):
-        for j in range(len(b)):
-            sq = 0.0
-            for d in range(a.shape[1]):
-                sq += (a[i, d] - b[j, d]) ** 2
-            least = min(least, sq)
-    return least
-
-
-@kernel()
-def _spacing(a):
+def _spacing(x: np.ndarray) -> float:
     """The distance to the nearest neighbour that nine of ten points do not exceed."""
-    nearest = np.full(len(a), np.inf)
-    for i in range(len(a)):
-        for j in range(len(a)):
-            if i != j:
-                sq = 0.0
-                for d in range(a.shape[1]):
-                    sq += (a[i, d] - a[j, d]) ** 2
-                nearest[i] = min(nearest[i], sq)
-    return np.sqrt(np.sort(nearest)[int(0.9 * (len(a) - 1))])
+    nearest = KDTree(x).query(x, 2)[0][:, 1] if len(x) > 1 else np.full(1, np.inf)
+    return float(np.sort(nearest)[int(0.9 * (len(x) - 1))])
 
 
 def _packed(rng: np.random.Generator, parts: list[np.ndarray], gap: float) -> list[np.ndarray]:
@@ -221,15 +200,15 @@ def _beside(
     """Move ``parts`` together, from the middle outwards, until they keep ``gap`` spacings from all that is placed."""
     if not placed:
         return parts
-    own = np.ascontiguousarray(np.concatenate(parts))
-    others = np.ascontiguousarray(np.concatenate(placed))
-    needed = gap * max(max(_spacing(np.ascontiguousarray(part)) for part in parts), _spacing(others))
+    own, others = np.concatenate(parts), np.concatenate(placed)
+    needed = gap * max(max(_spacing(part) for part in parts), _spacing(others))
+    tree = KDTree(others)
     radius = 0.2 if rng.random() < 0.3 else 0.7
     middle = others.mean(axis=0)
     while True:
         direction = rng.normal(size=own.shape[1])
         shift = middle + radius * direction / np.linalg.norm(direction)
-        if _clearance(own + shift, others) >= needed**2:
+        if tree.query(own + shift)[0].min() >= needed:
             return [part + shift for part in parts]
         radius *= 1.15
 
