@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import numba  # noqa: F401 (compiled functions run, whichever call is traced first)
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
