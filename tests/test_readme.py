@@ -14,10 +14,11 @@ def test_the_python_examples_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     shutil.copy(ROOT / "src/coterie/tables/samples/wine.csv", "YOUR.csv")
     blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     exec("\n".join(blocks), {})
     assert "25 points were left out" in capsys.readouterr().out
     assert (tmp_path / "blobs.png").exists()
+    assert (tmp_path / "wine.html").exists()
 
 
 @pytest.mark.parametrize("place", re.findall(r"\]\(([^)]*)\)|src=\"([^\"]*)\"", README), ids=str)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import coterie
-from coterie.cli import out_of_core
 from coterie.distributed import parquet
+from coterie.tabular import out_of_core
 from tests.test_cli import call, refuse, succeed
 
 K = 4
@@ -154,9 +154,9 @@ def test_a_scheduler_that_does_not_answer(data, monkeypatch):
 
 def test_data_larger_than_memory_are_noticed_by_their_footer(data, monkeypatch):
     file = data / "data" / "part0.parquet"
-    assert not out_of_core.wanted(file, None, None)
+    assert not out_of_core.Blocks().are_needed(file)
     monkeypatch.setattr(out_of_core, "_memory", lambda: 1000)
-    assert out_of_core.wanted(file, None, None)
+    assert out_of_core.Blocks().are_needed(str(file))
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.cluster import DBSCAN, AgglomerativeClustering
+from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
@@ -24,7 +25,6 @@ from coterie.studio.uploads import describe
 from coterie.tables.encoding import Encoding
 from coterie.tables.table import SAMPLES, read_table
 from coterie.tabular import ClusteredTable, Request, SettingError, TableModel, Watcher, cluster_table
-from coterie.tabular.pictures import save_picture
 from tests.tabular.golden import mixed
 
 WINE = SAMPLES / "wine.csv"
@@ -65,8 +65,8 @@ def test_the_command_line_encodes_a_table_once(encodings, tmp_path, monkeypatch,
 def test_pictures_and_reports_encode_nothing(encodings, tmp_path):
     made = cluster_table(WINE, Request(clusters=[3], encode=True))
     before = dict(encodings)
-    save_picture(made, tmp_path / "a.png")
-    save_picture(made, tmp_path / "b.png", view=["alcohol", "proline"])
+    made.save_picture(tmp_path / "a.png")
+    made.save_picture(tmp_path / "b.png", view=["alcohol", "proline"])
     report_on(made, tmp_path / "a.html", refits=1)
     assert made.facts.n_clusters == 3
     assert encodings == before == {"learned": 1, "encoded": 1}
@@ -118,6 +118,20 @@ def test_command_line_and_studio_give_the_same_labels(tmp_path, request_, given)
     frame = mixed(rows=120)
     expected = cluster_table(frame, request_).labels
     np.testing.assert_array_equal(studio_run(frame, tmp_path / "run", **given), expected)
+
+
+def test_the_public_function_takes_a_path_or_a_frame_and_fields_of_a_request(tmp_path):
+    frame = pd.read_csv(WINE)
+    found = coterie.cluster_table(WINE, exclude=["cultivar"], clusters=3, scale=True, seed=1)
+    points = StandardScaler().fit_transform(frame.drop(columns="cultivar"))
+    assert adjusted_rand_score(found.labels, coterie.KMeans(3, n_init=10, random_state=1).fit_predict(points)) == 1
+    again = coterie.cluster_table(frame, Request(exclude=["cultivar"], clusters=[3], scale=True, seed=1))
+    np.testing.assert_array_equal(again.labels, found.labels)
+    assert "<h2>Summary</h2>" in found.report(tmp_path / "wine.html", refits=0).html
+    with pytest.raises(ValueError, match=r"or its fields \(clusters\), not both"):
+        coterie.cluster_table(frame, Request(), clusters=3)
+    with pytest.raises(TypeError, match="n_clusters"):
+        coterie.cluster_table(frame, n_clusters=3)
 
 
 def test_facts_describe_every_cluster_and_the_outliers():

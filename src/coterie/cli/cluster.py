@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from coterie.catalogue import CATALOGUE, algorithms
-from coterie.cli import in_memory, out_of_core
+from coterie.cli import in_memory
 from coterie.cli.application import Refused, app, make_folder, user_errors
 from coterie.cli.outputs import Outputs
 
@@ -20,8 +20,8 @@ Table = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="A table with one point per row: .csv, .tsv, .jsonl, .parquet, .npy, .xlsx, .sqlite, "
-        ".duckdb, the URL of a database, or - for standard input.",
+        help="A table with one point per row: .csv, .tsv, .json, .jsonl, .parquet, .feather, .npy, .xlsx, "
+        ".dta, .sav, .sqlite, .duckdb, the URL of a database, or - for standard input.",
     ),
 ]
 K = Annotated[
@@ -116,6 +116,10 @@ Gamma = Annotated[
     float | None,
     _option(TUNING, metavar="X", help="soft, robust: larger values give harder clusters. Default: from the data."),
 ]
+Contexts = Annotated[
+    int | None,
+    _option(TUNING, metavar="N", min=1, help="zeroshot: number of samples that are read of a large table."),
+]
 Starts = Annotated[
     int | None,
     _option(TUNING, metavar="N", min=1, help="Number of starts; the best is kept. Default: 10, or 1 for large tables."),
@@ -174,6 +178,7 @@ def cluster(
     as_json: Json = False,
     trim: Trim = None,
     gamma: Gamma = None,
+    contexts: Contexts = None,
     n_init: Starts = None,
     max_iter: MaxIter = None,
     seed: Seed = 0,
@@ -224,27 +229,16 @@ def cluster(
         raise Refused("--resume continues from the centres in --checkpoint: add that option.")
     numbers = None if clusters is None else _numbers(clusters)
     settings: dict[str, Any] = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter}
+    settings["n_contexts"] = contexts
     outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas, checkpoint)
-    how = {"header": header, "query": query, "cells": with_data}
-    if out_of_core.wanted(file, scheduler, workers):
-        out_of_core.refuse_for_blocks(
-            file, encode=encode, kind=kinds, keep=keeps, plot=plot, report=report, labels=labels, names=names,
-            with_data=with_data, from_model=from_model,
-        )  # fmt: skip
-        if numbers is None or len(numbers) > 1:
-            raise Refused(
-                f"{file} is read in blocks, for which one number of clusters is needed: add, for example, -k 5."
-            )
-        settings |= {"random_state": seed, "max_iter": max_iter or 300}
-        request = out_of_core.BlocksRequest(
-            file, numbers[0], algorithm or "kmeans", settings, use, leave, scale, outputs, as_json
-        )
-        out_of_core.run(request, out_of_core.Execution(scheduler, workers, resume))
-        return
-    if checkpoint is not None:
-        raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or remove --checkpoint.")
+    how: dict[str, Any] = {"header": header, "query": query, "cells": with_data}
+    wanted = {
+        "columns": use, "exclude": leave, "kinds": kinds, "keep": keeps or (), "scale": scale, "encode": encode,
+        "algorithm": algorithm, "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
+        "labels": labels, "names": names or "",
+    }  # fmt: skip
     if from_model is not None:
-        chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, *settings.values())
+        chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, scheduler, workers, *settings.values())
         if numbers is None or len(numbers) > 1:
             raise Refused("--from MODEL needs one number of clusters: add, for example, -k 7.")
         if scale or encode or any(one is not None for one in chosen):
@@ -253,12 +247,7 @@ def cluster(
             )
         in_memory.recut(from_model, file, how, numbers[0], names or "", outputs, as_json)
         return
-    wanted = {
-        "columns": use, "exclude": leave, "kinds": kinds, "keep": keeps or (), "scale": scale, "encode": encode,
-        "algorithm": algorithm, "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
-        "labels": labels, "names": names or "",
-    }  # fmt: skip
-    in_memory.run(file, how, wanted, outputs, as_json)
+    in_memory.run(file, how, wanted, outputs, as_json, (scheduler, workers, checkpoint, resume))
 
 
 @app.command()

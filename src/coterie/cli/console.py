@@ -31,8 +31,10 @@ def escape(text: str) -> str:
 class ProgressWatcher(Watcher):
     """Shows progress on standard error, and checks ``--view`` as soon as the columns are known."""
 
-    def __init__(self, outputs: Outputs | None = None):
+    def __init__(self, outputs: Outputs | None = None, *, in_blocks: bool = False):
         self.outputs = outputs or Outputs()
+        # Of data in blocks, an iteration may take minutes: without a terminal, each is one line.
+        self.verbose = 1 if sys.stderr.isatty() else 2 if in_blocks else 0
         self.axes: str | list[str] = "auto"
 
     def reading(self, name: str) -> AbstractContextManager[Any]:
@@ -54,10 +56,13 @@ class ProgressWatcher(Watcher):
     def fitting(self, estimator: Any) -> Iterator[None]:
         speaks = has_parameter(estimator, "verbose")
         if speaks:
-            estimator.set_params(verbose=int(sys.stderr.isatty()))
+            estimator.set_params(verbose=self.verbose)
         yield
         if speaks:
             estimator.set_params(verbose=0)
+
+    def writing(self, name: str) -> AbstractContextManager[Any]:
+        return working(f"Writing {name}")
 
 
 @contextmanager
@@ -163,7 +168,7 @@ def _print_notes(notes: Sequence[str]) -> None:
 
 def _print_files(console: Console, files: dict[str, str]) -> None:
     for what, path in files.items():
-        console.print(f"{what:>7} → {escape(path)}", highlight=False, soft_wrap=True)
+        console.print(f"{what:>7}: {escape(path)}", highlight=False, soft_wrap=True)
 
 
 def candidates_table(choice: Choice) -> Table:

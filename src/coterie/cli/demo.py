@@ -16,8 +16,7 @@ from coterie import KMeans, RobustKMeans, TrimmedKMeans
 from coterie.cli import console as say
 from coterie.plot import Panel, save_comparison, save_trajectory
 from coterie.studio.samples import SAMPLES
-from coterie.tabular import Request, cluster_table
-from coterie.tabular.pictures import save_picture
+from coterie.tabular import cluster_table
 
 SEED = 0
 
@@ -48,7 +47,7 @@ def _customers(console: Console, path: Path) -> Path:
     )
     young, regular = frame["age"] < 30, frame["visits_per_year"] > 100
     frame["payment"] = np.where(young, "phone", np.where(regular, "coins", "card"))
-    clustered = cluster_table(frame, Request(exclude=["habit"], seed=SEED), say.ProgressWatcher())
+    clustered = cluster_table(frame, watcher=say.ProgressWatcher(), exclude=["habit"], seed=SEED)
     facts = clustered.facts
     for note in facts.notes:
         console.print(f"[dim]{escape(note)}[/]")
@@ -66,7 +65,7 @@ def _customers(console: Console, path: Path) -> Path:
     console.print(table)
     right = sum(max(row) for row in counts)
     console.print(f"{right} of {len(frame)} customers are in a cluster whose most frequent habit is theirs.\n")
-    return save_picture(clustered, path, "940 customers: ZeroShotClusterer on the table as it is")
+    return clustered.save_picture(path, "940 customers: ZeroShotClusterer on the table as it is")
 
 
 def mixture_with_outliers(seed: int = SEED) -> tuple[np.ndarray, np.ndarray]:

@@ -6,25 +6,51 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coterie.cli.application import user_errors
+from coterie.cli.application import Refused, user_errors
 from coterie.cli.outputs import Outputs
 
 
-def run(file: str, how: dict[str, Any], wanted: dict[str, Any], outputs: Outputs, as_json: bool) -> None:
+def run(
+    file: str,
+    how: dict[str, Any],
+    wanted: dict[str, Any],
+    outputs: Outputs,
+    as_json: bool,
+    where: tuple[str | None, int | None, Path | None, bool],
+) -> None:
     """Cluster a table, write the files that were asked for, and print the result.
 
-    ``how`` the file is read are arguments of :meth:`Table.read`, and ``wanted`` are fields of :class:`Request`.
+    ``how`` the file is read are arguments of :meth:`Table.read`, ``wanted`` are fields of :class:`Request`, and
+    ``where`` data in blocks are read are the fields of :class:`Blocks` but the last.
     """
     from coterie.cli import console
-    from coterie.tabular import Request, cluster_table
+    from coterie.tabular import Blocks, Request, cluster_table
     from coterie.tabular.known_labels import cluster_names
 
     with user_errors():
-        outputs.check([file])
-        watcher = console.ProgressWatcher(outputs)
+        blocks = Blocks(*where, outputs.output)
+        in_blocks = blocks.are_needed(file)
+        if in_blocks:
+            outputs = _checked_for_blocks(file, outputs, blocks)
+        elif outputs.checkpoint is not None:
+            raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or remove --checkpoint.")
+        else:
+            outputs.check([file])
+        watcher = console.ProgressWatcher(outputs, in_blocks=in_blocks and not as_json)
         names = cluster_names(wanted.pop("names")) if wanted["names"] else {}
-        clustered = cluster_table(file, Request(**{**wanted, "names": names}), watcher, **how)
+        clustered = cluster_table(file, Request(**{**wanted, "names": names}), watcher, blocks=blocks, **how)
         _finish(file, clustered, outputs, watcher.axes, as_json)
+
+
+def _checked_for_blocks(file: str, outputs: Outputs, blocks: Any) -> Outputs:
+    """The outputs, if all of them can be written for data in blocks: the labels to a folder, and the model."""
+    from coterie.tabular.out_of_core import refuse_in_blocks
+
+    files, folder = blocks.files(file)
+    refuse_in_blocks(file, plot=outputs.plot, report=outputs.report, with_data=outputs.with_data)
+    outputs = replace(outputs, output=folder)
+    outputs.check(files, in_parts=True)
+    return outputs
 
 
 def recut(
@@ -63,7 +89,9 @@ def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dic
 
     files: dict[str, str] = {}
     warned: tuple[str, ...] = ()
-    if outputs.output is not None:
+    if hasattr(clustered, "labels_folder"):  # of data in blocks, written by the workers
+        files["labels"] = str(clustered.labels_folder)
+    elif outputs.output is not None:
         table = clustered.table if outputs.with_data else None
         beside, escape = row_facts(clustered), outputs.escape_formulas
         profile = _profile(clustered) if outputs.output.suffix.lower() == ".xlsx" else None
@@ -71,17 +99,13 @@ def _write(clustered: Any, outputs: Outputs, axes: str | list[str]) -> tuple[dic
             write_labels(outputs.output, clustered.labels, table, beside, profile=profile, escape_formulas=escape)
         )
     if outputs.plot is not None:
-        from coterie.tabular.pictures import save_picture
-
         title = f"{clustered.run.source}: {clustered.k} clusters by {clustered.run.algorithm}"
-        files["plot"] = str(save_picture(clustered, outputs.plot, title, axes))
+        files["plot"] = str(clustered.save_picture(outputs.plot, title, axes))
     if outputs.save is not None:
         files["model"] = str(clustered.model.save(outputs.save))
     if outputs.report is not None:
-        from coterie.explain.report import report_on
-
         with console.working("Writing the report"):
-            warned = report_on(clustered, outputs.report, view=axes, command=_command()).warnings
+            warned = clustered.report(outputs.report, view=axes, command=_command()).warnings
         files["report"] = str(outputs.report)
     return files, warned
 

@@ -89,12 +89,11 @@ def axes(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
 def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     """Write ``report.html`` about the rows that took part."""
-    from coterie.explain.report import report_on
     from coterie.studio import clustering
 
     folder = Path(task["folder"])
     clustered = clustering.read(_frame(task), folder, task["name"])
-    made = report_on(clustered, folder / "report.html", on_step=lambda step: tell({"stage": step}))
+    made = clustered.report(folder / "report.html", on_step=lambda step: tell({"stage": step}))
     return {"bytes": len(made.html)}
 
 

@@ -9,8 +9,11 @@ from coterie.tabular.clustered_table import ClusteredTable
 from coterie.tabular.clustering import Request, Watcher, cluster_table
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.model import TableModel
+from coterie.tabular.out_of_core import Blocks, ClusteredFiles
 
 __all__ = [
+    "Blocks",
+    "ClusteredFiles",
     "ClusteredTable",
     "EncodedTable",
     "Request",

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from coterie.wording import cluster_name
 if TYPE_CHECKING:
     from coterie.explain.facts import Facts
     from coterie.explain.quality import Silhouettes
+    from coterie.explain.report import Report
     from coterie.explain.verdict import Verdict
     from coterie.selection import Choice
 
@@ -180,6 +182,22 @@ class ClusteredTable:
         from coterie.explain.verdict import verdict_of
 
         return verdict_of(self)
+
+    def report(self, path: str | os.PathLike | None = None, **how: Any) -> "Report":
+        """A web page that explains the clusters. ``how`` are arguments of :func:`coterie.explain.report.report_on`."""
+        from coterie.explain.report import report_on
+
+        return report_on(self, path, **how)
+
+    def save_picture(self, path: str | os.PathLike, title: str = "", view: Any = "auto") -> Path:
+        """Write a PNG or SVG file.
+
+        Columns are shown in the units of the table, principal axes and UMAP as the estimator saw the rows.
+        """
+        from coterie.plot import save_clusters
+
+        rows, centers, names = self.map_rows(view)
+        return save_clusters(path, rows, self.labels, centers, names, title, view, self.names)
 
     def input(self, rows: np.ndarray) -> Any:
         """Some rows in the form in which the estimator takes them."""

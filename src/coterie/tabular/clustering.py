@@ -19,6 +19,7 @@ from coterie.tabular.clustered_table import ClusteredTable, Run
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.known_labels import KnownLabels, without
 from coterie.tabular.model import TableModel
+from coterie.tabular.out_of_core import Blocks, cluster_files
 from coterie.wording import joined, plural
 
 MANY_ROWS = 100_000  # from here on one start instead of ten
@@ -48,7 +49,7 @@ class Request:
     algorithm : str, optional
         A short name of :mod:`coterie.catalogue`. By default ``zeroshot`` if nothing else that shapes the
         clusters is given, and ``kmeans`` otherwise.
-    clusters : sequence of int, optional
+    clusters : int or sequence of int, optional
         One number of clusters, or several from which ``criterion`` chooses.
     most : int
         The largest number to try if ``clusters`` is None and the algorithm needs a number.
@@ -73,7 +74,7 @@ class Request:
     kinds: str | Mapping[str, str] | None = None
     keep: str | Sequence[str] = ()
     algorithm: str | None = None
-    clusters: Sequence[int] | None = None
+    clusters: int | Sequence[int] | None = None
     most: int = MOST_CLUSTERS
     criterion: str | None = None
     seed: int = 0
@@ -82,12 +83,17 @@ class Request:
     settings: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def ks(self) -> list[int]:
+        """The numbers of clusters that were asked for."""
+        return [self.clusters] if isinstance(self.clusters, int) else list(self.clusters or ())
+
     def algorithm_for(self, rows: int) -> str:
         """The algorithm that was asked for, or the one that suits what was asked for."""
         if self.algorithm is not None:
             return self.algorithm
-        given = [self.clusters, self.criterion, *self.settings.values()]
-        open_choice = all(value is None for value in given)
+        given = {name for name, value in self.settings.items() if value is not None} - {"n_contexts"}
+        open_choice = self.clusters is None and self.criterion is None and not given
         return "zeroshot" if open_choice and rows <= MOST_ROWS_OF_ZEROSHOT else "kmeans"
 
     def why_not_zeroshot(self, algorithm: str) -> list[str]:
@@ -121,6 +127,10 @@ class Watcher:
         """Entered while the estimator is fitted."""
         return nullcontext()
 
+    def writing(self, name: str) -> AbstractContextManager[Any]:
+        """Entered while results of data in blocks are written."""
+        return nullcontext()
+
 
 def cluster_table(
     source: Any,
@@ -130,29 +140,53 @@ def cluster_table(
     header: bool | None = None,
     query: str | None = None,
     cells: bool = False,
-) -> ClusteredTable:
-    """Cluster a table.
+    blocks: Blocks | None = None,
+    **wanted: Any,
+) -> Any:
+    """Cluster a table as it is: read it, encode its columns by their kinds, fit, and describe the clusters.
 
     Parameters
     ----------
     source : path, URL of a database, DataFrame, array or :class:`coterie.tables.table.Table`
-    request : Request, optional
-    watcher : Watcher, optional
+        A folder or pattern of Parquet files, or a Parquet file larger than memory, is read in blocks (``blocks``).
+    request : :class:`coterie.tabular.Request`, optional
+        What to cluster, and how, as one value.
+    watcher : :class:`coterie.tabular.Watcher`, optional
+        Is told how far the work is.
     header : bool, optional
         Whether the first line of a text file contains column names; see :func:`coterie.tables.table.read_table`.
     query : str, optional
         The query of a database, or the sheet of a workbook.
     cells : bool
         Keep the texts of the cells of a text file, so that they can be written as they were.
+    blocks : :class:`coterie.tabular.Blocks`, optional
+        Where data in blocks are read, and the folder for their labels.
+    **wanted
+        Fields of :class:`coterie.tabular.Request` instead of ``request``: ``columns``, ``clusters``, ``algorithm``,
+        ``scale``, ``seed`` and so on. Without any, a pretrained network finds the clusters and their number.
 
     Returns
     -------
-    ClusteredTable
-        The table is encoded once; pictures and reports use the result.
+    ClusteredTable or ClusteredFiles
+        The clusters of rows in memory, with ``labels``, ``facts``, ``verdict``, ``model``, ``report(path)`` and
+        ``save_picture(path)``. For data in blocks: ``facts``, ``model`` and the folder with the
+        labels, ``labels_folder``.
+
+    Examples
+    --------
+    >>> from coterie import cluster_table
+    >>> found = cluster_table("shop.csv", exclude=["habit"])  # doctest: +SKIP
+    >>> print(found.verdict.text)  # doctest: +SKIP
+    >>> found.report("shop.html")  # doctest: +SKIP
     """
-    request, watcher, started = request or Request(), watcher or Watcher(), time.perf_counter()
+    if request is not None and wanted:
+        raise SettingError(f"Give a request or its fields ({', '.join(wanted)}), not both.")
+    request, watcher, started = request or Request(**wanted), watcher or Watcher(), time.perf_counter()
+    blocks = blocks or Blocks()
     if request.algorithm is not None:
         check_algorithm(request.algorithm)
+    if blocks.are_needed(source):
+        return cluster_files(source, request, watcher, blocks)
     name = source_name(source) if isinstance(source, str | Path) else None
     with watcher.reading(name or "the table"):
         whole = table = (
@@ -220,7 +254,7 @@ def _numbers_to_try(
         except ValueError as error:
             raise SettingError(str(error)) from error
     found = finds_count(estimator)
-    ks = list(request.clusters or ())
+    ks = request.ks
     if found and (len(ks) > 1 or (ks and not has_parameter(estimator, "n_clusters"))):
         raise SettingError(
             f"The algorithm {algorithm!r} determines the number of clusters itself: do not give one (-k)."
@@ -237,7 +271,7 @@ def _numbers_to_try(
         ks = [k for k in range(1 if criterion == "gap" else 2, request.most + 1) if k < rows]
         if not ks or rows < 3:
             raise SettingError(f"{rows} rows are too few to choose a number of clusters: give the number (-k).")
-    if request.criterion is not None and (found or len(request.clusters or ()) == 1):
+    if request.criterion is not None and (found or len(request.ks) == 1):
         raise SettingError("A criterion chooses from a range of numbers of clusters: give one, for example -k 2..12.")
     return ks
 

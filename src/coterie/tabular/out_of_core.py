@@ -1,0 +1,268 @@
+"""Clustering of Parquet files that do not fit in memory, on a Dask cluster or on processes of this machine."""
+
+import importlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coterie.estimators.capabilities import takes_blocks
+from coterie.tables.columns import split_names
+from coterie.tables.databases import is_url
+from coterie.tables.encoding import Encoding
+from coterie.tabular.algorithms import SettingError, make_estimator
+from coterie.tabular.clustered_table import Run
+from coterie.tabular.model import TableModel
+
+if TYPE_CHECKING:
+    from coterie.explain.facts import Facts
+    from coterie.tabular.clustering import Request, Watcher
+
+CONNECT_SECONDS = 10
+_COPIES_IN_MEMORY = 4  # of a table, during an ordinary run
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Where blocks of files are read, and where their labels go.
+
+    Parameters
+    ----------
+    scheduler : str, optional
+        Address of a Dask cluster, for example "tcp://10.0.0.1:8786". By default processes on this machine are started.
+    workers : int, optional
+        The number of these processes; by default one per core.
+    checkpoint : path, optional
+        The centres are saved to this file after every iteration.
+    resume : bool
+        Continue from the centres in ``checkpoint``.
+    labels : path, optional
+        The folder in which one file of labels per input file is written. It must not exist. By default it is beside the
+        input.
+    """
+
+    scheduler: str | None = None
+    workers: int | None = None
+    checkpoint: Path | None = None
+    resume: bool = False
+    labels: Path | None = None
+
+    def are_needed(self, source: Any) -> bool:
+        """Whether to read a source in blocks: on request, or because there are several files or too many rows."""
+        if not isinstance(source, str | os.PathLike):
+            return False
+        if is_url(source):
+            if self.scheduler is not None or self.workers is not None:
+                raise SettingError(
+                    "A database is read into memory: remove --scheduler and --workers, or write a Parquet file."
+                )
+            return False
+        file = Path(source)
+        if self.scheduler is not None or self.workers is not None or file.is_dir():
+            return True
+        if not file.exists():
+            return any(sign in str(source) for sign in "*?[")
+        return file.suffix.lower() == ".parquet" and _too_large(file)
+
+    def files(self, source: str | os.PathLike) -> tuple[list[Path], Path]:
+        """The files of a source, and the folder of their labels."""
+        from coterie.distributed import parquet
+
+        files = parquet.find(source)
+        return files, self.labels or parquet.labels_folder(source, files)
+
+
+@dataclass(frozen=True)
+class ClusteredFiles:
+    """A clustering of files in blocks: its estimator, its facts, and the folder with the labels of the rows."""
+
+    estimator: Any
+    encoding: Encoding
+    facts: "Facts"
+    labels_folder: Path
+
+    @property
+    def model(self) -> TableModel:
+        """What ``coterie predict`` needs."""
+        return TableModel(self.estimator, self.encoding)
+
+
+def refuse_in_blocks(source: object, **options: Any) -> None:
+    """Raise an error if an option was given that needs the whole table in memory."""
+    given = next((name for name, value in options.items() if value), None)
+    if given is not None:
+        option = {"from_model": "from", "kinds": "kind", "drop_missing": "drop-missing"}.get(given, given)
+        raise SettingError(
+            f"{source} is read in blocks, for which --{option.replace('_', '-')} is not available: remove that option, "
+            "or cluster a sample."
+        )
+
+
+def cluster_files(source: str | os.PathLike, request: "Request", watcher: "Watcher", blocks: Blocks) -> ClusteredFiles:
+    """Fit, and write the labels as one file per input file."""
+    try:
+        import dask.array  # noqa: F401
+
+        import distributed  # noqa: F401
+    except ImportError:
+        raise SettingError("Data in blocks need Dask: pip install 'coterie[dask]'.") from None
+    from coterie.distributed.passes import ClusterError
+
+    try:
+        return _fitted(source, request, watcher, blocks)
+    except (ValueError, ClusterError) as error:  # their messages say what is wrong with data and parameters
+        raise error if isinstance(error, SettingError) else SettingError(str(error)) from error
+
+
+def _fitted(source: str | os.PathLike, request: "Request", watcher: "Watcher", blocks: Blocks) -> ClusteredFiles:
+    from coterie import distributed as own
+    from coterie.distributed import parquet
+    from coterie.distributed.blocks import blocks_of
+    from coterie.distributed.fitting import look
+    from coterie.distributed.passes import Passes
+    from coterie.estimators.on_dask import DaskRows
+    from coterie.explain.facts import Facts
+
+    started = time.perf_counter()
+    files, folder = blocks.files(source)
+    estimator = _estimator(source, request)
+    rows = parquet.open_files(files, _names(request.columns), _names(request.exclude) or [])
+    parts = parquet.LabelParts(folder)
+    saving = nullcontext() if blocks.checkpoint is None else own.checkpoint(blocks.checkpoint, resume=blocks.resume)
+    with connected(blocks.scheduler, blocks.workers), saving:
+        X = rows.array()
+        with watcher.reading(f"{rows.n_rows:,} rows in {len(files)} files"):
+            known = look(Passes(blocks_of(X)), estimator.n_clusters)
+        encoding, X, inner = _scaled(rows, X, known, request.scale)
+        with watcher.fitting(estimator):
+            estimator._fit(DaskRows(estimator, X, known=inner))
+        with watcher.writing("the labels"):
+            counts = parts.write(rows, X, estimator.predict)
+    del estimator.labels_
+    run = Run(request.algorithm or "kmeans", request.seed, seconds=time.perf_counter() - started, source=str(source))
+    facts = Facts.of(run, encoding, estimator, _summaries(estimator, encoding, known, counts))
+    return ClusteredFiles(estimator, encoding, facts, parts.folder)
+
+
+def _estimator(source: object, request: "Request") -> Any:
+    """The estimator that was asked for, if it and the other wishes suit data in blocks."""
+    refuse_in_blocks(
+        source, encode=request.encode, kinds=request.kinds, keep=request.keep, labels=request.labels,
+        names=request.names, drop_missing=request.drop_missing,
+    )  # fmt: skip
+    ks, algorithm = request.ks, request.algorithm or "kmeans"
+    if len(ks) != 1:
+        raise SettingError(
+            f"{source} is read in blocks, for which one number of clusters is needed: add, for example, -k 5."
+        )
+    estimator = make_estimator(algorithm, {"max_iter": 300}, random_state=request.seed, **request.settings)
+    if not takes_blocks(estimator):
+        raise SettingError(f"The algorithm {algorithm!r} does not support data in blocks: use kmeans, for example.")
+    return estimator.set_params(n_clusters=ks[0])
+
+
+def _names(given: str | Sequence[str] | None) -> list[str] | None:
+    return split_names(given) if isinstance(given, str) else given if given is None else list(given)
+
+
+def _too_large(file: Path) -> bool:
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_metadata(file)
+    except Exception:  # the ordinary reader reports what is wrong with the file
+        return False
+    return _COPIES_IN_MEMORY * metadata.num_rows * metadata.num_columns * 8 > _memory()
+
+
+def _memory() -> int:
+    try:
+        from distributed.system import MEMORY_LIMIT
+    except ImportError:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return MEMORY_LIMIT
+
+
+@contextmanager
+def connected(scheduler: str | None, workers: int | None) -> Iterator[Any]:
+    """A client of the scheduler, or of processes on this machine (on the loopback interface, without a dashboard)."""
+    import distributed
+
+    if scheduler is None:
+        import joblib
+
+        from coterie.distributed.passes import local
+
+        with local(workers or joblib.cpu_count()) as cluster, distributed.Client(cluster) as client:
+            yield client
+        return
+    try:
+        client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, distributed.TimeoutError) as error:  # in Python 3.10 not the one of Python
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SettingError(
+            f"The scheduler {scheduler} did not answer within {CONNECT_SECONDS} s ({reason}): check that it runs, that "
+            "the address is correct, and whether it needs TLS (tls://...)."
+        ) from None
+    with client:
+        _check_workers(client, scheduler)
+        yield client
+
+
+def _check_workers(client: Any, scheduler: str) -> None:
+    import distributed
+
+    try:
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+    except (TimeoutError, distributed.TimeoutError):  # in Python 3.10 these are two
+        raise SettingError(
+            f"The scheduler {scheduler} has no workers: start some with `dask worker {scheduler}`"
+        ) from None
+    try:
+        client.run(importlib.import_module, "coterie.distributed")
+    except ModuleNotFoundError:
+        raise SettingError(
+            "coterie is not installed on the workers: install it there, with pip install 'coterie[dask]'."
+        ) from None
+
+
+def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any, Any]:
+    """The encoding of the columns, the rows as the estimator sees them, and the statistics of those."""
+    from coterie import starts
+    from coterie.kmeans.scaling import exponent_of_size
+
+    if not scale:
+        return Encoding.affine(rows.names), X, known
+    deviation = np.sqrt(known.sq / known.weight)
+    deviation = np.where(deviation > 0, deviation, 1.0)
+    scaled = ((X - known.mean) / deviation).astype(rows.dtype)
+    inner = replace(
+        known,
+        mean=np.zeros_like(known.mean),
+        sq=known.sq / deviation**2,
+        largest=1.0 if exponent_of_size(known.largest, rows.dtype) else known.largest,  # they are of ordinary size now
+        fingerprint=starts.fingerprint(np.array([known.fingerprint], np.uint64)),  # rows and means determine the rest
+    )
+    return Encoding.affine(rows.names, known.mean, deviation), scaled, inner
+
+
+def _summaries(estimator: Any, encoding: Any, known: Any, counts: Any) -> list[Any]:
+    """Summaries from the statistics of all blocks; the mean of the outliers is not known."""
+    from coterie.explain.facts import summary
+
+    centers = dict(enumerate(encoding.original(np.asarray(estimator.cluster_centers_, dtype=np.float64))))
+    sizes = np.zeros(len(centers) + 1, np.int64)
+    sizes[: len(counts)] = counts  # the outliers first
+    if sizes[0]:
+        centers[-1] = np.full(len(encoding.names), np.nan)
+    deviation = np.sqrt(known.sq / known.weight)
+    total = int(sizes.sum())
+    return [
+        summary(label, int(sizes[label + 1]), total, center, encoding.names, known.mean, deviation)
+        for label, center in centers.items()
+    ]
