@@ -541,6 +541,23 @@ def test_the_program_itself_answers_with_exit_codes_and_one_line(folder):
         assert bad.stderr.count("\n") == 1, bad.stderr
 
 
+def test_a_terminal_that_is_not_utf_8_gets_the_whole_result(folder):
+    sample("wine").rename(columns={"ash": "äsche"}).to_csv("wine.csv", index=False)
+    code = "from coterie.cli import main; main()"
+    words = ["cluster", "wine.csv", "-k", "3", "-c", "äsche,alcohol", "-o", "labels.csv"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "?sche" in done.stdout
+    assert "labels: labels.csv" in done.stdout
+
+
+def test_the_number_of_samples_is_an_option_of_the_network(folder):
+    sample("wine").to_csv("wine.csv", index=False)
+    assert json.loads(succeed("cluster wine.csv --contexts 2 --json").stdout)["algorithm"] == "zeroshot"
+    assert "'kmeans' has no setting 'n-contexts'" in refuse("cluster wine.csv -k 3 --contexts 2")
+
+
 def test_help_loads_nothing_heavy():
     code = (
         "import sys, coterie.cli; "

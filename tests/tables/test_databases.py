@@ -17,7 +17,8 @@ from coterie.cli import main
 from coterie.tables import databases
 from coterie.tables.columns import TableError
 from coterie.tables.label_files import write_labels
-from coterie.tables.table import Table, read_table, source_name
+from coterie.tables.sources import source_name
+from coterie.tables.table import Table, read_table
 
 FRAME = pd.DataFrame({"age": [31, 42, 25], "name": ["Ann", "Bo", None], "spent": [1.5, 2.25, 3.0]})
 LINES = "\n".join(json.dumps(row) for row in FRAME.astype(object).where(FRAME.notna(), None).to_dict("records"))
@@ -44,6 +45,53 @@ def test_lines_of_json(tmp_path):
     (tmp_path / "b.jsonl").write_text('{"a": 1, "b": "x"}\n\n{"a": "2,5", "b": null}\n')
     table = Table.read(tmp_path / "b.jsonl")
     assert table.matrix(["a"]).tolist() == [[1.0], [2.5]]
+
+
+@pytest.mark.parametrize("orient", ["records", "columns", "index", "list", "lines"])
+def test_json_documents_in_the_forms_that_pandas_writes(orient, tmp_path):
+    path = tmp_path / "a.json"
+    if orient == "list":
+        path.write_text(json.dumps(json.loads(FRAME.to_json(orient="split"))["data"]))
+        with pytest.raises(TableError, match="a list of JSON objects, one per row"):
+            read_table(path)
+        path.write_text(json.dumps({name: json.loads(FRAME[name].to_json(orient="values")) for name in FRAME}))
+    elif orient == "lines":
+        path.write_text(LINES)
+    elif orient == "index":
+        path.write_text(json.dumps(json.loads(FRAME.to_json(orient="records"))[:2] + [{"age": 25, "spent": 3.0}]))
+    else:
+        FRAME.to_json(path, orient=orient)
+    same(read_table(path))
+
+
+def test_json_that_is_no_table_is_refused_and_mixed_columns_are_text(tmp_path):
+    path = tmp_path / "a.json"
+    for text in ("[]", "3", '"a"', "[1, 2]", "{"):
+        path.write_text(text)
+        with pytest.raises(TableError, match="JSON object"):
+            read_table(path)
+    path.write_text('[{"a": 1}, {"a": "two"}, {"a": [3]}]')
+    assert read_table(path)["a"].tolist() == ["1", "two", "[3]"]
+
+
+def test_feather_and_stata_files(tmp_path):
+    FRAME.to_feather(tmp_path / "a.feather")
+    FRAME.to_feather(tmp_path / "a.arrow")
+    FRAME.assign(name=FRAME["name"].astype("category")).to_stata(tmp_path / "a.dta", write_index=False)
+    for name in ("a.feather", "a.arrow", "a.dta"):
+        same(read_table(tmp_path / name))
+    assert not read_table(tmp_path / "a.dta")["name"].dtype.ordered, "labels of values have no order"
+    for name in ("a.feather", "a.dta"):
+        (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:90])
+        with pytest.raises(TableError, match="is not a complete"):
+            read_table(tmp_path / name)
+
+
+def test_spss_files_need_a_package(tmp_path, monkeypatch):
+    (tmp_path / "a.sav").write_bytes(b"$FL2")
+    monkeypatch.setattr(databases, "find_spec", lambda name: None)
+    with pytest.raises(TableError, match=r"needs the package pyreadstat: pip install 'coterie\[spss\]'"):
+        read_table(tmp_path / "a.sav")
 
 
 def test_a_sqlite_file_with_a_query(shop):

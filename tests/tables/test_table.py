@@ -107,6 +107,7 @@ def test_integers_that_turn_into_fractions_after_the_first_block(put, monkeypatc
         ("bad.sqlite", NOISE, "query"),
         ("a.npz", b"PK", "np.save"),
         ("noending", "a,b\n1,2\n", "no extension"),
+        ("page.csv", "<!DOCTYPE html>\n<p>a, b</p>\n<p>c</p>\n", "is a web page or XML"),
     ],
 )
 def test_files_that_are_refused(put, name, content, words):
@@ -187,6 +188,9 @@ def test_a_pickle_is_never_opened(tmp_path):
 
 def test_missing_files_and_folders(tmp_path, put):
     put("wine.csv", "a\n1\n")
+    (tmp_path / "ionosphere.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(TableError, match=r"no file .*nosuch\.csv\.$"):
+        Table.read(tmp_path / "nosuch.csv")
     with pytest.raises(TableError, match=r"Did you mean .*wine\.csv\?"):
         read_table(tmp_path / "wines.csv")
     (tmp_path / "folder.csv").mkdir()
@@ -198,6 +202,7 @@ def test_missing_files_and_folders(tmp_path, put):
     "columns, words",
     [
         (["agee"], "Did you mean 'Age'?"),
+        (["ab", "cd"], "There are no columns 'ab' and 'cd'. The columns are"),
         (["zzz"], "The columns are 'Age', 'name', 'born' and 'weight'."),
         (["Age", "Age"], "named twice"),
         (["name"], "'name' holds text (row 1: 'Ann')"),

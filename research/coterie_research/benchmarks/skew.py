@@ -1,8 +1,8 @@
 """From which skew on a column is compared on a log scale.
 
 ``coterie bench skew`` clusters tables with the zero-shot clusterer for several thresholds of the rule in
-:func:`coterie.tables.encoding.log_shift`: the labelled tables of ``coterie bench tables``, and drawn tables of which
-some columns are exponentials.
+:func:`coterie.tables.column_encoding.log_shift`: the labelled tables of ``coterie bench tables``, and drawn tables of
+which some columns are exponentials.
 """
 
 import json
@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie import ZeroShotClusterer
 from coterie.files import replacing
-from coterie.tables import encoding
+from coterie.tables import column_encoding, encoding
 from coterie.tables.columns import Column
 from coterie.tables.table import Table, read_table
 from coterie_research.benchmarks._table_sets import SETS
@@ -53,14 +53,14 @@ def drawn(count: int) -> Iterator[tuple[list[Column], np.ndarray]]:
 def run(quick: bool = False, output: Path = Path("results/skew")) -> dict[str, Any]:
     """Measure 25 real and 40 drawn tables (1 and 2 with ``quick``)."""
     found: dict[str, dict[str, float]] = {}
-    usual = encoding.SKEW
+    usual = column_encoding.SKEW
     for name, tables in (("labelled", real(1 if quick else 99)), ("drawn", drawn(2 if quick else 40))):
         scores = []
         for read, groups in tables:
             scores.append([_score(read, groups, threshold) for threshold in THRESHOLDS])
         found[name] = {str(one): float(value) for one, value in zip(THRESHOLDS, np.mean(scores, axis=0))}
         found[name]["tables"] = len(scores)
-    encoding.SKEW = usual
+    column_encoding.SKEW = usual
     result = {"command": "coterie bench skew" + (" --quick" if quick else ""), "ari": found}
     output = Path(output)
     output.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def run(quick: bool = False, output: Path = Path("results/skew")) -> dict[str, A
 
 
 def _score(read: list[Column], groups: np.ndarray, threshold: float) -> float:
-    encoding.SKEW = threshold
+    column_encoding.SKEW = threshold
     learned = encoding.Encoding.learn(read)
     rows = learned.encode([column.values for column in read])
     return adjusted_rand_score(groups, ZeroShotClusterer(random_state=0).fit(rows).labels_)

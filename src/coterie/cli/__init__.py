@@ -4,6 +4,7 @@ Heavy imports happen inside the commands, so that ``coterie --help`` is fast.
 """
 
 import errno
+import io
 import os
 import sys
 
@@ -23,6 +24,9 @@ def main() -> None:
 def run_application(application: typer.Typer, name: str) -> None:
     """Run a command and exit. A wrong option is reported as one line too, instead of a box."""
     sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115 - closed
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 cannot show every name
     try:
         code = application(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):

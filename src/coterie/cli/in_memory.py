@@ -129,7 +129,7 @@ def _command() -> str | None:
 def shown_source(file: str) -> str:
     """The file as it was given, but no password of a database."""
     from coterie.tables.databases import is_url
-    from coterie.tables.table import STDIN, source_name
+    from coterie.tables.sources import STDIN, source_name
 
     return source_name(file) if is_url(file) or file == STDIN else file
 

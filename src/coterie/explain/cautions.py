@@ -56,7 +56,7 @@ def _about_limits(clustered: ClusteredTable) -> list[Caution]:
             f"The network read {len(read):,} of the {clustered.n:,} rows; the others have the cluster of the nearest."
         )
         advice = f"Clusters with fewer than about {smallest:,.0f} rows may be missed"
-        more = ": fit such rows separately, or read more samples (n_contexts)."
+        more = ": fit such rows separately, or read more samples (n_contexts; --contexts)."
         found.append(Caution(what, advice + (more if has_parameter(clustered.estimator, "n_contexts") else ".")))
     if proba is not None and clustered.k >= len(proba) > 1 and finds_count(clustered.estimator):
         what = f"{clustered.k} is the largest number of clusters that the network can find here."

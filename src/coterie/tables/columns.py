@@ -117,6 +117,16 @@ def as_texts(values: Iterable[str | None]) -> np.ndarray:
     return result
 
 
+def category_texts(values: np.ndarray, series: "pd.Series | None" = None) -> np.ndarray:
+    """Values as the levels of a category; 1 and 0 of a boolean column are True and False."""
+    if values.dtype == object:
+        return values
+    truth = series is not None and str(series.dtype) in ("bool", "boolean", "bool[pyarrow]")
+    different, places = np.unique(values, return_inverse=True)
+    texts = [None if np.isnan(one) else str(bool(one)) if truth else f"{one:.15g}" for one in different]
+    return as_texts(texts)[places]
+
+
 def _microseconds(series: "pd.Series") -> np.ndarray:
     """Microseconds since 1970, or of a duration; arbitrary where a value is missing."""
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Tables that are not text: workbooks, lines of JSON, and databases with a query."""
+"""Tables that are not text: workbooks, JSON, files of Stata and SPSS, and databases with a query."""
 
 import codecs
 import io
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 WORKBOOKS = (".xlsx", ".xlsm")
 DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb")
 JSON_LINES = (".jsonl", ".ndjson")
+STATISTICS = (".dta", ".sav", ".zsav")  # of Stata and SPSS
 QUERY_SECONDS = 120.0  # of a file: a view can be written so that it never ends
 CHUNK = 1_000_000  # rows
 READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
@@ -87,10 +88,67 @@ def read_json_lines(path: Path) -> Any:
             return table
     except (pa.ArrowException, UnicodeDecodeError):
         pass  # a column with values of several types, or bytes that are not UTF-8
+    return _of_records(list(_objects(path)))
+
+
+def read_json(path: Path) -> Any:
+    """An Arrow table from a JSON document: a list of objects, or an object with one list or object per column.
+
+    A file with one object per line is read as well.
+    """
+    import pyarrow as pa
+
+    try:
+        found = json.loads(path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace"))
+    except (ValueError, RecursionError):
+        return read_json_lines(path)
+    if isinstance(found, dict) and found and all(isinstance(values, dict) for values in found.values()):
+        rows = dict.fromkeys(row for values in found.values() for row in values)  # pandas' default: rows by their names
+        found = {name: [values.get(row) for row in rows] for name, values in found.items()}
+    if isinstance(found, dict) and found and all(isinstance(values, list) for values in found.values()):
+        most = max(map(len, found.values()))
+        if all(len(values) == most for values in found.values()):
+            found = [dict(zip(found, row)) for row in zip(*found.values())]
+    records = [found] if isinstance(found, dict) else found
+    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records) or not records:
+        raise TableError(f"{path} is not a table: a list of JSON objects, one per row, was expected.")
+    try:
+        return pa.Table.from_pylist([dict.fromkeys(dict.fromkeys(key for one in records for key in one)) | one
+                                     for one in records])  # fmt: skip
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError):
+        return _of_records(records)  # a column with values of several types
+
+
+def _of_records(records: list[dict[str, Any]]) -> Any:
+    """An Arrow table of texts."""
+    import pandas as pd
+    import pyarrow as pa
+
+    valid = [{_valid(key): _plain(value) for key, value in record.items()} for record in records]
+    return pa.Table.from_pandas(pd.DataFrame(valid).astype("string"), preserve_index=False)
+
+
+def read_statistics(path: Path) -> "pd.DataFrame":
+    """The table in a file of Stata or SPSS. Values with labels are categories."""
     import pandas as pd
 
-    records = [{_valid(key): _plain(value) for key, value in record.items()} for record in _objects(path)]
-    return pa.Table.from_pandas(pd.DataFrame(records).astype("string"), preserve_index=False)
+    is_stata = path.suffix.lower() == ".dta"
+    if not is_stata:
+        require_package("pyreadstat", "Reading an SPSS file", "spss")
+    try:
+        if not is_stata:
+            return pd.read_spss(path)
+        try:
+            return pd.read_stata(path, order_categoricals=False)
+        except ValueError as error:
+            if "abel" not in str(error):
+                raise
+            return pd.read_stata(path, convert_categoricals=False)  # two values have the same label
+    except OSError:
+        raise
+    except Exception as error:  # the file is there, so whatever the reader says is about its bytes
+        program = "Stata" if is_stata else "SPSS"
+        raise TableError(f"{path} is not a complete {program} file: save it again, or save it as CSV.") from error
 
 
 def _opened(path: Path) -> Any:

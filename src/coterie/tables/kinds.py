@@ -20,36 +20,18 @@ LEVELS = 32  # of a category; rarer values share one level
 FEW = 12  # different integers that may be codes or steps of a scale
 BLANK = 0.05  # share of the rows from which blanks beside one value are an answer
 STEPS = 5  # of a scale that is compared like a category, by measurement (results/LOG.md); longer ones are numbers
-_IDS = frozenset(("id", "ids", "uid", "uuid", "guid", "pk", "rowid", "objectid"))
-_NUMBERS_OF_ROWS = frozenset(
-    (
-        "no",
-        "nr",
-        "num",
-        "number",
-        "key",
-        "index",
-        "idx",
-        "row",
-        "rownum",
-        "serial",
-        "sku",
-        "code",
-        "rowname",
-        "rownames",
-        "icpsr",
-        "case",
-        "caseid",
-        "obs",
-        "observation",
-        "record",
-        "respondent",
-        "subject",
-    )
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_IDS = _words("id ids uid uuid guid pk rowid objectid")
+_NUMBERS_OF_ROWS = _words(
+    "no nr num number key index idx row rownum serial sku code rowname rownames icpsr case caseid obs observation "
+    "record respondent subject"
 )
-_LABELS = frozenset(
-    ("zip", "zipcode", "postcode", "postal", "plz", "phone", "telephone", "mobile", "fax", "ssn", "isbn")
-)
+_LABELS = _words("zip zipcode postcode postal plz phone telephone mobile fax ssn isbn")
 _CODES = re.compile(  # words in the names of columns whose numbers are labels
     "code|type|kind|category|class|group|region|zone|area|district|sector|department|dept|branch|sex|gender|race|"
     "ethnicity|religion|status|state|country|city|species|breed|colou?r|brand|make|model|channel|method|mode|cluster|"

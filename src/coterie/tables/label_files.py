@@ -11,7 +11,8 @@ import numpy as np
 from coterie.files import check_writable, replacing
 from coterie.tables.columns import TableError
 from coterie.tables.databases import require_package
-from coterie.tables.table import Table, file_type
+from coterie.tables.sources import FILE_TYPES, file_type
+from coterie.tables.table import Table
 from coterie.wording import shown
 
 # The beginning of a cell that a spreadsheet program evaluates. A number with a sign is none.
@@ -105,9 +106,10 @@ def _without_formulas(frame: Any) -> Any:
 def check_labels_path(path: str | os.PathLike, *, with_data: bool = False) -> Path:
     """Raise an error if labels could not be written there, before any work is done."""
     path = Path(path)
-    kind = file_type(path)
+    kind = file_type(path) if path.suffix.lower() in (*FILE_TYPES, ".gz", ".pq") else path.suffix.lower()
     if kind not in WRITTEN:
-        raise TableError(f"{path}: labels are not written as {kind}. Choose a name with {', '.join(WRITTEN)}.")
+        what = f"labels are not written as {kind}" if kind else "the file name has no extension"
+        raise TableError(f"{path}: {what}. Choose a name with {', '.join(WRITTEN)}.")
     if kind == ".npy" and with_data:
         raise TableError(f"{path} can hold labels only: to write them with the data, use .csv, .tsv or .parquet.")
     if kind == ".xlsx":

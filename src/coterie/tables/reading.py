@@ -6,7 +6,6 @@ one-hot encoding) become that category again.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.tables import choices, spelling
-from coterie.tables.columns import Column, TableError, as_texts, holds_dates, is_empty, values_of
+from coterie.tables.codes import with_codes
+from coterie.tables.columns import Column, TableError, as_texts, category_texts, holds_dates, is_empty, values_of
+from coterie.tables.indicators import levels_of_block, merged, with_blocks
 from coterie.tables.kinds import (
     CATEGORY,
-    COUNT,
     DATE,
     EMPTY,
     FEW,
@@ -25,7 +25,6 @@ from coterie.tables.kinds import (
     KINDS,
     NUMBER,
     ORDINAL,
-    STEPS,
     TEXT,
     Guess,
     Sight,
@@ -41,9 +40,6 @@ MOST_ROWS_COMPARED = 200_000  # beyond, equal rows are not looked for
 STRANGERS = 0.02  # share of the rows with another text at which a column still holds numbers
 STRANGERS_AS_ASKED = 0.5  # the same if a user says that it holds numbers
 ABSENT = "far from the others counts as missing"
-CODE_ROWS = 10_000  # from which it is seen whether numbers behave like codes
-CODE_COLUMNS = 200  # with which they are compared
-CODE_GAIN = 0.15  # share of variance; see :class:`_Ranks`
 _TRUE, _FALSE = ("true", "yes", "y", "t", "1", "ja", "oui", "on"), ("false", "no", "n", "f", "0", "nein", "non", "off")
 
 
@@ -87,7 +83,7 @@ def read_columns(
             continue
         read.append(column)
     free = {column.name for column in read if column.name not in wanted}
-    return _with_blocks(_with_codes(read, free), free)
+    return with_blocks(with_codes(read, free), free)
 
 
 def read_again(
@@ -113,7 +109,7 @@ def _read_again(
     frame: "pd.DataFrame", name: str, kind: str, sources: Sequence[str], spelled: str, levels: Sequence[str] | None
 ) -> np.ndarray:
     if len(sources) > 1:
-        return _merged([values_of(frame[source]) for source in sources], levels_of_block(name, sources))
+        return merged([values_of(frame[source]) for source in sources], levels_of_block(name, sources))
     series = frame[sources[0] if sources else name]
     values = values_of(series)
     if kind == CATEGORY and len(spelled) > 1:
@@ -141,16 +137,6 @@ def written_numbers(series: "pd.Series", decimal: str | None = None) -> np.ndarr
     different, places = _different(values)
     found = spelling.numbers(different, decimal)
     return _spread(found.values, places) if found else np.full(len(values), np.nan) if not different else None
-
-
-def category_texts(values: np.ndarray, series: "pd.Series | None" = None) -> np.ndarray:
-    """Values as the levels of a category; 1 and 0 of a boolean column are True and False."""
-    if values.dtype == object:
-        return values
-    truth = series is not None and str(series.dtype) in ("bool", "boolean", "bool[pyarrow]")
-    different, places = np.unique(values, return_inverse=True)
-    texts = [None if np.isnan(one) else str(bool(one)) if truth else f"{one:.15g}" for one in different]
-    return as_texts(texts)[places]
 
 
 def parse_kinds(text: str, known: Sequence[str]) -> dict[str, str]:
@@ -276,10 +262,6 @@ def _as(column: Column, series: "pd.Series", how: str = "") -> Column:
     return replace(column, values=values, why=why)
 
 
-def _few_steps(values: np.ndarray) -> bool:
-    return values.dtype != object and len(np.unique(values[np.isfinite(values)])) <= STEPS
-
-
 def _as_asked(column: Column, series: "pd.Series", wanted: str) -> Column:
     kind, _, order = wanted.partition(":")
     values, spelled, why = values_of(series), column.spelling, "as asked for"
@@ -317,138 +299,6 @@ def _kept(column: Column) -> Column:
         return column
     kind = column.kind if column.kind not in (ID, TEXT) else CATEGORY if column.values.dtype == object else NUMBER
     return replace(column, kind=kind, used=True, why=f"kept: {column.why}")
-
-
-def _with_codes(read: list[Column], free: set[str]) -> list[Column]:
-    """Few whole numbers become a category if they behave like codes; short scales are compared like categories."""
-    others = _Ranks([column.values for column in read if column.kind in (NUMBER, COUNT) and column.used])
-    made = []
-    for column in read:
-        if column.kind == ORDINAL and column.values.dtype != object:
-            if column.name in free and others.most_unlike(column.values) > CODE_GAIN:
-                why = f"{column.why}, whose order says nothing about other columns"
-                column = replace(column, kind=CATEGORY, values=category_texts(column.values), why=why)
-            elif _few_steps(column.values):
-                column = replace(column, values=category_texts(column.values))
-        made.append(column)
-    return made
-
-
-class _Ranks:
-    """The ranks of columns of numbers, NaN where a value is missing, to see whether others behave like codes."""
-
-    def __init__(self, columns: Sequence[np.ndarray]):
-        some = columns[:: -(-len(columns) // CODE_COLUMNS) or 1]
-        self.every = -(-len(some[0]) // CODE_ROWS) if some else 1
-        chosen = [values[:: self.every] for values in some]
-        ranks = [np.where(np.isfinite(one), one.argsort().argsort(), np.nan) for one in chosen]
-        self.ranks_NM = np.column_stack(ranks) if ranks else np.zeros((0, 0))
-
-    def most_unlike(self, values: np.ndarray) -> float:
-        """How much more levels explain of a column than any rising or falling function of the values.
-
-        The share of variance, at most over the columns. It is about 0 for a scale, whose effect has a direction. All
-        that levels explain bounds it from above, so that few columns need a closer look.
-        """
-        from sklearn.isotonic import isotonic_regression
-
-        if not self.ranks_NM.size:
-            return 0.0
-        values = values[:: self.every]
-        rows = np.isfinite(values)
-        levels, places = np.unique(values[rows], return_inverse=True)
-        own_NL, ranks_NM = np.eye(len(levels))[places], self.ranks_NM[rows]
-        known_NM = np.isfinite(ranks_NM)
-        ranks_NM = np.where(known_NM, ranks_NM, 0.0)
-        n_M = np.maximum(known_NM.sum(axis=0), 1)
-        mean_M = ranks_NM.sum(axis=0) / n_M
-        total_M = (ranks_NM**2).sum(axis=0) / n_M - mean_M**2
-        counts_LM = own_NL.T @ known_NM
-        means_LM = np.where(counts_LM > 0, own_NL.T @ ranks_NM / np.maximum(counts_LM, 1), mean_M)
-        explained_M = (counts_LM * (means_LM - mean_M) ** 2).sum(axis=0) / n_M
-        most = 0.0
-        for m in np.argsort(-explained_M / np.maximum(total_M, 1e-12)):
-            there = counts_LM[:, m] > 0
-            means, counts = means_LM[there, m], counts_LM[there, m]
-            chance = (len(means) - 1) / n_M[m]  # of variance that levels explain by chance
-            if total_M[m] <= 0 or len(means) < 3 or explained_M[m] / total_M[m] - chance <= most:
-                continue
-            if explained_M[m] / total_M[m] - chance <= CODE_GAIN:
-                break
-            lost = [
-                np.average(
-                    (isotonic_regression(means, sample_weight=counts, increasing=up) - means) ** 2, weights=counts
-                )
-                for up in (True, False)
-            ]
-            most = max(most, float(min(lost) / total_M[m] - chance))
-        return most
-
-
-def _with_blocks(read: list[Column], free: set[str]) -> list[Column]:
-    """Columns of which exactly one is 1 in every row become one category."""
-    able = {column.name: place for place, column in enumerate(read) if column.name in free and _is_indicator(column)}
-    blocks: list[list[int]] = []
-    for prefix_members in _groups(list(able)):
-        members = [able[name] for name in prefix_members if not any(able[name] in block for block in blocks)]
-        if len(members) > 1 and (np.sum([_ones(read[place]) for place in members], axis=0) == 1).all():
-            blocks.append(members)
-    firsts = {block[0]: block for block in blocks}
-    inside = {place for block in blocks for place in block}
-    return [
-        _block([read[member] for member in firsts[place]]) if place in firsts else column
-        for place, column in enumerate(read)
-        if place in firsts or place not in inside
-    ]
-
-
-def _is_indicator(column: Column) -> bool:
-    return column.kind == CATEGORY and set(column.values) in ({"0", "1"}, {"True", "False"})
-
-
-def _ones(column: Column) -> np.ndarray:
-    return np.isin(column.values.astype(str), ("1", "True")).astype(int)
-
-
-def _groups(names: Sequence[str]) -> list[list[str]]:
-    """Names that begin alike, largest groups first, and runs of neighbours."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        ends = {match.start() for match in re.finditer(r"[\W_]+(?=.)", name)} | {len(name.rstrip("0123456789"))}
-        for end in ends:
-            if 0 < end < len(name):
-                groups[name[:end]].append(name)
-    return sorted((group for group in groups.values() if len(group) > 1), key=len, reverse=True)
-
-
-def _block(members: list[Column]) -> Column:
-    sources = tuple(column.name for column in members)
-    levels = levels_of_block("", sources)
-    values = _merged([column.values for column in members], levels)
-    name = common_name(sources)
-    return Column(name, CATEGORY, values, f"{len(sources)} columns that hold one value each", True, sources)
-
-
-def common_name(sources: Sequence[str]) -> str:
-    """What the names of the columns of one category have in common."""
-    start = sources[0]
-    while not all(source.startswith(start) for source in sources):
-        start = start[:-1]
-    return start.rstrip("_ .=:-[(") or " / ".join(sources)
-
-
-def levels_of_block(name: str, sources: Sequence[str]) -> list[str]:
-    """The values for which the columns of one category stand."""
-    start = len(common_name(sources)) if all(source.startswith(common_name(sources)) for source in sources) else 0
-    return [source[start:].strip("_ .=:-[]()") or source for source in sources]
-
-
-def _merged(columns: Sequence[np.ndarray], levels: Sequence[str]) -> np.ndarray:
-    """The level whose column says 1; None where none or several do."""
-    ones = np.array([np.isin(values.astype(str), ("1", "1.0", "True")) for values in columns])
-    texts = as_texts(levels)[ones.argmax(axis=0)]
-    texts[ones.sum(axis=0) != 1] = None
-    return texts
 
 
 def _known_truth(values: np.ndarray, levels: Sequence[str]) -> np.ndarray:

@@ -161,6 +161,8 @@ def _form(path: Path, delimiter: str | None, header: bool | None) -> Form:
     lines = [line for line in (every if whole else every[:-1] or [text]) if line.strip()]
     if not lines:
         raise TableError(f"{path} contains only blank lines: it needs a line of column names and at least one row.")
+    if re.match(r"\s*<(!doctype|html|\?xml|table|head|body)\b", text, re.IGNORECASE):
+        raise TableError(f"{path} is a web page or XML, not a table: save the table in it as CSV or .xlsx first.")
     told = re.fullmatch(r"sep=(.)", lines[0].strip("\r\n"), re.IGNORECASE)  # an instruction for spreadsheets
     if told:
         lines, delimiter = lines[1:], told[1]

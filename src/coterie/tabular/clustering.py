@@ -13,7 +13,8 @@ import numpy as np
 from coterie.estimators.capabilities import encodes_tables, finds_count, has_parameter, parameter, takes_labels
 from coterie.selection import Candidate, Choice, check_criterion, choose_k
 from coterie.tables.columns import TableError
-from coterie.tables.table import Table, source_name
+from coterie.tables.sources import source_name
+from coterie.tables.table import Table
 from coterie.tabular.algorithms import SettingError, check_algorithm, make_estimator
 from coterie.tabular.clustered_table import ClusteredTable, Run
 from coterie.tabular.encoded_table import EncodedTable
