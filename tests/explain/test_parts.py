@@ -1,12 +1,15 @@
 """The parts of the report: markup, replay, and the code that reproduces the clusters."""
 
+import json
+
+import jinja2
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import coterie
-from coterie.explain.markup import data, escape, join, tag
+from coterie.explain.page import Page, chip, escaped_json
 from coterie.explain.recipe import recipe
 from coterie.explain.replay import replay
 from coterie.tabular import Request, cluster_table
@@ -15,10 +18,26 @@ from tests.explain.test_report import blobs, kmeans
 
 
 def test_text_is_escaped_and_html_is_not_escaped_twice():
-    assert tag("p", "<b>", tag("i", "&")) == "<p>&lt;b&gt;<i>&amp;</i></p>"
-    assert tag("a", "x", href='"><script>') == '<a href="&quot;&gt;&lt;script&gt;">x</a>'
-    assert join("a", None, ["<", escape("<")]) == "a&lt;&lt;"
-    assert "</script><" not in data("x", ["</script><!--"]).removesuffix("</script>")
+    assert chip(0, "<b>").endswith("</span>&lt;b&gt;")
+    for letter in "<>&\u2028\u2029":
+        assert letter not in escaped_json([f"a{letter}b"])
+    assert json.loads(escaped_json(["</script><!--"])) == ["</script><!--"]
+
+
+def test_every_value_of_the_template_is_escaped():
+    hostile = '"><script>alert(1)</script>'
+    frame = pd.DataFrame(
+        {hostile: [0.0, 0.1, 9.0, 9.1] * 5, "b": [1.0, 1.1, 2.0, 2.1] * 5, "c": [hostile] * 10 + ["y"] * 10}
+    )
+    made = cluster_table(frame, columns=[hostile, "b"], clusters=2, names={0: hostile})
+    text = made.report(title=hostile, command=hostile, refits=1).html
+    assert hostile not in text
+    assert text.count("<script") == text.count("</script>") == text.count('<script type="application/json"') + 2
+
+
+def test_a_value_that_the_template_needs_and_nobody_gave_is_an_error():
+    with pytest.raises(jinja2.UndefinedError):
+        Page().html(sections=["Summary"], title="", subtitle="")
 
 
 @pytest.mark.parametrize("estimator", [kmeans(n_init=5), coterie.SoftKMeans(3, random_state=0)], ids=["hard", "soft"])

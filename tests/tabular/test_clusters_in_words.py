@@ -12,8 +12,6 @@ from typer.testing import CliRunner
 import coterie
 from coterie.cli import app
 from coterie.explain.differences import portraits
-from coterie.explain.facts import profile_of
-from coterie.explain.fields import fields_of, own_frame
 from coterie.explain.hierarchy import merges_of
 from coterie.explain.rules import rules
 from coterie.explain.verdict import NONE, STEPS, UNKNOWN
@@ -45,12 +43,13 @@ def hotel():
 
 def test_columns_are_those_of_the_user(hotel):
     made, kind = hotel
-    kinds = {one.name: one.kind for one in fields_of(made)}
-    assert kinds == {"price": "number", "plan": "category", "arrival": "date"}
-    frame = own_frame(made)
-    assert frame["plan"].tolist() == ["full" if one else "bed" for one in kind]
-    assert str(frame["arrival"].iloc[0].date()) == str(made.table.frame["arrival"].iloc[0].date())
-    np.testing.assert_allclose(frame["price"], made.table.frame["price"])
+    price, plan, arrival = made.fields
+    assert [price.name, plan.name, arrival.name] == ["price", "plan", "arrival"]
+    assert [plan.levels[code] for code in plan.values] == ["full" if one else "bed" for one in kind]
+    assert arrival.dates
+    assert arrival.show(arrival.values[0]) == str(made.table.frame["arrival"].iloc[0].date())
+    np.testing.assert_allclose(price.values, made.table.frame["price"])
+    assert (price.levels, price.dates) == (None, False)
 
 
 def test_traits_are_shares_dates_and_numbers(hotel):
@@ -65,8 +64,8 @@ def test_traits_are_shares_dates_and_numbers(hotel):
     assert float(traits["price"].here_text) == pytest.approx(200, abs=5)
     assert set(portrait.typical).isdisjoint(portrait.borderline)
     assert (made.labels[portrait.borderline] == late).all()
-    rows = {name: texts for name, texts, _ in profile_of(made, made.facts.summaries)}
-    assert rows["plan"][late] == "full 100%"
+    plan = next(one for one in made.fields if one.name == "plan")
+    assert plan.profile(made.labels, range(made.k))[1][late] == "full 100%"
     summary = made.facts.summaries[late]
     assert summary.texts["arrival"].startswith("2024-07")
 

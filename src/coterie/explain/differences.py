@@ -6,8 +6,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
-from coterie.explain.fields import CATEGORY, Field, fields_of
 from coterie.explain.rules import Rule, rules
+from coterie.plot.frames import Column
 from coterie.selection import stratified_sample
 from coterie.tabular.clustered_table import ClusteredTable
 
@@ -115,7 +115,6 @@ def _traits(clustered: ClusteredTable) -> dict[int, list[Trait]]:
     spread = values.std(axis=0, dtype=np.float64)
     spread = np.where(spread > 0, spread, 1.0)
     total = values.sum(axis=0, dtype=np.float64)
-    fields = fields_of(clustered)
     result = {}
     for j, size in enumerate(clustered.sizes):
         if size == 0:
@@ -129,17 +128,17 @@ def _traits(clustered: ClusteredTable) -> dict[int, list[Trait]]:
         rank_sum = ranks[inside].sum(axis=0)
         above = (rank_sum - m * (m + 1) / 2) / (m * rest) if m and rest else np.full(values.shape[1], 0.5)
         away = (here - elsewhere) / spread
-        found = [_trait(one, here, elsewhere, away, above) for one in fields]
+        found = [_trait(one, here, elsewhere, away, above) for one in clustered.fields]
         result[j] = sorted(found, key=lambda trait: (-round(trait.strength, 2), -abs(trait.away)))
     return result
 
 
-def _trait(one: Field, here: np.ndarray, elsewhere: np.ndarray, away: np.ndarray, above: np.ndarray) -> Trait:
-    own = slice(one.first, one.last)
+def _trait(one: Column, here: np.ndarray, elsewhere: np.ndarray, away: np.ndarray, above: np.ndarray) -> Trait:
+    own = one.own
     place = one.first + int(np.abs(2 * above[own] - 1).argmax())
     inside, outside = float(here[place]), float(elsewhere[place])
     made = Trait(one.name, inside, outside, float(away[place]), float(above[place]))
-    if one.kind == CATEGORY:
+    if one.levels is not None:
         texts = (one.shares(here[own]), one.shares(elsewhere[own]))
         return replace(made, level=one.levels[place - one.first], here_text=texts[0], elsewhere_text=texts[1])
     return replace(made, here_text=one.show(inside), elsewhere_text=one.show(outside))

@@ -8,7 +8,6 @@ import numpy as np
 
 from coterie.explain.cautions import cautions
 from coterie.explain.certainty import count_probabilities, outlier_rows
-from coterie.explain.fields import CATEGORY, fields_of
 from coterie.explain.verdict import Verdict
 from coterie.selection import Choice
 from coterie.tables.encoding import Encoding
@@ -114,32 +113,12 @@ def summaries_of(clustered: ClusteredTable) -> list[ClusterSummary]:
     if len(clustered.outliers):
         centers[-1] = clustered.values[clustered.outliers].mean(axis=0, dtype=np.float64)
     sizes = {**dict(enumerate(clustered.sizes.tolist())), -1: len(clustered.outliers)}
-    fields = fields_of(clustered)
     made = []
     for label, center in centers.items():
         one = summary(label, sizes[label], clustered.n, center, clustered.value_names, mean, deviation)
-        shown = [one_field.show(value) for one_field in fields for value in center[one_field.first : one_field.last]]
+        shown = [column.show(value) for column in clustered.fields for value in center[column.own]]
         made.append(replace(one, texts=dict(zip(clustered.value_names, shown))))
     return made
-
-
-def profile_of(
-    clustered: ClusteredTable, summaries: Sequence[ClusterSummary]
-) -> list[tuple[str, list[str], list[float]]]:
-    """Per column of the user, what each cluster holds in words, and how far it is from all rows in standard deviations.
-
-    A category is shown by its most frequent value in the cluster, and measured by its most distinctive one.
-    """
-    rows = []
-    for one in fields_of(clustered):
-        texts, away = [], []
-        for each in summaries:
-            means = np.array(list(each.center.values())[one.first : one.last])
-            apart = np.array(list(each.deviation.values())[one.first : one.last])
-            away.append(float(apart[np.abs(apart).argmax()]))
-            texts.append(one.shares(means, 1) if one.kind == CATEGORY else one.show(means[0]))
-        rows.append((one.name, texts, away))
-    return rows
 
 
 def summary(

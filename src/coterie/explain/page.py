@@ -2,100 +2,84 @@
 
 import base64
 import hashlib
+import json
 from functools import cache
 from importlib.resources import files
+from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from coterie import __version__
-from coterie.explain.markup import Html, data, join, tag
+from coterie.palette import PALETTE, color
 from coterie.plot.themes import template
 
 
+class Place(NamedTuple):
+    """Where a figure is drawn, and what it shows."""
+
+    identity: str
+    label: str
+    height: int
+    tall: int  # at least, before it is drawn
+    group: str | None
+    name: str  # of the file in which a reader saves it
+
+
 class Page:
-    """Collects sections and figures, then writes them into one document."""
+    """Collects the data of figures, then writes everything into one document."""
 
-    def __init__(self, title: str, subtitle: str):
-        self.title, self.subtitle = title, subtitle
-        self._sections: list[tuple[str, str, Html]] = []
-        self._data: list[Html] = []
+    def __init__(self) -> None:
+        self._data = [("themes", escaped_json({name: template(name) for name in ("light", "dark")}))]
 
-    def figure(self, made: go.Figure, label: str, height: int = 0, group: str | None = None) -> Html:
-        """A placeholder for the figure; its data are written at the end of the document."""
+    def figure(self, made: go.Figure, label: str, height: int = 0, group: str | None = None) -> Place:
+        """A place for the figure; its data are written at the end of the document."""
         identity = f"figure-{len(self._data)}"
         made.layout.template = None  # type: ignore[assignment]
-        self._data.append(data(identity, str(made.to_json())))
-        place = tag(
-            "div",
-            tag("p", "This figure needs JavaScript.", class_="empty"),
-            data_figure=identity,
-            data_height=height or None,
-            data_group=group,
-            role="img",
-            aria_label=label,
-            style=f"min-height:{height or int(made.layout.height or 320)}px",
-        )
+        self._data.append((identity, escaped_json(str(made.to_json()))))
         name = "".join(letter if letter.isalnum() else "-" for letter in label.lower())[:40].strip("-")
-        save = [
-            tag("button", kind.upper(), type="button", class_="quiet", hidden="hidden", data_name=name, data_kind=kind,
-                aria_label=f"Save as {kind.upper()}")
-            for kind in ("png", "svg")
-        ]  # fmt: skip
-        return tag("figure", place, tag("div", save, class_="keep"), class_="figure")
+        return Place(identity, label, height, height or int(made.layout.height or 320), group, name)
 
     def values(self, identity: str, document: object) -> None:
         """Data for the script of the page."""
-        self._data.append(data(identity, document))
+        self._data.append((identity, escaped_json(document)))
 
-    def section(self, title: str, body: Html | None) -> None:
-        if body is not None:
-            identity = "".join(letter if letter.isalnum() else "-" for letter in title.lower())
-            self._sections.append((identity, title, body))
-
-    def html(self) -> str:
+    def html(self, **said: Any) -> str:
+        """The document. ``said`` is what the template report.html names."""
         scripts = [_plotly(), _own("page.js")]
         allowed = " ".join(f"'{_hash(script)}'" for script in scripts)
         policy = (
             f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
             "font-src data:; base-uri 'none'; form-action 'none'"
         )
-        links = [tag("li", tag("a", title, href=f"#{identity}")) for identity, title, _ in self._sections]
-        sections = [
-            tag("section", tag("h2", title), body, id=identity, aria_label=title)
-            for identity, title, body in self._sections
-        ]
-        themes = data("themes", {name: template(name) for name in ("light", "dark")})
-        head = join(
-            tag("meta", charset="utf-8"),
-            tag("meta", **{"http-equiv": "Content-Security-Policy", "content": policy}),
-            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            tag("meta", name="referrer", content="no-referrer"),
-            tag("meta", name="generator", content=f"coterie {__version__}"),
-            tag("title", self.title),
-            Html(f"<style>{_own('page.css')}</style>"),
-        )
-        body = join(
-            tag("a", "Skip to the report", href="#report", class_="skip"),
-            tag(
-                "header",
-                tag("h1", self.title),
-                tag("p", self.subtitle),
-                tag("nav", tag("ul", links), aria_label="Contents"),
-            ),
-            Html("<noscript><p>The figures need JavaScript; texts and tables do not.</p></noscript>"),
-            tag("main", sections, id="report"),
-            tag(
-                "footer",
-                tag(
-                    "p",
-                    f"Made by coterie {__version__}. This file loads nothing from the network.",
-                ),
-            ),
-            themes,
-            self._data,
-            [Html(f"<script>{script}</script>") for script in scripts],
-        )
-        return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}</body>\n</html>\n'
+        # A name that is missing is an error, and every value is escaped unless it is Markup.
+        page = Environment(autoescape=True, undefined=StrictUndefined).from_string(_own("report.html"))
+        return page.render(
+            policy=policy, version=__version__, style=Markup(_own("page.css")), data=self._data, chip=chip, color=color,  # noqa: S704
+            scripts=[Markup(script) for script in scripts], **said,  # noqa: S704 - both are files of packages
+        )  # fmt: skip
+
+
+def chip(label: int, name: str = "") -> Markup:
+    """The colour of a cluster, and its name."""
+    kind = "chip out" if label < 0 else "chip square" if label // len(PALETTE) % 2 else "chip"
+    shape = Markup('<span class="{}" style="background:{}" aria-hidden="true"></span>{}')
+    return shape.format(kind, color(label), name)
+
+
+def bar(label: int, share: float) -> Markup:
+    """A bar in the colour of a cluster, ``share`` of the width of its cell."""
+    shape = Markup('<span class="track"><span class="bar" style="width:{:.1f}%;background:{}"></span></span>')
+    return shape.format(100 * share, color(label))
+
+
+def escaped_json(document: Any) -> Markup:
+    """JSON (a text, or a value) for the script of the page. No character in it can end the element."""
+    text = document if isinstance(document, str) else json.dumps(document, allow_nan=False)
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return Markup(text)  # noqa: S704 - the letters that HTML interprets are gone
 
 
 @cache

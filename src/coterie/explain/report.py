@@ -8,16 +8,24 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from coterie.explain import quality, quality_sections, sections
-from coterie.explain.cautions import cautions
+from coterie.explain import quality, sections
+from coterie.explain.cautions import Caution, cautions
 from coterie.explain.differences import portraits
 from coterie.explain.page import Page
+from coterie.explain.quality import Stability
 from coterie.explain.recipe import recipe
 from coterie.explain.replay import Replay, replay
 from coterie.files import check_writable, replacing
 from coterie.selection import Choice
 from coterie.tabular.clustered_table import ClusteredTable
 from coterie.wording import plural
+
+CARDS = 40
+OPEN_CARDS = 8
+SECTIONS = (
+    "Summary", "Warnings", "Map of the rows", "Sizes", "Differences between the clusters", "Certainty", "Outliers",
+    "Layer by layer", "Stability", "Number of clusters", "Method", "Reproduce",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,27 +141,33 @@ def report_on(
     on_step("replaying the layers")
     played = replay(clustered)
     on_step("drawing")
-    page = Page(title or _title(clustered), _subtitle(clustered))
+    page = Page()
     draw = page.figure
-    warned = [*cautions(clustered, stable, counts), *sections.as_cautions(clustered.run.notes)]
+    warned = [*cautions(clustered, stable, counts), *(Caution(note, "") for note in clustered.run.notes)]
     several = clustered.k > 1  # one cluster has nothing to differ from
-    page.section("Summary", sections.overview(clustered, found, separation, stable))
-    page.section("Warnings", sections.cautions_box(warned))
-    page.section("Map of the rows", sections.where(clustered, view, draw))
-    page.section("Sizes", sections.sizes(clustered))
+    said: dict[str, Any] = {
+        "title": title or _title(clustered), "subtitle": _subtitle(clustered), "command": command,
+        "recipe": recipe(clustered), "estimator": type(clustered.estimator).__name__, "clustered": clustered,
+        "found": found, "stable": stable, "played": played, "warned": warned, "several": several, "CARDS": CARDS,
+        "OPEN_CARDS": OPEN_CARDS, "words": len(clustered.unused_columns[: sections.WORDS]), "plural": plural,
+        "title_of": lambda label: clustered.names.get(label, f"Cluster {label}"), "trait_rows": sections.trait_rows,
+        "trait_columns": sections.trait_columns, "rows_of": sections.rows_in(clustered),
+        "overview": sections.overview(clustered, separation, stable), "map": sections.where(clustered, view, draw),
+        "size_rows": sections.sizes(clustered), "method_rows": sections.method(clustered),
+    }  # fmt: skip
     if several:
-        page.section("Differences between the clusters", sections.differences(clustered, found, draw))
-        page.section("Certainty", quality_sections.certainty(clustered, separation, shares, draw))
-    page.section("Outliers", sections.outliers(clustered, found))
-    page.section("Layer by layer", sections.layers(clustered, played, view, draw))
+        said |= sections.differences(clustered, draw) | sections.certainty(clustered, separation, shares, draw)
+    said["far"] = sections.outliers(clustered, found)
+    said["layers"] = sections.layers(clustered, played, view, draw)
     if isinstance(played, Replay):
         page.values("layer-names", list(played.layers.names))
-    if several:
-        page.section("Stability", quality_sections.stability(clustered, stable))
-    page.section("Number of clusters", quality_sections.number_of_clusters(clustered, counts, draw))
-    page.section("Method", sections.method(clustered))
-    page.section("Reproduce", sections.again(recipe(clustered), command))
-    made = Report(page.html(), tuple(one.text for one in warned))
+    if isinstance(stable, Stability):
+        said["recovery_rows"] = sections.recovery(clustered, stable)
+    said["count"] = sections.number_of_clusters(clustered, counts, draw)
+    left_out = {"Number of clusters"} if said["count"] is None else set()
+    left_out |= set() if several else {"Differences between the clusters", "Certainty", "Stability"}
+    document = page.html(sections=[name for name in SECTIONS if name not in left_out], **said)
+    made = Report(document, tuple(one.text for one in warned))
     if path is not None:
         made.save(path)
     return made

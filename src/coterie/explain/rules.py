@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from coterie.explain.fields import CATEGORY, Field, fields_of
+from coterie.plot.frames import Column
 from coterie.selection import stratified_sample
 from coterie.tabular.clustered_table import ClusteredTable
 
@@ -31,7 +31,6 @@ def rules(clustered: ClusteredTable) -> dict[int, Rule]:
     """The best rule of every cluster with at least two rows: the leaf of a tree with the largest F1 score."""
     if int((clustered.sizes > 0).sum()) < 2:
         return {}
-    fields = fields_of(clustered)
     rows = stratified_sample(clustered.labels, RULE_ROWS)
     values, labels = clustered.values[rows], clustered.labels[rows]
     least = max(2, len(rows) // 200)
@@ -43,11 +42,11 @@ def rules(clustered: ClusteredTable) -> dict[int, Rule]:
         tree = DecisionTreeClassifier(
             max_depth=DEPTH, min_samples_leaf=min(least, int(inside.sum())), class_weight="balanced", random_state=0
         ).fit(values, inside)
-        found[label] = _best_leaf(tree, values, inside, fields)
+        found[label] = _best_leaf(tree, values, inside, clustered.fields)
     return found
 
 
-def _best_leaf(tree: DecisionTreeClassifier, values: np.ndarray, inside: np.ndarray, fields: list[Field]) -> Rule:
+def _best_leaf(tree: DecisionTreeClassifier, values: np.ndarray, inside: np.ndarray, fields: list[Column]) -> Rule:
     leaves = tree.apply(values)
     best, score = (-1, 0.0, 0.0), -1.0
     for leaf in np.unique(leaves[inside]).tolist():
@@ -60,7 +59,7 @@ def _best_leaf(tree: DecisionTreeClassifier, values: np.ndarray, inside: np.ndar
     return Rule(_words(tree, best[0], fields), best[1], best[2])
 
 
-def _words(tree: DecisionTreeClassifier, leaf: int, fields: list[Field]) -> str:
+def _words(tree: DecisionTreeClassifier, leaf: int, fields: list[Column]) -> str:
     """The conditions on the way from the root to a leaf; several on one column become one."""
     inner = tree.tree_
     parent = {int(child): (node, sign) for sign, children in (("<", inner.children_left), (">", inner.children_right))
@@ -74,9 +73,9 @@ def _words(tree: DecisionTreeClassifier, leaf: int, fields: list[Field]) -> str:
     return " and ".join(parts) or "all rows"
 
 
-def _condition(place: int, limits: dict[str, float], fields: list[Field]) -> str:
-    one = next(field for field in fields if field.first <= place < field.last)
-    if one.kind == CATEGORY:
+def _condition(place: int, limits: dict[str, float], fields: list[Column]) -> str:
+    one = next(field for field in fields if field.own.start <= place < field.own.stop)
+    if one.levels is not None:
         return f"{one.name} is {'' if '>' in limits else 'not '}{one.levels[place - one.first]}"
     if len(limits) == 2:
         return f"{one.show(limits['>'])} < {one.name} ≤ {one.show(limits['<'])}"

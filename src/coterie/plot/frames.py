@@ -1,37 +1,111 @@
 """The rows of a picture, as an array or as a DataFrame with dates and categories."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from coterie.plot.marks import short
 from coterie.wording import number
 
 DAY = 86_400
 NEGLIGIBLE = 1e-10  # of the largest value of a column: smaller means are rounding errors
 
 
-class Column(NamedTuple):
-    """One column: numbers, days since 1970, or codes of ``levels`` (-1 is missing)."""
+@dataclass(frozen=True)
+class Column:
+    """One column of the user: numbers, days since 1970, or codes of ``levels`` (-1 is missing).
+
+    ``unit`` is what the user writes behind numbers. In a clustered table, ``first`` is the place of its value, or of
+    its first level, among all values.
+    """
 
     name: str
     values: np.ndarray
     levels: tuple[str, ...] | None = None
     dates: bool = False
+    unit: str = ""
+    first: int = 0
+
+    @property
+    def own(self) -> slice:
+        """The places of its values: one per level of a category."""
+        return slice(self.first, self.first + (1 if self.levels is None else len(self.levels)))
+
+    @cached_property
+    def _largest(self) -> float:
+        return float(np.nanmax(np.abs(self.values), initial=0.0))
+
+    @cached_property
+    def _has_hours(self) -> bool:
+        return bool((self.values % 1 > 1e-6).any())
 
     def show(self, value: float) -> str:
-        """A number of this column in words."""
+        """A value or a mean as the user would write it."""
+        if self.levels is not None:
+            return f"{value:.0%}"
         if not np.isfinite(value):
             return "–"
         if self.dates:
-            return f"{datetime(1970, 1, 1) + timedelta(days=float(value) + 0.5 / DAY):%Y-%m-%d}"
-        return number(0.0 if abs(value) < NEGLIGIBLE * np.nanmax(np.abs(self.values), initial=0.0) else value)
+            return _date(float(value), self._has_hours)
+        written = number(0.0 if abs(value) < NEGLIGIBLE * self._largest else value)
+        return f"{written}{self.unit}" if self.unit == "%" else f"{written} {self.unit}".strip()
+
+    def shares(self, means: np.ndarray, count: int = 3) -> str:
+        """The most frequent levels of a category with their shares, from the means of its values."""
+        levels, order = self.levels or (), np.argsort(-means, kind="stable")[:count]
+        return ", ".join(f"{levels[i]} {means[i]:.0%}" for i in order if means[i] >= 0.005) or "missing"
+
+    def profile(self, labels: np.ndarray, found: Sequence[int]) -> tuple[list[float], list[str]]:
+        """For every cluster, how far it is from all rows in standard deviations, and what it holds in words.
+
+        A category is shown by its most frequent value in the cluster, and measured by its most distinctive one.
+        """
+        away, texts = [], []
+        if self.levels is None:
+            mean, spread = _moments(self.values)
+            for label in found:
+                here = _moments(self.values[labels == label])[0]
+                away.append((here - mean) / spread if spread > 0 and np.isfinite(here) else 0.0)
+                texts.append(self.show(here))
+            return away, texts
+        overall = shares_of(self.values, len(self.levels))
+        spreads = np.sqrt(np.maximum(overall * (1 - overall), 1e-12))
+        for label in found:
+            shares = shares_of(self.values[labels == label], len(self.levels))
+            apart = (shares - overall) / spreads
+            away.append(float(apart[np.abs(apart).argmax()]) if len(apart) else 0.0)
+            best = int(shares.argmax()) if len(shares) else 0
+            texts.append(f"{short(self.levels[best], 18)} {shares[best]:.0%}" if shares.any() else "–")
+        return away, texts
+
+
+def _moments(values: np.ndarray) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    return (float(known.mean()), float(known.std())) if len(known) else (float("nan"), 0.0)
+
+
+def shares_of(codes: np.ndarray, count: int) -> np.ndarray:
+    """The share of every level among codes, of which -1 is missing."""
+    return np.bincount(codes[codes >= 0], minlength=count) / max(1, len(codes))
+
+
+def _date(days: float, hours: bool) -> str:
+    try:
+        moment = datetime(1970, 1, 1) + timedelta(days=days)
+    except OverflowError:
+        return number(days)
+    return f"{moment:%Y-%m-%d %H:%M}" if hours else f"{moment + timedelta(hours=12):%Y-%m-%d}"
 
 
 def columns_of(X: Any, names: Sequence[Any] | None = None) -> list[Column]:
-    """The columns of an array or of a DataFrame (of pandas, or with ``to_pandas``)."""
+    """The columns of an array or of a DataFrame (of pandas, or with ``to_pandas``); columns stay as they are."""
+    if isinstance(X, list) and X and isinstance(X[0], Column):
+        return X
     if hasattr(X, "to_pandas"):
         X = X.to_pandas()
     if not hasattr(X, "iloc"):

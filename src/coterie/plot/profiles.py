@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.frames import Column, columns_of, labels_of
+from coterie.plot.frames import Column, columns_of, labels_of, shares_of
 from coterie.plot.marks import color, see_through, short
 from coterie.plot.themes import digits, figure, words
 from coterie.wording import cluster_name
@@ -57,7 +57,7 @@ def profile(
     read = columns_of(X, names)
     labels = labels_of(labels, len(read[0].values) if read else 0)
     found = [*np.unique(labels[labels >= 0]).tolist(), *([-1] if (labels < 0).any() else [])]
-    cells = [_cells(one, labels, found) for one in read]
+    cells = [one.profile(labels, found) for one in read]
     away = np.array([each for each, _ in cells]).reshape(len(read), len(found))
     columns = np.arange(len(read))
     if len(columns) > max_columns:
@@ -97,36 +97,6 @@ def profile(
     )
 
 
-def _cells(one: Column, labels: np.ndarray, found: Sequence[int]) -> tuple[list[float], list[str]]:
-    """For every cluster, how far it is from all rows in standard deviations, and what it holds in words."""
-    away, texts = [], []
-    if one.levels is None:
-        mean, spread = _moments(one.values)
-        for label in found:
-            here = _moments(one.values[labels == label])[0]
-            away.append((here - mean) / spread if spread > 0 and np.isfinite(here) else 0.0)
-            texts.append(one.show(here))
-        return away, texts
-    overall = _shares(one.values, len(one.levels))
-    spread = np.sqrt(np.maximum(overall * (1 - overall), 1e-12))
-    for label in found:
-        shares = _shares(one.values[labels == label], len(one.levels))
-        apart = (shares - overall) / spread
-        away.append(float(apart[np.abs(apart).argmax()]) if len(apart) else 0.0)
-        best = int(shares.argmax()) if len(shares) else 0
-        texts.append(f"{short(one.levels[best], 18)} {shares[best]:.0%}" if shares.any() else "–")
-    return away, texts
-
-
-def _moments(values: np.ndarray) -> tuple[float, float]:
-    known = values[np.isfinite(values)]
-    return (float(known.mean()), float(known.std())) if len(known) else (float("nan"), 0.0)
-
-
-def _shares(codes: np.ndarray, count: int) -> np.ndarray:
-    return np.bincount(codes[codes >= 0], minlength=count) / max(1, len(codes))
-
-
 def distributions(
     X: Any,
     labels: np.ndarray,
@@ -161,7 +131,7 @@ def distributions(
     read = columns_of(X, names)
     labels = labels_of(labels, len(read[0].values) if read else 0)
     found = np.unique(labels[labels >= 0]).tolist()
-    strength = [np.std(_cells(one, labels, found)[0]) for one in read]
+    strength = [np.std(one.profile(labels, found)[0]) for one in read]
     chosen = np.sort(np.argsort(-np.array(strength), kind="stable")[:max_columns]).tolist()
     across = min(3, len(chosen)) or 1
     down = -(-len(chosen) // across)
@@ -210,8 +180,8 @@ def _box(one: Column, own: np.ndarray, head: str, label: int, where: dict[str, s
 def _bars(one: Column, labels: np.ndarray, found: Sequence[int], heads: Sequence[str], where: dict[str, str]) -> list:
     """Stacked shares of the most frequent levels; the others are grey."""
     assert one.levels is not None
-    order = np.argsort(-_shares(one.values, len(one.levels)), kind="stable")[:LEVELS]
-    shares = np.array([_shares(one.values[labels == label], len(one.levels)) for label in found])
+    order = np.argsort(-shares_of(one.values, len(one.levels)), kind="stable")[:LEVELS]
+    shares = np.array([shares_of(one.values[labels == label], len(one.levels)) for label in found])
     parts = [(one.levels[i], shares[:, i]) for i in order.tolist()]
     rest = 1 - shares[:, order].sum(axis=1)
     parts += [("other or missing", rest)] if rest.max() > 0.005 else []

@@ -13,7 +13,6 @@ from coterie.catalogue import row_of
 from coterie.estimators.capabilities import on_sphere, parameter
 from coterie.explain.certainty import row_facts
 from coterie.explain.differences import portraits
-from coterie.explain.facts import profile_of
 from coterie.files import replacing
 from coterie.selection import Candidate
 from coterie.studio import layers, uploads
@@ -41,7 +40,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 def run(frame: Any, wanted: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
-    """Cluster a table as ``wanted`` (``RunSettings``) says. The files are those of ``write``."""
+    """Cluster a table as ``wanted`` (``run_settings``) says. The files are those of ``write``."""
     watcher = RunWatcher(folder, tell)
     clustered = cluster_table(frame, request_of(wanted), watcher)
     tell({"stage": "describing"})
@@ -224,7 +223,8 @@ def _result(clustered: ClusteredTable) -> dict[str, Any]:
             }
             for one in facts.summaries
         ],
-        "profile": profile_of(clustered, facts.summaries),
+        "profile": [(one.name, *reversed(one.profile(clustered.labels, [each.label for each in facts.summaries])))
+                    for one in clustered.fields],
         "choice": None if choice is None else {
             "criterion": choice.criterion, "k": choice.k, "at_edge": choice.at_edge,
             "candidates": [[one.k, one.score if np.isfinite(one.score) else None] for one in choice.candidates],

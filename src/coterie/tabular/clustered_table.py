@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from coterie.explain.quality import Silhouettes
     from coterie.explain.report import Report
     from coterie.explain.verdict import Verdict
+    from coterie.plot.frames import Column
     from coterie.selection import Choice
 
 MAX_CELLS = 50_000_000
@@ -168,6 +169,13 @@ class ClusteredTable:
         from coterie.explain.facts import facts_of
 
         return facts_of(self)
+
+    @cached_property
+    def fields(self) -> "list[Column]":
+        """The columns of the user that were clustered, each with its way of being written."""
+        from coterie.explain.fields import fields_of
+
+        return fields_of(self)
 
     @cached_property
     def silhouettes(self) -> "Silhouettes | None":
