@@ -3,6 +3,8 @@
 import json
 import pkgutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +12,7 @@ from typing import Annotated
 import typer
 
 from coterie.cli import console, run_application
-from coterie.cli.application import Commands, check_name, make_folder, needing_extras, user_errors
+from coterie.cli.application import Commands, Refused, check_name, make_folder, user_errors
 
 app = typer.Typer(
     cls=Commands,
@@ -22,6 +24,28 @@ app = typer.Typer(
 )
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="What to run; without a name, all names are listed.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Run a small version, to check that it works.")]
+
+
+# Packages of the extras. A package that is missing is named with the extra that installs it.
+EXTRAS = {
+    **dict.fromkeys(("dask", "distributed"), "dask"),
+    **dict.fromkeys(("lightning", "tensorboard"), "train"),
+    **dict.fromkeys(("starlette", "uvicorn"), "studio"),
+    **dict.fromkeys(("faiss", "sklearnex", "dask_ml", "genieclust", "clustpy"), "bench"),
+    **dict.fromkeys(("kmedoids", "psutil", "hypothesis", "playwright"), "test"),
+}
+
+
+@contextmanager
+def needing_extras(what: str) -> Iterator[None]:
+    """Say which extra installs a package that is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").split(".")[0]
+        if package not in EXTRAS:
+            raise
+        raise Refused(f"{what} needs the package {package}: pip install 'coterie[{EXTRAS[package]}]'") from error
 
 
 @app.command()

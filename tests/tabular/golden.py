@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from coterie.cli import app
 from coterie.studio.limits import Limits
-from coterie.studio.settings import RunSettings
+from coterie.studio.settings import run_settings
 from coterie.studio.tasks import TASKS
-from coterie.tables.kinds import NUMERIC
+from coterie.tables.kinds import COUNT, NUMBER, ORDINAL
 from coterie.tables.table import SAMPLES
 
 FILE = Path(__file__).with_name("golden.json")
@@ -110,8 +110,10 @@ def by_command(words: str) -> dict[str, str]:
 def by_studio(sample: str, given: dict[str, Any], folder: Path) -> dict[str, str]:
     folder.mkdir()
     about = TASKS["read"]({"sample": sample, "folder": str(folder)}, lambda _: None)
-    columns = [column["name"] for column in about["columns"] if column["kind"] in NUMERIC and column["used"]]
-    wanted = RunSettings.of({"columns": columns, **given}, about["columns"], Limits()).public()
+    columns = [
+        column["name"] for column in about["columns"] if column["kind"] in (NUMBER, COUNT, ORDINAL) and column["used"]
+    ]
+    wanted = run_settings({"columns": columns, **given}, about["columns"], Limits())
     task = {"folder": str(folder), "table": str(folder / "table.arrow"), "wanted": wanted}
     TASKS["run"](task, lambda _: None)
     return {"labels": written(np.load(folder / "labels.npy"))}

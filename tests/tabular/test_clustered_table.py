@@ -20,7 +20,7 @@ from coterie.explain import quality
 from coterie.explain.report import report_on
 from coterie.studio import clustering
 from coterie.studio.limits import Limits
-from coterie.studio.settings import RunSettings
+from coterie.studio.settings import run_settings
 from coterie.studio.uploads import describe
 from coterie.tables.encoding import Encoding
 from coterie.tables.table import SAMPLES, read_table
@@ -75,7 +75,7 @@ def test_pictures_and_reports_encode_nothing(encodings, tmp_path):
 def studio_run(frame, folder, **given):
     columns = describe(frame)["columns"]
     chosen = [column["name"] for column in columns if column["used"]]
-    wanted = RunSettings.of({"columns": chosen, **given}, columns, Limits()).public()
+    wanted = run_settings({"columns": chosen, **given}, columns, Limits())
     folder.mkdir()
     clustering.run(frame, wanted, folder, lambda _: None)
     return np.load(folder / "labels.npy")

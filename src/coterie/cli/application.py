@@ -62,28 +62,6 @@ def complain(message: object) -> None:
     print("coterie:", shown(" ".join(str(message).split())), file=sys.stderr)
 
 
-# Packages of the extras. A package that is missing is named with the extra that installs it.
-EXTRAS = {
-    **dict.fromkeys(("dask", "distributed"), "dask"),
-    **dict.fromkeys(("lightning", "tensorboard"), "train"),
-    **dict.fromkeys(("starlette", "uvicorn"), "studio"),
-    **dict.fromkeys(("faiss", "sklearnex", "dask_ml", "genieclust", "clustpy"), "bench"),
-    **dict.fromkeys(("kmedoids", "psutil", "hypothesis", "playwright"), "test"),
-}
-
-
-@contextmanager
-def needing_extras(what: str) -> Iterator[None]:
-    """Say which extra installs a package that is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        package = (error.name or "").split(".")[0]
-        if package not in EXTRAS:
-            raise
-        raise Refused(f"{what} needs the package {package}: pip install 'coterie[{EXTRAS[package]}]'") from error
-
-
 @contextmanager
 def user_errors(*more: type[Exception]) -> Iterator[None]:
     """Errors whose messages are written for users."""

@@ -141,6 +141,12 @@ def labels_of(labels: Any, n_rows: int) -> np.ndarray:
     return labels
 
 
+def groups_of(labels: np.ndarray) -> list[tuple[int, int]]:
+    """Labels in order, outliers last, and how many rows have each."""
+    found, counts = np.unique(np.maximum(labels, -1), return_counts=True)
+    return sorted(zip(found.tolist(), counts.tolist()), key=lambda pair: (pair[0] < 0, pair[0]))
+
+
 def matrix_of(X: Any, names: Sequence[Any] | None = None) -> tuple[np.ndarray, list[str] | None]:
     """Rows for a map, and the names of their columns.
 

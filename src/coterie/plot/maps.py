@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.frames import labels_of, matrix_of
+from coterie.plot.frames import groups_of, labels_of, matrix_of
 from coterie.plot.marks import FEW, OUTLIER, color, see_through, short, symbol
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import MAX_POINTS, View
@@ -166,7 +166,7 @@ def _bins(view: View, places: np.ndarray, labels: np.ndarray, called: Mapping[in
 
 def _columns(view: View, X: np.ndarray, labels: np.ndarray, called: Mapping[int, str] | None) -> list:
     values = view.warped(view.place(X))[:, 0]
-    edges = np.histogram_bin_edges(values, bins=min(60, max(10, int(np.sqrt(len(values))) * 2)))
+    edges = view.edges(values)
     drawn = 10**edges if view.logs[0] else edges
     mids = (drawn[1:] + drawn[:-1]) / 2
     traces = []
@@ -243,10 +243,9 @@ def _frame(points: np.ndarray, centers: np.ndarray, view: View) -> dict[str, Any
 
 def _named(labels: np.ndarray, called: Mapping[int, str] | None = None) -> list[tuple[int, str]]:
     """Labels in order, outliers last, with a name that contains the size."""
-    found, counts = np.unique(labels, return_counts=True)
-    pairs = [(int(label), int(count)) for label, count in zip(found, counts) if label >= 0]
-    pairs += [(-1, int(counts[found < 0].sum()))] * bool((found < 0).any())
-    return [(label, f"{words(short(cluster_name(label, called), 24))} ({count:,})") for label, count in pairs]
+    return [
+        (label, f"{words(short(cluster_name(label, called), 24))} ({count:,})") for label, count in groups_of(labels)
+    ]
 
 
 def _legend(count: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from coterie.files import check_writable, replacing
-from coterie.plot.frames import labels_of, matrix_of
+from coterie.plot.frames import groups_of, labels_of, matrix_of
 from coterie.plot.marks import OUTLIER, PALETTE, color, marker, short
 from coterie.plot.view import View
 
@@ -222,9 +222,9 @@ def _draw_histogram(axes: Any, view: View, labels: np.ndarray, centers: np.ndarr
     shown = np.asarray(labels)[view.rows]
     values = view.points[:, 0]
     groups = np.unique(shown)
-    edges = np.histogram_bin_edges(view.warped(view.points)[:, 0], bins=min(60, max(10, int(np.sqrt(len(values))) * 2)))
-    edges = 10**edges if view.logs[0] else edges
     colors = [OUTLIER if label < 0 else color(label) for label in groups]
+    edges = view.edges(view.warped(view.points)[:, 0])
+    edges = 10**edges if view.logs[0] else edges
     axes.hist([values[shown == label] for label in groups], bins=edges, stacked=True, color=colors)
     if centers is not None:
         for j, place in enumerate(view.place(centers)[:, 0]):
@@ -264,14 +264,11 @@ def _frame(axes: Any, view: View, centers: np.ndarray | None, window: tuple[floa
 
 def _legend(axes: Any, labels: np.ndarray, called: Mapping[int, str] | None = None) -> None:
     """A legend beside the picture with the colour, marker and size of every cluster."""
-    found, counts = np.unique(labels, return_counts=True)
-    order = np.lexsort([found, found < 0])  # outliers last
-    found, counts = found[order], counts[order]
-    limit = 3 * _LEGEND_ROWS
+    found, limit = groups_of(labels), 3 * _LEGEND_ROWS
     handles = []
-    for label, count in zip(found[:limit], counts[:limit]):
+    for label, count in found[:limit]:
         shape, shade = ("x", OUTLIER) if label < 0 else (marker(label), color(label))
-        own = "outliers" if label < 0 else short((called or {}).get(int(label), str(label)), 18)
+        own = "outliers" if label < 0 else short((called or {}).get(label, str(label)), 18)
         name = f"{own} ({count:,})"
         handles.append(axes.plot([], [], shape, color=shade, label=name, markersize=7)[0])
     if len(found) > limit:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
+from scipy.cluster import hierarchy
 
 from coterie.plot.marks import color, short
 from coterie.plot.themes import figure, words
@@ -30,19 +31,17 @@ def dendrogram(
     theme : {"light", "dark"}
     """
     k = len(sizes)
-    order = leaves(merges, k)
-    place = {label: float(i) for i, label in enumerate(order)}
-    height = {label: 0.0 for label in order}
-    traces = []
-    for step, (left, right) in enumerate(pair[:2] for pair in merges):
-        top = step + 1.0
-        line = go.Scatter(
-            x=[height[left], top, top, height[right]], y=[place[left], place[left], place[right], place[right]],
+    steps = np.arange(1.0, k)
+    drawn = hierarchy.dendrogram(np.column_stack([merges, steps, np.ones(k - 1)]), no_plot=True)
+    order = drawn["leaves"]
+    traces = [
+        go.Scatter(
+            x=x, y=(np.array(y) - 5) / 10,  # the leaves of scipy are at 5, 15, 25, ...
             mode="lines", line={"color": "#8a94a3", "width": 2, "shape": "linear"}, hoverinfo="text",
-            text=f"{k - step - 1} clusters remain" if k - step > 2 else "one cluster remains",
-        )  # fmt: skip
-        traces.append(line)
-        place[k + step], height[k + step] = (place[left] + place[right]) / 2, top
+            text=f"{k - x[1]:.0f} clusters remain" if x[1] < k - 1 else "one cluster remains",
+        )
+        for y, x in sorted(zip(drawn["icoord"], drawn["dcoord"]), key=lambda line: line[1][1])
+    ]  # fmt: skip
     dots = go.Scatter(
         x=np.zeros(k), y=np.arange(k), mode="markers", hoverinfo="skip",
         marker={"size": 11, "color": [color(label) for label in order]},
@@ -59,11 +58,3 @@ def dendrogram(
         },
         yaxis={"tickvals": list(range(k)), "ticktext": names, "autorange": "reversed", "showgrid": False},
     )  # fmt: skip
-
-
-def leaves(merges: Sequence[tuple[int, int]], k: int) -> list[int]:
-    """The clusters in an order in which no lines cross."""
-    members = {label: [label] for label in range(k)}
-    for step, (left, right) in enumerate(pair[:2] for pair in merges):
-        members[k + step] = members.pop(left) + members.pop(right)
-    return [label for part in members.values() for label in part]

@@ -64,6 +64,11 @@ class View:
         """Limits of the map, as it is drawn, that do not depend on a few distant points."""
         return bulk(self.warped(np.vstack(parts)))
 
+    @staticmethod
+    def edges(drawn: np.ndarray) -> np.ndarray:
+        """Edges of the bins of a histogram of positions as they are drawn."""
+        return np.histogram_bin_edges(drawn, bins=min(60, max(10, int(np.sqrt(len(drawn))) * 2)))
+
     def outside(self, points: np.ndarray, least: np.ndarray, most: np.ndarray) -> str:
         """How many points the limits leave out, in words; empty if there are none."""
         drawn = self.warped(points)

@@ -5,7 +5,7 @@ import contextlib
 import json
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from coterie.studio.connections import body
 from coterie.studio.jobs import Job, JobQueue, TooManyJobs
 from coterie.studio.limits import MEGABYTE, Limits
 from coterie.studio.samples import SAMPLES
-from coterie.studio.settings import CRITERIA, STARTS, RunSettings
+from coterie.studio.settings import CRITERIA, STARTS, run_settings
 from coterie.studio.store import Run, Store, Table, Unknown, display_name, download_name
 from coterie.tabular.algorithms import SettingError
 
@@ -167,7 +167,7 @@ class Api:
     async def start_run(self, request: Request) -> Response:
         given = await self._json(request)
         table = self.store.table(str(given.get("table")))
-        wanted = RunSettings.of(given, table.about["columns"], self.limits).public()
+        wanted = run_settings(given, table.about["columns"], self.limits)
         with self._new_folder() as (identity, folder):
             task = {"kind": "run", "folder": str(folder), "table": str(table.file), "wanted": wanted}
             job = self.queue.submit(task, self.limits.run_seconds)
@@ -316,8 +316,13 @@ async def _told(job: Job) -> AsyncIterator[str]:
             following.cancel()
 
 
-def _sentence(error: Exception, status: int) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, status)
+def _answering(status: int, say: Callable[[Any], str] = str) -> Callable[[Request, Exception], Any]:
+    """A handler that answers an error with one sentence."""
+
+    async def answer(request: Request, error: Exception) -> Response:
+        return JSONResponse({"error": say(error)}, status)
+
+    return answer
 
 
 async def _on_http(request: Request, error: Exception) -> Response:
@@ -325,24 +330,8 @@ async def _on_http(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code)
 
 
-async def _on_unknown(request: Request, error: Exception) -> Response:
-    return _sentence(error, 404)
-
-
-async def _on_setting(request: Request, error: Exception) -> Response:
-    return _sentence(error, 422)
-
-
-async def _on_many(request: Request, error: Exception) -> Response:
-    return _sentence(error, 429)
-
-
-async def _on_disk(request: Request, error: Exception) -> Response:
-    assert isinstance(error, OSError)
-    reason = error.strerror or str(error)
-    return JSONResponse(
-        {"error": f"A file of the studio could not be written or read ({reason}): free some space."}, 507
-    )
+def _about_disk(error: OSError) -> str:
+    return f"A file of the studio could not be written or read ({error.strerror or error}): free some space."
 
 
 async def _on_gone(request: Request, error: Exception) -> Response:
@@ -351,9 +340,9 @@ async def _on_gone(request: Request, error: Exception) -> Response:
 
 HANDLERS: dict[Any, Any] = {
     HTTPException: _on_http,
-    Unknown: _on_unknown,
-    SettingError: _on_setting,
-    TooManyJobs: _on_many,
+    Unknown: _answering(404),
+    SettingError: _answering(422),
+    TooManyJobs: _answering(429),
     ClientDisconnect: _on_gone,
-    OSError: _on_disk,
+    OSError: _answering(507, _about_disk),
 }

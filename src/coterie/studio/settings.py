@@ -1,6 +1,5 @@
 """The settings of a run that the page offers, and the validation of what a client sends."""
 
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from coterie.catalogue import algorithms, row_of
@@ -13,48 +12,28 @@ UNUSABLE = {TEXT: "is free text: nearly every value is different", EMPTY: "is em
 STARTS = ("k-means++", "random", "spectral")
 
 
-@dataclass(frozen=True)
-class RunSettings:
-    """Valid settings. If ``clusters`` is None, numbers up to ``most`` are tried and ``criterion`` chooses."""
+def run_settings(given: dict[str, Any], known: list[dict[str, Any]], limits: Limits) -> dict[str, Any]:
+    """Valid settings, from the JSON of a client and the columns of the table.
 
-    columns: list[str]
-    algorithm: str
-    scale: bool
-    clusters: int | None
-    most: int
-    criterion: str
-    seed: int
-    starts: int | None
-    start: str
-    trim: float
-    drop_missing: bool
-    kinds: dict[str, str]
-
-    @classmethod
-    def of(cls, given: dict[str, Any], known: list[dict[str, Any]], limits: Limits) -> "RunSettings":
-        """From the JSON of a client and the columns of the table."""
-        algorithm = _one_of(given.get("algorithm", "kmeans"), tuple(algorithms()), "algorithm")
-        counts = row_of(algorithm).counts
-        kinds = _kinds(given.get("kinds", {}), known)
-        return cls(
-            columns=_columns(given.get("columns"), known, kinds),
-            algorithm=algorithm,
-            scale=_flag(given.get("scale", True), "scale"),
-            clusters=_whole(given.get("clusters"), 1, limits.clusters, "number of clusters", none=True)
-            if counts
-            else None,
-            most=_whole(given.get("most", 10), 2, 30, "largest number to try") or 10,
-            criterion=_one_of(given.get("criterion", "silhouette"), CRITERIA, "criterion"),
-            seed=_whole(given.get("seed", 0), 0, 2**31 - 1, "seed") or 0,
-            starts=_whole(given.get("starts"), 1, 100, "number of starts", none=True),
-            start=_one_of(given.get("start", "k-means++"), STARTS, "start"),
-            trim=_share(given.get("trim", 0.05), "trim"),
-            drop_missing=_flag(given.get("drop_missing", False), "drop_missing"),
-            kinds=kinds,
-        )
-
-    def public(self) -> dict[str, Any]:
-        return asdict(self)
+    If ``clusters`` is None, numbers up to ``most`` are tried and ``criterion`` chooses.
+    """
+    algorithm = _one_of(given.get("algorithm", "kmeans"), tuple(algorithms()), "algorithm")
+    kinds = _kinds(given.get("kinds", {}), known)
+    clusters = given.get("clusters") if row_of(algorithm).counts else None
+    return {
+        "columns": _columns(given.get("columns"), known, kinds),
+        "algorithm": algorithm,
+        "scale": _flag(given.get("scale", True), "scale"),
+        "clusters": _whole(clusters, 1, limits.clusters, "number of clusters", none=True),
+        "most": _whole(given.get("most", 10), 2, 30, "largest number to try"),
+        "criterion": _one_of(given.get("criterion", "silhouette"), CRITERIA, "criterion"),
+        "seed": _whole(given.get("seed", 0), 0, 2**31 - 1, "seed"),
+        "starts": _whole(given.get("starts"), 1, 100, "number of starts", none=True),
+        "start": _one_of(given.get("start", "k-means++"), STARTS, "start"),
+        "trim": _share(given.get("trim", 0.05), "trim"),
+        "drop_missing": _flag(given.get("drop_missing", False), "drop_missing"),
+        "kinds": kinds,
+    }
 
 
 def _kinds(given: Any, known: list[dict[str, Any]]) -> dict[str, str]:

@@ -14,7 +14,6 @@ import numpy as np
 ID, DATE, CATEGORY, ORDINAL, COUNT, NUMBER, TEXT = "id", "date", "category", "ordinal", "count", "number", "text"
 KINDS = (ID, DATE, CATEGORY, ORDINAL, COUNT, NUMBER, TEXT)
 EMPTY = "empty"  # of a column without values; it cannot be asked for
-NUMERIC = (NUMBER, COUNT, ORDINAL)  # kinds whose values are compared by their differences
 USABLE = (NUMBER, COUNT, ORDINAL, DATE, CATEGORY)  # kinds that can be clustered
 LEVELS = 32  # of a category; rarer values share one level
 FEW = 12  # different integers that may be codes or steps of a scale
