@@ -67,13 +67,13 @@ def studio() -> None:
 
     from coterie.studio.clustering import run
     from coterie.studio.limits import Limits
-    from coterie.studio.settings import RunSettings
+    from coterie.studio.settings import run_settings
 
     rows = pd.DataFrame(_points()[:60], columns=["a", "b"])
     known = [{"name": name, "kind": "number"} for name in rows]
-    wanted = RunSettings.of({"columns": ["a", "b"], "clusters": 3}, known, Limits())
+    wanted = run_settings({"columns": ["a", "b"], "clusters": 3}, known, Limits())
     with tempfile.TemporaryDirectory() as folder:
-        run(rows, wanted.public(), Path(folder), lambda _: None)
+        run(rows, wanted, Path(folder), lambda _: None)
 
 
 def train() -> None:

@@ -120,7 +120,7 @@ def _profile(clustered: Any) -> Any:
 
 def _command() -> str | None:
     """The command line as it was typed, without folders: a report contains no paths of this machine."""
-    from coterie.tables.table import source_name
+    from coterie.tables.sources import source_name
 
     words = [source_name(word) if "/" in word else word for word in sys.argv[1:]]
     return shlex.join(["coterie", *words]) if Path(sys.argv[0]).stem == "coterie" else None
