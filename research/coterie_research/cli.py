@@ -1,11 +1,10 @@
 """The commands ``coterie-research reproduce`` and ``coterie-research bench``, which ``coterie`` passes on, too."""
 
 import json
-import pkgutil
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -93,48 +92,59 @@ def reproduce(
 def bench(
     name: Name = None,
     quick: Quick = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Measure only the cells whose names contain TEXT (several times for several texts). "
+            "The others keep the rows of their last run.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FOLDER",
-            help="Default: a folder of the benchmark in results.",
+            help="Folder of the record (JSON) and its page (Markdown). Default: one of the benchmark in results, "
+            "or in results/quick with --quick.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
 ) -> None:
-    """Run a benchmark that compares coterie with other packages.
+    """Run a benchmark that compares coterie with other packages, or a stress program.
+
+    Packages are compared if they are installed: pip install 'coterie\\[bench]'.
+
+    The same command continues a run that was interrupted.
 
     [bold]Examples[/]
 
     \b
-    coterie bench                   list all names
-    coterie bench kmedoids --quick
+    coterie bench                       list all names
+    coterie bench kmedoids --quick      a small version, in less than a minute
+    coterie bench kmeans --only blobs   some of the cells
     """
-    from coterie_research import benchmarks
+    from coterie_research.benchmarks import BENCHMARKS, find
 
-    known = sorted(
-        one.name.replace("_", "-") for one in pkgutil.iter_modules(benchmarks.__path__) if one.name[0] != "_"
-    )
     if name is None:
-        print("\n".join(known))
+        print("\n".join(f"{one:<15}{what}" for one, (_, what) in BENCHMARKS.items()))
         return
     name = name.replace("_", "-")
-    check_name("benchmark", name, known)
-    with needing_extras(f"The benchmark {name}"):
-        module = import_module(f"coterie_research.benchmarks.{name.replace('-', '_')}")
+    check_name("benchmark", name, list(BENCHMARKS))
     if output is None and quick:
         output = Path("results/quick") / name
-    settings = {} if output is None else {"output": make_folder(output)}
-    with user_errors(ImportError), needing_extras(f"The benchmark {name}"), console.working(f"Running {name}"):
-        result = module.run(quick=quick, **settings)
-    if as_json:
-        print(json.dumps(result))
-    elif hasattr(module, "markdown"):
-        print(module.markdown(result))
-    if output is not None and not as_json:
-        print(f"The results are in {output}")
+    if output is not None:
+        make_folder(output)
+    from coterie_research.benchmarks.harness import NoSuchCell
+
+    refusals = user_errors(NoSuchCell, FileNotFoundError)
+    with refusals, needing_extras(f"The benchmark {name}"), console.working(f"Running {name}"):
+        benchmark = find(name)
+        record = benchmark.run(quick, output, only or (), tell=lambda line: print(line, file=sys.stderr, flush=True))
+    print(json.dumps(record) if as_json else benchmark.markdown(record))
+    if not as_json:
+        print(f"Record and page: {output or benchmark.default_folder}")
 
 
 def main() -> None:

@@ -21,15 +21,17 @@ def test_calibration_is_zero_where_certainty_is_the_share_of_right_labels():
 
 def test_measured_methods_are_summarised_with_their_paired_differences():
     X, labels, held_out, _ = mixtures.drawn("full", 0)
-    methods = {name: mixtures.METHODS[name] for name in ("FlowMixture", "HDBSCAN")}
-    rows = [mixtures.measure(X[:200], labels[:200], held_out, methods)] * 3
-    means = mixtures.summary(rows)
-    assert means["FlowMixture"]["ari"] == rows[0]["FlowMixture"]["ari"]
-    assert "held_out" not in means["HDBSCAN"]
-    for row in rows:
-        row |= {name: row["FlowMixture"] for name in tuple(mixtures.METHODS)[1:3]}
-    gap = mixtures.differences(rows)["FlowMixture - HDBSCAN"]["ari"]
+    scores = mixtures.measure(X[:200], labels[:200], held_out, ("FlowMixture", "HDBSCAN"))
+    assert "held_out" not in scores["HDBSCAN"]
+    scores |= dict.fromkeys(mixtures.OURS, scores["FlowMixture"])
+    rows = [{"group": "full", "name": str(i), "k": scores["HDBSCAN"]["true_k"], "scores": scores} for i in range(3)]
+    found = mixtures.summary(rows)
+    means = found["summary"]["full"]
+    assert means["FlowMixture"]["ari"] == pytest.approx(scores["FlowMixture"]["ari"])
+    assert means["FlowMixture"]["exact_k"] == (scores["FlowMixture"]["k"] == scores["FlowMixture"]["true_k"])
+    gap = found["differences"]["full"]["FlowMixture - HDBSCAN"]["ari"]
     np.testing.assert_allclose(gap, means["FlowMixture"]["ari"] - means["HDBSCAN"]["ari"])
+    assert "| HDBSCAN | " in "\n".join(mixtures.page(found))
 
 
 def test_the_true_mixture_has_the_densities_of_its_parameters():
@@ -45,7 +47,7 @@ def test_the_true_mixture_has_the_densities_of_its_parameters():
 def test_the_true_mixture_is_hard_to_beat(family):
     data = mixtures.drawn(family, 1)
     best = mixtures.best_possible(data)
-    methods = {"FlowMixture": mixtures.METHODS["FlowMixture, noise='auto'"]}
-    ours = mixtures.measure(data.X, data.labels, data.held_out, methods)["FlowMixture"]
+    method = "FlowMixture, noise='auto'"
+    ours = mixtures.measure(data.X, data.labels, data.held_out, (method,))[method]
     assert best["ari"] > ours["ari"] - 0.02
     assert best["held_out"] > ours["held_out"]

@@ -3,9 +3,9 @@ import gzip
 import numpy as np
 import pytest
 
-from coterie_research.benchmarks import _zeroshot_sets as sets
+from coterie_research.benchmarks import labelled_sets as sets
 from coterie_research.benchmarks import zeroshot
-from coterie_research.benchmarks._zeroshot_summary import binned, calibration, differences, markdown, summary
+from coterie_research.benchmarks.methods import binned, differences, means
 
 
 def test_a_battery_is_read_from_the_folder_that_the_environment_names(tmp_path, monkeypatch):
@@ -37,7 +37,7 @@ def row(found, k=3, ari=0.5, other=0.25):
 
 
 def test_the_summary_tells_how_far_the_number_of_clusters_is_off():
-    cell = summary([row(3), row(4), row(6)], "unknown")["fcps"]["coterie"]
+    cell = means([row(3), row(4), row(6)], "unknown")["coterie"]
     assert cell["exact"] == pytest.approx(1 / 3)
     assert cell["within_one"] == pytest.approx(2 / 3)
     assert cell["k_error"] == pytest.approx(4 / 3)
@@ -45,15 +45,15 @@ def test_the_summary_tells_how_far_the_number_of_clusters_is_off():
 
 
 def test_the_summary_tells_how_many_single_clusters_are_found():
-    assert summary([row(1, k=1), row(2, k=1), row(3)], "unknown")["fcps"]["coterie"]["single_recall"] == 0.5
+    assert means([row(1, k=1), row(2, k=1), row(3)], "unknown")["coterie"]["single_recall"] == 0.5
 
 
 def test_differences_are_paired_and_have_an_interval():
     rows = [row(3, ari=0.5 + 0.1 * number, other=0.4 + 0.1 * number) for number in range(4)]
-    mean, low, high = differences(rows, "given", "coterie")["fcps"]["Ward"]
+    mean, low, high = differences(rows, "given", "coterie")["Ward"]
     assert mean == pytest.approx(0.1)
     assert (low, high) == (pytest.approx(0.1), pytest.approx(0.1))
-    low, high = differences([row(3, ari=1.0), row(3, ari=0.0)], "given", "coterie")["fcps"]["Ward"][1:]
+    low, high = differences([row(3, ari=1.0), row(3, ari=0.0)], "given", "coterie")["Ward"][1:]
     assert low < 0 < high
 
 
@@ -63,7 +63,8 @@ def test_reliability_is_counted_in_tenths():
     assert found[9] == [2, 1.95, 2]
 
 
-def test_draws_are_the_same_every_time_and_of_every_family():
+def test_draws_are_the_same_every_time_and_of_every_family(monkeypatch):
+    monkeypatch.setattr(sets, "POINTS", (64, 129))
     one, other = (list(sets.draws(1)) for _ in range(2))
     assert [each.group for each in one] == ["draws shapes", "draws tables", "draws many", "draws mixed"]
     assert all(np.array_equal(each.X, again.X) for each, again in zip(one, other))
@@ -78,49 +79,18 @@ def test_a_table_is_read_with_its_class_in_the_last_column(tmp_path, monkeypatch
     assert (one.group, one.name, one.X.tolist(), one.n_clusters) == ("tables", "toy", [[1, 2], [3, 4]], 2)
 
 
-def test_a_set_is_measured_by_all_methods_and_the_page_written(monkeypatch):
-    monkeypatch.delitem(zeroshot.GIVEN, "Genie")  # of a package that is optional
+def test_a_set_is_measured_by_all_methods_and_the_page_written(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(30, 2)), rng.normal(size=(30, 2)) + 9])
     one = sets.LabelledSet("draws shapes", "toy", X, np.repeat([1, 2], 30))
-    rows = [zeroshot.measure(one), zeroshot.measure(one._replace(group="seen"))]
-    assert rows[0]["unknown"]["coterie"]["ari"] == 1
-    assert set(zeroshot.GIVEN) < set(rows[0]["given"])
-    questions = ("given", "unknown")
-    page = markdown(
-        {
-            "command": "test",
-            "seconds": 1.0,
-            "speed": {"9 x 2": 0.1},
-            "summary": {question: summary(rows, question) for question in questions},
-            "differences": {question: differences(rows, question, "coterie") for question in questions},
-            "calibration": calibration(rows, "coterie"),
-            "rows": rows,
-        }
-    )
+    seen = one._replace(group="seen")
+    monkeypatch.setattr(zeroshot, "all_sets", lambda quick: [one, seen])
+    monkeypatch.setattr(zeroshot, "speed", lambda: {"9 x 2": 0.1})
+    monkeypatch.setattr(zeroshot.zeroshot_pictures, "fixed_sets", lambda: [seen])
+    record = zeroshot.BENCHMARK.run(output=tmp_path)
+    assert record["rows"][0]["unknown"]["coterie"]["ari"] == 1
+    assert set(zeroshot.GIVEN) - {"Genie"} < set(record["rows"][0]["given"])
+    page = (tmp_path / "zeroshot.md").read_text()
     assert "| coterie | 1.000 (1.000) | 1.000 (1.000) |" in page
     assert "Expected ARI" in page
-
-
-def test_an_interrupted_run_continues_with_the_sets_that_are_missing(tmp_path, monkeypatch):
-    measured = []
-
-    def measure(one):
-        measured.append(one.name)
-        if one.name == "c" and len(measured) == 3:
-            raise KeyboardInterrupt
-        return {"group": one.group, "name": one.name}
-
-    monkeypatch.setattr(zeroshot, "measure", measure)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    toys = [sets.LabelledSet("fcps", name, np.zeros((2, 1)), np.ones(2, int)) for name in "abcd"]
-    path = tmp_path / "rows.jsonl"
-    for _ in range(2):
-        try:
-            with zeroshot.Unfinished(path) as rows:
-                rows.measure(toys)
-        except KeyboardInterrupt:
-            assert len(path.read_text().splitlines()) == 3  # the networks and two sets
-    assert measured == ["a", "b", "c", "c", "d"]
-    assert [name for _, name in rows.found] == ["a", "b", "c", "d"]
-    assert not path.exists()
+    assert {path.name for path in tmp_path.glob("*.png")} == {"scores.png", "calibration.png", "failures.png"}

@@ -49,18 +49,23 @@ def test_experiments_are_found_by_name(folder, monkeypatch):
 
 
 def test_benchmarks_are_found_by_name(folder, monkeypatch):
-    from coterie_research.benchmarks import kmedoids, learned_lloyd
+    from coterie_research.benchmarks import harness, kmedoids, learned_lloyd
 
-    monkeypatch.setattr(kmedoids, "run", lambda quick, output: {"quick": quick, "output": str(output)})
-    monkeypatch.setattr(kmedoids, "markdown", lambda result: f"quick: {result['quick']}")
-    assert "kmedoids" in succeed("bench").stdout.splitlines()
-    assert json.loads(succeed("bench kmedoids --quick --json").stdout) == {
-        "quick": True,
-        "output": "results/quick/kmedoids",
-    }
-    assert "quick: False" in succeed("bench kmedoids -o here").stdout
+    for module in (kmedoids, learned_lloyd):
+        cells = [harness.Cell("only one", lambda: {"data": "toy"})]
+        toy = harness.Benchmark("toy", "A toy", cells=lambda quick, cells=cells: cells, columns={"data": "{data}"})
+        monkeypatch.setattr(module, "BENCHMARK", toy)
+    assert "kmedoids" in succeed("bench").stdout.split()
+    document = json.loads(succeed("bench kmedoids --quick --json").stdout)
+    assert document == json.loads((folder / "results/quick/kmedoids/toy.json").read_text())
+    assert "| toy |" in succeed("bench kmedoids -o here").stdout
+    assert (folder / "here/toy.json").exists()
     assert "Did you mean kmedoids?" in refuse("bench kmedoid")
-    monkeypatch.setattr(learned_lloyd, "run", kmedoids.run)
-    monkeypatch.setattr(learned_lloyd, "markdown", kmedoids.markdown, raising=False)
+    assert "Cells: only one" in refuse("bench kmedoids --only iris")
     for spelled in ("learned-lloyd", "learned_lloyd"):
-        assert "quick: True" in succeed(f"bench {spelled} --quick").stdout
+        assert "--quick" in succeed(f"bench {spelled} --quick").stdout
+
+
+def test_a_benchmark_whose_data_are_missing_says_where_to_put_them(monkeypatch):
+    monkeypatch.setenv("COTERIE_DATA", "nowhere")
+    assert "set COTERIE_DATA to the folder" in refuse("bench constraints --quick")

@@ -1,20 +1,15 @@
 """Single calls of the k-means family compared with scikit-learn and FasterPAM: fits of small and large tables, predict.
 
-Command: ``coterie bench calls``. Fits of one run start at the same rows and stop by the same rule, so both sides
-perform the same iterations. Fits of ten runs choose their own starts by greedy k-means++. Other estimators of the
-family have no counterpart with the same algorithm: their time per iteration is compared with that of ``KMeans`` here,
-and that of ``SoftKMeans`` with that of ``GaussianMixture`` of scikit-learn. The calls of one line alternate, and the
-fastest of each side counts. With one thread (``OMP_NUM_THREADS=1``), CPU times are compared, which other programs
-change little; otherwise elapsed times.
+Fits of one run start at the same rows and stop by the same rule, so both sides perform the same iterations. Fits of ten
+runs choose their own starts by greedy k-means++. Other estimators of the family have no counterpart with the same
+algorithm: their time per iteration is compared with that of ``KMeans`` here, and that of ``SoftKMeans`` with that of
+``GaussianMixture`` of scikit-learn. The calls of one line alternate, and the fastest of each side counts. With one
+thread (``OMP_NUM_THREADS=1``), CPU times are compared, which other programs change little; otherwise elapsed times.
 """
 
-import json
 import math
-import platform
-import time
-import warnings
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +19,8 @@ from sklearn.metrics import pairwise_distances
 
 import coterie
 from coterie import threads
-from coterie.files import replacing
-from coterie_research.benchmarks import _limits
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row, alternated, geometric_mean
+from coterie_research.benchmarks.kmeans import instructions, told
 
 SIZES = {  # n, d, k
     "300×5, 5": (300, 5, 5),
@@ -50,148 +45,118 @@ class Line(NamedTuple):
     per_iteration: bool = False
 
 
+def cells(quick: bool) -> list[Cell]:
+    """One cell per table, so that only one table is in memory."""
+    n, d, k = SIZES["2e3×10, 8"] if quick else (50_000, 16, 64)
+    medoids = 500 if quick else 3_000
+    return [
+        *(Cell(f"KMeans {size}", partial(of_kmeans, size)) for size in list(SIZES)[: 2 if quick else None]),
+        Cell("family", partial(of_family, f"{n:.0e}×{d}, {k}".replace("e+0", "e"), n, d, k)),
+        Cell("KMedoids", partial(of_medoids, medoids)),
+    ]
+
+
 def _rows(n: int, d: int, k: int) -> np.ndarray:
     return make_blobs(n, d, centers=k, cluster_std=4.0, random_state=0)[0].astype(np.float32)
 
 
-def _calling(estimator, method: str, X: np.ndarray) -> Callable[[], Any]:
-    return lambda: getattr(estimator, method)(X)
+def _start(X: np.ndarray, k: int) -> np.ndarray:
+    return X[np.random.RandomState(1).permutation(len(X))[:k]].copy()
 
 
-def lines(quick: bool = False):
-    """The lines, one at a time, so that only one table is in memory."""
-    for size, (n, d, k) in list(SIZES.items())[: 2 if quick else None]:
-        X = _rows(n, d, k)
-        start = X[np.random.RandomState(1).permutation(n)[:k]].copy()
-        yield from _of_kmeans(size, X, start)
-    n, d, k = SIZES["2e3×10, 8"] if quick else (50_000, 16, 64)
-    yield from _of_family(f"{n:.0e}×{d}, {k}".replace("e+0", "e"), _rows(n, d, k), k)
-    yield _of_medoids(500 if quick else 3_000)
+def of_kmeans(size: str) -> list[Row]:
+    n, d, k = SIZES[size]
+    return [measure(line) for line in _lines_of_kmeans(size, _rows(n, d, k), k)]
 
 
-def _of_kmeans(size: str, X: np.ndarray, start: np.ndarray):
-    k, settings = len(start), {"init": start, "n_init": 1, "tol": 0.0, "max_iter": 20}
+def _lines_of_kmeans(size: str, X: np.ndarray, k: int) -> Iterator[Line]:
+    settings = {"init": _start(X, k), "n_init": 1, "tol": 0.0, "max_iter": 20}
     one, other = coterie.KMeans(k, **settings), cluster.KMeans(k, **settings)
-    yield Line(f"fit {size}, 1 run", "KMeans", lambda: one.fit(X), lambda: other.fit(X))
+    yield Line(f"fit {size}, 1 run", "KMeans", partial(one.fit, X), partial(other.fit, X))
     if len(X) <= 20_000:
         several = {"n_init": 10, "random_state": 0}
-        ours, theirs = coterie.KMeans(k, **several), cluster.KMeans(k, **several)
-        yield Line(f"fit {size}, 10 runs", "KMeans", lambda: ours.fit(X), lambda: theirs.fit(X))
+        ours, theirs = (partial(kind(k, **several).fit, X) for kind in (coterie.KMeans, cluster.KMeans))
+        yield Line(f"fit {size}, 10 runs", "KMeans", ours, theirs)
     for call in ("predict", "transform", "score"):
-        yield Line(f"{call} {size}", "KMeans", _calling(one, call, X), _calling(other, call, X))
-    stream, batches = coterie.KMeans(k, init=start), cluster.MiniBatchKMeans(k, init=start, n_init=1)
-    yield Line(f"partial_fit {size}", "MiniBatchKMeans", lambda: stream.partial_fit(X), lambda: batches.partial_fit(X))
+        yield Line(f"{call} {size}", "KMeans", partial(getattr(one, call), X), partial(getattr(other, call), X))
+    stream = coterie.KMeans(k, init=settings["init"])
+    batches = cluster.MiniBatchKMeans(k, init=settings["init"], n_init=1)
+    calls = partial(stream.partial_fit, X), partial(batches.partial_fit, X)
+    yield Line(f"partial_fit {size}", "MiniBatchKMeans", *calls)
 
 
-def _of_family(size: str, X: np.ndarray, k: int):
-    start = X[np.random.RandomState(1).permutation(len(X))[:k]].copy()
-    settings = {"init": start, "tol": 0.0, "max_iter": 20}
-    plain = coterie.KMeans(k, **settings)
-    for name in ("SphericalKMeans", "TrimmedKMeans", "RobustKMeans"):
-        one = getattr(coterie, name)(k, **settings)
-        yield Line(f"{name} {size}", "coterie.KMeans", _calling(one, "fit", X), _calling(plain, "fit", X), True)
-    soft = coterie.SoftKMeans(k, **settings)
-    gaussians = mixture.GaussianMixture(
-        k, covariance_type="spherical", means_init=start, init_params="random_from_data", tol=0.0, max_iter=20
-    )
-    yield Line(f"SoftKMeans {size}", "GaussianMixture", lambda: soft.fit(X), lambda: gaussians.fit(X), True)
+def of_family(size: str, n: int, d: int, k: int) -> list[Row]:
+    X = _rows(n, d, k)
+    settings = {"init": _start(X, k), "tol": 0.0, "max_iter": 20}
+    plain = partial(coterie.KMeans(k, **settings).fit, X)
+    kinds = (coterie.SphericalKMeans, coterie.TrimmedKMeans, coterie.RobustKMeans)
+    lines = [
+        Line(f"{kind.__name__} {size}", "coterie.KMeans", partial(kind(k, **settings).fit, X), plain, True)
+        for kind in kinds
+    ]
+    start = {"means_init": settings["init"], "init_params": "random_from_data"}
+    gaussians = mixture.GaussianMixture(k, covariance_type="spherical", tol=0.0, max_iter=20, **start)
+    soft = partial(coterie.SoftKMeans(k, **settings).fit, X)
+    lines.append(Line(f"SoftKMeans {size}", "GaussianMixture", soft, partial(gaussians.fit, X), True))
+    return [measure(line) for line in lines]
 
 
-def _of_medoids(n: int) -> Line:
+def of_medoids(n: int) -> Row:
     X = make_blobs(n, 8, centers=20, cluster_std=4.0, random_state=0)[0]
 
-    def peer():
+    def peer() -> Any:
         import kmedoids
 
         return kmedoids.fasterpam(pairwise_distances(X, metric="sqeuclidean"), 20, random_state=0)
 
-    return Line(f"KMedoids {n}×8, 20", "FasterPAM", lambda: coterie.KMedoids(20, random_state=0).fit(X), peer)
+    return measure(Line(f"KMedoids {n}×8, 20", "FasterPAM", partial(coterie.KMedoids(20, random_state=0).fit, X), peer))
 
 
-def measure(line: Line) -> dict:
+def measure(line: Line) -> Row:
     """The fastest call of each side in seconds, also in CPU seconds, and the inertia where both have one."""
-    wall: tuple[list[float], list[float]] = ([], [])
-    cpu: tuple[list[float], list[float]] = ([], [])
-    results: list[Any] = [None, None]
-    began = time.perf_counter()
-    passed = 0.0
-    while len(wall[0]) < FEWEST or passed < (LEAST if len(wall[0]) >= MOST else PATIENCE):
-        for side, call in enumerate((line.ours, line.theirs)):
-            clock, cpu_clock = time.perf_counter(), time.process_time()
-            results[side] = call()
-            times = time.perf_counter() - clock, time.process_time() - cpu_clock
-            steps = getattr(results[side], "n_iter_", 1) if line.per_iteration else 1
-            wall[side].append(times[0] / steps)
-            cpu[side].append(times[1] / steps)
-        passed = time.perf_counter() - began
-    compared = cpu if threads.count() == 1 else wall
-    inertia = [getattr(result, "inertia_", getattr(result, "loss", None)) for result in results]
+    both = alternated(
+        (line.ours, line.theirs),
+        lambda done, passed: done >= FEWEST and passed >= (LEAST if done >= MOST else PATIENCE),
+    )
+    steps = [getattr(one.result, "n_iter_", 1) if line.per_iteration else 1 for one in both]
+    wall, cpu = ([min(getattr(one, of)) / n for one, n in zip(both, steps)] for of in ("wall", "cpu"))
+    inertia = [getattr(one.result, "inertia_", getattr(one.result, "loss", math.nan)) for one in both]
+    quotient = float(inertia[0] / inertia[1])
+    ours, theirs = cpu if threads.count() == 1 else wall
     return {
         "call": line.name,
         "peer": line.peer,
         "per_iteration": line.per_iteration,
-        "seconds": [min(wall[0]), min(wall[1])],
-        "cpu_seconds": [min(cpu[0]), min(cpu[1])],
-        "inertia_ratio": _ratio(*inertia) if not line.per_iteration else None,
-        "ratio": min(compared[1]) / min(compared[0]),
+        "seconds": wall,
+        "cpu_seconds": cpu,
+        "inertia_ratio": None if line.per_iteration or math.isnan(quotient) else quotient,
+        "ratio": theirs / ours,
     }
 
 
-def _ratio(ours: float | None, theirs: float | None) -> float | None:
-    return None if ours is None or theirs is None else float(ours / theirs)
+def page(record: Row) -> list[str]:
+    others = [row["ratio"] for row in record["lines"] if not row["peer"].startswith("coterie")]
+    compared = "CPU times of one thread are compared." if record["threads"] == 1 else "Elapsed times are compared."
+    mean = "The geometric mean of peer ÷ coterie over the lines with a peer in another package is "
+    return [f"{mean}{geometric_mean(others):.2f}. {compared}", "", told(record["instructions"])]
 
 
-def run(quick: bool = False, output: Path = Path("results/calls-bench")) -> dict:
-    """Measure all lines, print them as they come, and write JSON and Markdown."""
-    from coterie_research.benchmarks.kmeans import instructions
-
-    rows = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # neither side converges in so few iterations
-        for line in lines(quick):
-            rows.append(measure(line))
-            print(f"{rows[-1]['call']}: {rows[-1]['ratio']:.2f}", flush=True)
-    result = {
-        "command": ("OMP_NUM_THREADS=1 " if threads.count() == 1 else "")
-        + "coterie bench calls"
-        + (" --quick" if quick else ""),
-        "machine": f"{platform.processor() or platform.machine()}, {_limits.cpus()} CPUs",
-        "threads": threads.count(),
-        "instructions": instructions(),
-        "lines": rows,
-    }
-    output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
-    for name, text in (("calls.json", json.dumps(result, indent=1)), ("calls.md", markdown(result))):
-        with replacing(output / name) as temporary:
-            Path(temporary).write_text(text)
-    return result
-
-
-def geometric_mean(result: dict) -> float:
-    """Over the lines that have a counterpart in another package."""
-    ratios = [row["ratio"] for row in result["lines"] if not row["peer"].startswith("coterie")]
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
-
-
-def markdown(result: dict) -> str:
-    """The table, with milliseconds, CPU milliseconds in brackets, and the inertia relative to the peer's."""
-    lines = [
-        "| call | coterie, ms (CPU) | peer | peer, ms (CPU) | inertia ÷ peer's | peer ÷ coterie |",
-        "|---" * 6 + "|",
-    ]
-    for row in result["lines"]:
-        ours, theirs = (f"{1e3 * wall:.2f} ({1e3 * cpu:.2f})" for wall, cpu in zip(row["seconds"], row["cpu_seconds"]))
-        name = row["call"] + (" per iteration" if row["per_iteration"] else "")
-        inertia = "" if row["inertia_ratio"] is None else f"{row['inertia_ratio']:.4f}"
-        lines.append(f"| {name} | {ours} | {row['peer']} | {theirs} | {inertia} | {row['ratio']:.2f} |")
-    compared = "CPU times of one thread are compared." if result["threads"] == 1 else "Elapsed times are compared."
-    told = ", ".join(f"{name}: {value}" for name, value in result["instructions"].items())
-    lines += [
-        "",
-        f"The geometric mean of peer ÷ coterie over the lines with a peer in another package is "
-        f"{geometric_mean(result):.2f}. {compared}",
-        "",
-        f"Command: `{result['command']}`, {result['machine']}. Instruction sets: {told}.",
-    ]
-    return "\n".join(lines) + "\n"
+BENCHMARK = Benchmark(
+    name="calls",
+    title="Single calls of the k-means family compared with other packages",
+    folder="calls-bench",
+    readme=False,
+    rows="lines",
+    needs=("kmedoids",),
+    settings=lambda quick: {"threads": threads.count(), "instructions": instructions()},
+    cells=cells,
+    columns={
+        "call": lambda row: row["call"] + " per iteration" * row["per_iteration"],
+        "coterie, s (CPU)": "{seconds[0]:.3g} ({cpu_seconds[0]:.3g})",
+        "peer": "{peer}",
+        "peer, s (CPU)": "{seconds[1]:.3g} ({cpu_seconds[1]:.3g})",
+        "inertia ÷ peer's": "{inertia_ratio:.4f}",
+        "peer ÷ coterie": "{ratio:.2f}",
+    },
+    page=page,
+)

@@ -1,49 +1,41 @@
 """How much a few given labels help: the adjusted Rand index on real tables without labels and with 5% of them.
 
-The labels are those of rows drawn at random; the score is that of all rows. Command: ``coterie bench constraints``. The
-tables need COTERIE_DATA.
+The labels are those of rows drawn at random; the score is that of all rows. The tables need COTERIE_DATA.
 """
 
-import json
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from coterie import KMeans, ZeroShotClusterer
-from coterie.files import replacing
-from coterie_research.benchmarks._zeroshot_sets import seen, tables
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row
+from coterie_research.benchmarks.labelled_sets import LabelledSet, seen, tables
+from coterie_research.benchmarks.methods import grouped
 
 SHARE = 0.05
 DRAWS = 3  # of the rows whose labels are given
 
 
-def run(quick: bool = False, output: Path = Path("results/constraints")) -> dict:
-    """Measure all tables (2 with ``quick``)."""
+def cells(quick: bool) -> list[Cell]:
     sets = [*tables(), *seen()]
+    return [Cell(one.name, partial(measure, one)) for one in (sets[7:9] if quick else sets)]
+
+
+def measure(one: LabelledSet) -> list[Row]:
+    truth, points = one.labels - 1, StandardScaler().fit_transform(one.X)
+    ways = (
+        ("zero-shot", one.X, partial(ZeroShotClusterer, random_state=0)),
+        ("k-means, K given", points, partial(KMeans, one.n_clusters, n_init=10, random_state=0)),
+    )
     rows = []
-    for one in sets[7:9] if quick else sets:
-        truth = one.labels - 1
-        points = StandardScaler().fit_transform(one.X)
-        ways: dict[str, tuple[Any, Any]] = {
-            "zero-shot": (one.X, partial(ZeroShotClusterer, random_state=0)),
-            "k-means, K given": (points, partial(KMeans, one.n_clusters, n_init=10, random_state=0)),
-        }
-        for name, (X, make) in ways.items():
-            without = adjusted_rand_score(truth, make().fit(X).labels_)
-            helped = [adjusted_rand_score(truth, make().fit(X, known(truth, seed)).labels_) for seed in range(DRAWS)]
-            rows.append({"table": one.name, "method": name, "without": without, "with": float(np.mean(helped))})
-    result = {"command": "coterie bench constraints", "share": SHARE, "draws": DRAWS, "rows": rows}
-    output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "constraints.json") as file:
-        file.write_text(json.dumps(result, indent=1) + "\n")
-    with replacing(output / "README.md") as file:
-        file.write_text(markdown(result))
-    return result
+    for name, X, make in ways:
+        without = adjusted_rand_score(truth, make().fit(X).labels_)
+        helped = [adjusted_rand_score(truth, make().fit(X, known(truth, seed)).labels_) for seed in range(DRAWS)]
+        row = {"table": one.name, "method": name, "without": without, "with": float(np.mean(helped))}
+        rows.append({**row, "difference": row["with"] - without})
+    return rows
 
 
 def known(truth: np.ndarray, seed: int) -> np.ndarray:
@@ -54,20 +46,26 @@ def known(truth: np.ndarray, seed: int) -> np.ndarray:
     return y
 
 
-def markdown(result: dict) -> str:
-    lines = [
-        "# A few given labels",
-        "",
-        f"`{result['command']}`: adjusted Rand index of all rows without labels, and with the labels of "
-        f"{result['share']:.0%} of the rows, drawn at random (mean of {result['draws']} draws).",
-        "",
-        "| table | method | without | with | difference |",
-        "|---|---|---|---|---|",
-    ]
-    for row in result["rows"]:
-        change = row["with"] - row["without"]
-        lines.append(f"| {row['table']} | {row['method']} | {row['without']:.3f} | {row['with']:.3f} | {change:+.3f} |")
-    for method in dict.fromkeys(row["method"] for row in result["rows"]):
-        changes = [row["with"] - row["without"] for row in result["rows"] if row["method"] == method]
-        lines.append(f"| mean | {method} | | | {np.mean(changes):+.3f} (smallest {min(changes):+.3f}) |")
-    return "\n".join(lines) + "\n"
+def page(record: Row) -> list[str]:
+    changes = {
+        method: [row["difference"] for row in members] for method, members in grouped(record["rows"], "method").items()
+    }
+    return [f"{name}: {np.mean(one):+.3f} in the mean (smallest {min(one):+.3f})." for name, one in changes.items()]
+
+
+BENCHMARK = Benchmark(
+    name="constraints",
+    title="A few given labels",
+    settings=lambda quick: {"share": SHARE, "draws": DRAWS},
+    cells=cells,
+    intro="Adjusted Rand index of all rows without labels, and with the labels of {share:.0%} of the rows, drawn at "
+    "random (mean of {draws} draws).",
+    columns={
+        "table": "{table}",
+        "method": "{method}",
+        "without": "{without:.3f}",
+        "with": "{with:.3f}",
+        "difference": "{difference:+.3f}",
+    },
+    page=page,
+)

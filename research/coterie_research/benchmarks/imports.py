@@ -1,15 +1,12 @@
-"""Time and memory of importing KMeans, and the time of the first fit in a new process, compared with scikit-learn.
-
-Command: ``coterie bench imports``.
-"""
+"""Time and memory of importing KMeans, and the time of the first fit in a new process, compared with scikit-learn."""
 
 import json
 import statistics
 import subprocess
 import sys
-from pathlib import Path
+from functools import partial
 
-from coterie.files import replacing
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row, table
 
 PACKAGES = {"coterie": "coterie", "scikit-learn": "sklearn.cluster"}
 SCRIPT = """
@@ -29,36 +26,36 @@ COLUMNS = ("import, s", "import, MB", "first fit, s")
 
 def measured(module: str) -> list:
     """Seconds of the import, peak memory after it in MB, seconds of the first fit, and the large modules it loads."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(module=module)], capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
+    command = [sys.executable, "-c", SCRIPT.format(module=module)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def run(quick: bool = False, output: Path = Path("results/kmeans-bench")) -> dict:
+def measure(repeats: int) -> Row:
     """Medians over alternating processes, after one process per package that fills the caches."""
-    times: dict[str, list[list]] = {name: [] for name in PACKAGES}
-    for repeat in range(2 if quick else 16):
-        for name, module in PACKAGES.items():
-            one = measured(module)
-            if repeat:
-                times[name].append(one)
-    rows = {
+    runs = [{name: measured(module) for name, module in PACKAGES.items()} for _ in range(1 + repeats)][1:]
+    return {
         name: {
-            **{column: statistics.median(one[i] for one in runs) for i, column in enumerate(COLUMNS)},
-            "loads": runs[0][3],
+            **{column: statistics.median(one[name][i] for one in runs) for i, column in enumerate(COLUMNS)},
+            "loads": runs[0][name][3],
         }
-        for name, runs in times.items()
+        for name in PACKAGES
     }
-    record = {"command": "coterie bench imports", "repeats": len(times["coterie"]), "rows": rows}
-    with replacing(output / "imports.json") as path:
-        path.write_text(json.dumps(record, indent=1) + "\n")
-    return record
 
 
-def markdown(record: dict) -> str:
-    lines = ["| | " + " | ".join(COLUMNS) + " | modules |", "|" + "---|" * (len(COLUMNS) + 2)]
-    for name, row in record["rows"].items():
-        numbers = " | ".join(f"{row[column]:.3g}" for column in COLUMNS)
-        lines.append(f"| {name} | {numbers} | {', '.join(row['loads']) or '-'} |")
-    return "\n".join(lines)
+BENCHMARK = Benchmark(
+    name="imports",
+    title="Importing KMeans, and its first fit in a new process",
+    folder="kmeans-bench",
+    readme=False,
+    rows=None,
+    settings=lambda quick: {"repeats": 1 if quick else 15},
+    cells=lambda quick: [Cell("both packages", partial(measure, 1 if quick else 15))],
+    summary=lambda rows: {"rows": {name: rows[0][name] for name in PACKAGES}},
+    page=lambda record: table(
+        ["", *COLUMNS, "modules"],
+        (
+            [name, *(f"{row[column]:.3g}" for column in COLUMNS), ", ".join(row["loads"]) or "-"]
+            for name, row in record["rows"].items()
+        ),
+    ),
+)

@@ -1,11 +1,9 @@
-"""KMedoids compared with FasterPAM (package ``kmedoids``) on squared distances of ten data sets, with equal restarts.
+"""KMedoids compared with FasterPAM (package ``kmedoids``) on squared distances of ten data sets, equal restarts."""
 
-Command: ``coterie bench kmedoids``.
-"""
-
-import json
 import time
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn import datasets
@@ -13,100 +11,81 @@ from sklearn.metrics import pairwise_distances
 from sklearn.preprocessing import StandardScaler
 
 from coterie.estimators import KMedoids
-from coterie.files import replacing
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row
 
 
-def data_sets() -> dict[str, tuple[np.ndarray, int]]:
-    """Rows and number of clusters by name. Tables are standardised; nothing is downloaded."""
+def _table(name: str) -> np.ndarray:
+    return StandardScaler().fit_transform(getattr(datasets, f"load_{name}")().data)
 
-    def table(name: str) -> np.ndarray:
-        return StandardScaler().fit_transform(getattr(datasets, f"load_{name}")().data)
 
+SETS: dict[str, tuple[Callable[[], Any], int]] = {  # rows and number of clusters; nothing is downloaded
+    "iris": (lambda: _table("iris"), 3),
+    "wine": (lambda: _table("wine"), 3),
+    "breast cancer": (lambda: _table("breast_cancer"), 5),
+    "digits": (lambda: datasets.load_digits().data, 10),
+    "diabetes": (lambda: _table("diabetes"), 6),
+    "blobs": (lambda: datasets.make_blobs(1000, 8, centers=15, random_state=0)[0], 15),
+    "moons": (lambda: datasets.make_moons(800, noise=0.08, random_state=0)[0], 12),
+    "circles": (lambda: datasets.make_circles(800, noise=0.05, factor=0.5, random_state=0)[0], 10),
+    "swiss roll": (lambda: datasets.make_swiss_roll(1000, random_state=0)[0], 20),
+    "uniform": (lambda: np.random.default_rng(0).uniform(size=(1000, 4)), 25),
+}
+
+
+def measure(name: str, restarts: int) -> Row:
+    """Ratios are of the mean inertia, KMedoids over FasterPAM."""
+    import kmedoids
+
+    make, k = SETS[name]
+    X = np.ascontiguousarray(make(), dtype=np.float64)
+    clock = time.perf_counter()
+    ours = np.array([KMedoids(k, random_state=seed).fit(X).inertia_ for seed in range(restarts)])
+    middle = time.perf_counter()
+    distances = pairwise_distances(X, metric="sqeuclidean")
+    theirs = np.array([kmedoids.fasterpam(distances, k, random_state=seed).loss for seed in range(restarts)])
+    end = time.perf_counter()
     return {
-        "iris": (table("iris"), 3),
-        "wine": (table("wine"), 3),
-        "breast cancer": (table("breast_cancer"), 5),
-        "digits": (datasets.load_digits().data, 10),
-        "diabetes": (table("diabetes"), 6),
-        "blobs": (datasets.make_blobs(1000, 8, centers=15, random_state=0)[0], 15),
-        "moons": (datasets.make_moons(800, noise=0.08, random_state=0)[0], 12),
-        "circles": (datasets.make_circles(800, noise=0.05, factor=0.5, random_state=0)[0], 10),
-        "swiss roll": (datasets.make_swiss_roll(1000, random_state=0)[0], 20),
-        "uniform": (np.random.default_rng(0).uniform(size=(1000, 4)), 25),
+        "data": name,
+        "n": len(X),
+        "k": k,
+        "inertia": ours.mean(),
+        "fasterpam": theirs.mean(),
+        "ratio": ours.mean() / theirs.mean(),
+        "wins": int(np.sum(ours < theirs * (1 - 1e-9))),
+        "ties": int(np.sum(np.abs(ours / theirs - 1) <= 1e-9)),
+        "runs": restarts,
+        "seconds": middle - clock,
+        "fasterpam_seconds": end - middle,
     }
 
 
-def run(quick: bool = False, output: Path = Path("results/kmedoids-bench")) -> dict:
-    """Compare one restart of each method per seed, for 10 seeds (2 with ``quick``).
-
-    Ratios are of the mean inertia, KMedoids over FasterPAM.
-    """
-    try:
-        import kmedoids
-    except ImportError as error:
-        raise ImportError("This benchmark needs the package kmedoids: pip install 'coterie[dev]'.") from error
-
-    seeds = range(2 if quick else 10)
-    began, rows = time.perf_counter(), []
-    for name, (X, k) in data_sets().items():
-        X = np.ascontiguousarray(X, dtype=np.float64)
-        clock = time.perf_counter()
-        ours = np.array([KMedoids(k, random_state=seed).fit(X).inertia_ for seed in seeds])
-        middle = time.perf_counter()
-        distances = pairwise_distances(X, metric="sqeuclidean")
-        theirs = np.array([kmedoids.fasterpam(distances, k, random_state=seed).loss for seed in seeds])
-        end = time.perf_counter()
-        rows.append(
-            {
-                "data": name,
-                "n": len(X),
-                "k": k,
-                "inertia": ours.mean(),
-                "fasterpam": theirs.mean(),
-                "ratio": ours.mean() / theirs.mean(),
-                "wins": int(np.sum(ours < theirs * (1 - 1e-9))),
-                "ties": int(np.sum(np.abs(ours / theirs - 1) <= 1e-9)),
-                "seconds": middle - clock,
-                "fasterpam_seconds": end - middle,
-            }
-        )
-    result = {
-        "command": "coterie bench kmedoids" + (" --quick" if quick else ""),
-        "restarts": len(seeds),
-        "rows": rows,
-        "mean_ratio": float(np.mean([row["ratio"] for row in rows])),
-        "wins": sum(row["wins"] for row in rows),
-        "ties": sum(row["ties"] for row in rows),
-        "runs": len(seeds) * len(rows),
-        "seconds": time.perf_counter() - began,
-    }
-    output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "kmedoids.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    with replacing(output / "README.md") as file:
-        file.write_text(markdown(result))
-    return result
+def summary(rows: list[Row]) -> Row:
+    counts = {name: sum(row[name] for row in rows) for name in ("wins", "ties", "runs")}
+    return {"mean_ratio": float(np.mean([row["ratio"] for row in rows])), **counts}
 
 
-def markdown(result: dict) -> str:
-    lines = [
-        "# KMedoids compared with FasterPAM",
-        "",
-        f"`{result['command']}`: {result['restarts']} restarts of each method with squared Euclidean distances.",
-        "",
-        "| data | n | k | inertia ÷ inertia of FasterPAM | wins | ties | seconds | seconds of FasterPAM |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for row in result["rows"]:
-        lines.append(
-            f"| {row['data']} | {row['n']} | {row['k']} | {row['ratio']:.4f} | {row['wins']} | {row['ties']} "
-            f"| {row['seconds']:.2f} | {row['fasterpam_seconds']:.2f} |"
-        )
-    lines += [
-        "",
-        f"The mean ratio is {result['mean_ratio']:.4f}, with {result['wins']} wins and {result['ties']} ties "
-        f"in {result['runs']} runs.",
-        "",
-    ]
-    return "\n".join(lines)
+def _restarts(quick: bool) -> int:
+    return 2 if quick else 10
+
+
+BENCHMARK = Benchmark(
+    name="kmedoids",
+    title="KMedoids compared with FasterPAM",
+    folder="kmedoids-bench",
+    needs=("kmedoids",),
+    settings=lambda quick: {"restarts": _restarts(quick)},
+    cells=lambda quick: [Cell(name, partial(measure, name, _restarts(quick))) for name in SETS],
+    summary=summary,
+    intro="{restarts} restarts of each method with squared Euclidean distances.",
+    columns={
+        "data": "{data}",
+        "n": "{n}",
+        "k": "{k}",
+        "inertia ÷ inertia of FasterPAM": "{ratio:.4f}",
+        "wins": "{wins}",
+        "ties": "{ties}",
+        "seconds": "{seconds:.2f}",
+        "seconds of FasterPAM": "{fasterpam_seconds:.2f}",
+    },
+    outro="The mean ratio is {mean_ratio:.4f}, with {wins} wins and {ties} ties in {runs} runs.",
+)

@@ -1,82 +1,64 @@
 """Learned Lloyd compared with Lloyd: equal layers, equal random starts, three kinds of held-out instances.
 
-Command: ``coterie bench learned_lloyd``. The images need COTERIE_DATA. Without them that kind is omitted, and the
-output says so.
+The images need COTERIE_DATA. Without them that kind is omitted, and the output says so.
 """
 
-import json
-import time
-from pathlib import Path
+from functools import cache, partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from coterie import checkpoints
-from coterie.files import replacing
 from coterie.kmeans.learned import SHIPPED, inertia, lloyd_layers
 from coterie.kmeans.train import Instances, random_rows
 from coterie_research import images
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row
 
 BATCH = 20
 MOST_LAYERS = 100
+SEED = 20_000
 
 
-def run(quick: bool = False, output: Path = Path("results/learned-lloyd")) -> dict:
-    """Measure 1,000 instances of each kind (60 with ``quick``)."""
-    began, rows, missing = time.perf_counter(), [], []
-    for kind in ("blobs", "uniform", "mnist-pca"):
-        generator = torch.Generator().manual_seed(20_000)
-        try:
-            batches = [_batch(kind, generator) for _ in range((60 if quick else 1000) // BATCH)]
-        except FileNotFoundError as error:
-            missing.append(f"{kind}: {error}")
-            continue
-        plain = [lloyd_layers(x, c, MOST_LAYERS) for x, c in batches]
-        for n_layers, name in SHIPPED.items():
-            rows.append({"kind": kind, "layers": n_layers, **_compare(name, n_layers, batches, plain)})
-    result = {
-        "command": "coterie bench learned_lloyd" + (" --quick" if quick else ""),
-        "instances": 60 if quick else 1000,
-        "seed": 20_000,
-        "rows": rows,
-        "missing": missing,
-        "seconds": time.perf_counter() - began,
-    }
-    output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "learned-lloyd.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    with replacing(output / "README.md") as file:
-        file.write_text(markdown(result))
-    return result
+def _instances(quick: bool) -> int:
+    return 60 if quick else 1_000
+
+
+def measure(kind: str, instances: int) -> list[Row]:
+    """One row per network; for images that are not there, one that says so."""
+    generator = torch.Generator().manual_seed(SEED)
+    try:
+        batches = [_batch(kind, generator) for _ in range(instances // BATCH)]
+    except FileNotFoundError as error:
+        return [{"missing": f"{kind}: {error}"}]
+    plain = [lloyd_layers(x, c, MOST_LAYERS) for x, c in batches]
+    return [
+        {"kind": kind, "layers": n_layers, **_compare(name, n_layers, batches, plain)}
+        for n_layers, name in SHIPPED.items()
+    ]
 
 
 def _batch(kind: str, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Images are drawn like the other kinds: 3 to 20 clusters, 20 to 40 rows per cluster."""
     if kind != "mnist-pca":
         return Instances().draw(BATCH, generator, kind)
-    table, sizes = _mnist_pca(), Instances()
+    pixels, sizes = _mnist_pca(), Instances()
     k = int(torch.randint(sizes.clusters[0], sizes.clusters[1] + 1, (), generator=generator))
     n = k * int(torch.randint(sizes.points_per_cluster[0], sizes.points_per_cluster[1] + 1, (), generator=generator))
-    x_BND = table[torch.randint(len(table), (BATCH, n), generator=generator)]
+    x_BND = pixels[torch.randint(len(pixels), (BATCH, n), generator=generator)]
     return x_BND, random_rows(x_BND, k, generator)
 
 
-_TABLES: dict[str, Tensor] = {}
-
-
+@cache
 def _mnist_pca(columns: int = 50) -> Tensor:
-    if "mnist" not in _TABLES:
-        pixels = torch.from_numpy(images.load("mnist")[0]).float() / 255
-        pixels = pixels - pixels.mean(0)
-        _, vectors = torch.linalg.eigh(pixels.mT @ pixels)
-        _TABLES["mnist"] = pixels @ vectors[:, -columns:]
-    return _TABLES["mnist"]
+    pixels = torch.from_numpy(images.load("mnist")[0]).float() / 255
+    pixels = pixels - pixels.mean(0)
+    _, vectors = torch.linalg.eigh(pixels.mT @ pixels)
+    return pixels @ vectors[:, -columns:]
 
 
 @torch.no_grad()
-def _compare(name: str, n_layers: int, batches: list, plain: list) -> dict:
+def _compare(name: str, n_layers: int, batches: list, plain: list) -> Row:
     """Inertia after the layers, at the fixed points that Lloyd reaches from there, and the number of layers saved."""
     network = checkpoints.load(name)
     after, fixed, saved = [], [], []
@@ -107,24 +89,31 @@ def _reached(x: Tensor, path: list[Tensor], goal_B: Tensor) -> Tensor:
     return torch.where(below_LB.any(0), first_B, torch.inf)
 
 
-def markdown(result: dict) -> str:
-    lines = [
-        "# Learned Lloyd compared with Lloyd",
-        "",
-        f"`{result['command']}`: {result['instances']} held-out instances of each kind, with both methods started "
-        "from the same random rows. Ratios are means of the inertia of learned Lloyd divided by that of Lloyd, ± "
-        "standard errors.",
-        "",
-        "| instances | layers | inertia ratio after the layers | share of instances with lower inertia "
-        "| inertia ratio at the fixed point | reaches the final inertia of Lloyd (within 0.1%) "
-        "| layers saved (median) |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in result["rows"]:
-        lines.append(
-            f"| {row['kind']} | {row['layers']} | {row['ratio']:.4f} ± {row['ratio_standard_error']:.4f} "
-            f"| {row['lower']:.0%} | {row['fixed_point_ratio']:.4f} ± {row['fixed_point_standard_error']:.4f} "
-            f"| {row['reaches_lloyds_final_inertia']:.0%} | {row['median_layers_saved']:.0f} |"
-        )
-    lines += [""] + [f"Omitted: {note}" for note in result["missing"]]
-    return "\n".join(lines).rstrip() + "\n"
+BENCHMARK = Benchmark(
+    name="learned_lloyd",
+    title="Learned Lloyd compared with Lloyd",
+    folder="learned-lloyd",
+    file="learned-lloyd",
+    rows=None,
+    seed=SEED,
+    settings=lambda quick: {"instances": _instances(quick)},
+    cells=lambda quick: [
+        Cell(kind, partial(measure, kind, _instances(quick))) for kind in ("blobs", "uniform", "mnist-pca")
+    ],
+    summary=lambda rows: {
+        "rows": [row for row in rows if "missing" not in row],
+        "missing": [row["missing"] for row in rows if "missing" in row],
+    },
+    intro="{instances} held-out instances of each kind, with both methods started from the same random rows. Ratios "
+    "are means of the inertia of learned Lloyd divided by that of Lloyd, ± standard errors.",
+    columns={
+        "instances": "{kind}",
+        "layers": "{layers}",
+        "inertia ratio after the layers": "{ratio:.4f} ± {ratio_standard_error:.4f}",
+        "share of instances with lower inertia": "{lower:.0%}",
+        "inertia ratio at the fixed point": "{fixed_point_ratio:.4f} ± {fixed_point_standard_error:.4f}",
+        "reaches the final inertia of Lloyd (within 0.1%)": "{reaches_lloyds_final_inertia:.0%}",
+        "layers saved (median)": "{median_layers_saved:.0f}",
+    },
+    page=lambda record: [f"Omitted: {note}" for note in record["missing"]],
+)

@@ -1,22 +1,20 @@
 """Encodings of categories and missing values in mixed tables.
 
 Categories are encoded by the principal axes that they share with other columns, or with one column per value. Missing
-values are filled from similar rows, or by the median. Command: ``coterie bench mixed``.
+values are filled from similar rows, or by the median.
 """
 
-import json
-import time
-from collections import defaultdict
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
 from coterie import KMeans, ZeroShotClusterer
-from coterie.files import replacing
 from coterie.tables.encoding import Encoding
 from coterie.tables.table import Table
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row
+from coterie_research.benchmarks.harness import table as markdown_table
 
 SEED = 1_000
 ROWS = 400
@@ -46,48 +44,34 @@ def _values(rng: np.random.Generator, shares_NL: np.ndarray) -> np.ndarray:
     return np.array([f"value {i}" for i in place], dtype=object)
 
 
-def run(quick: bool = False, output: Path = Path("results/mixed")) -> dict:
-    """Measure 60 tables (3 with ``quick``)."""
-    began, count = time.perf_counter(), 3 if quick else 60
-    scores: dict[str, list[list[float]]] = defaultdict(list)
-    exact: dict[str, list[bool]] = defaultdict(list)
-    for seed in range(SEED, SEED + count):
-        table, truth = drawn(seed)
-        for name, points in _ways(table, np.random.default_rng(seed)).items():
-            labels = _labels(points, len(np.unique(truth)))
-            scores[name].append([adjusted_rand_score(truth, one) for one in labels])
-            exact[name].append(len(np.unique(labels[0])) == len(np.unique(truth)))
-    result = {
-        "command": "coterie bench mixed" + (" --quick" if quick else ""),
-        "tables": count,
-        "seed": SEED,
-        "methods": METHODS,
-        "ari": {name: np.mean(values, axis=0).tolist() for name, values in scores.items()},
-        "error": {name: (np.std(values, axis=0) / np.sqrt(count)).tolist() for name, values in scores.items()},
-        "exact_k": {name: float(np.mean(values)) for name, values in exact.items()},
-        "seconds": time.perf_counter() - began,
-    }
-    output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "mixed.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    with replacing(output / "README.md") as file:
-        file.write_text(markdown(result))
-    return result
+def measure(seed: int) -> Row:
+    """For every encoding, the indices of all methods, and whether the first finds the number of clusters."""
+    table, truth = drawn(seed)
+    k, row = len(np.unique(truth)), {}
+    for name, points in _ways(table, np.random.default_rng(seed)).items():
+        labels = [
+            estimator.fit(points).labels_
+            for estimator in (
+                ZeroShotClusterer(scale=False, random_state=0),
+                ZeroShotClusterer(k, scale=False, random_state=0),
+                KMeans(k, n_init=10, random_state=0),
+            )
+        ]
+        ari = [adjusted_rand_score(truth, one) for one in labels]
+        row[name] = {"ari": ari, "exact_k": len(np.unique(labels[0])) == k}
+    return {"encodings": row}
 
 
 def _ways(table: pd.DataFrame, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """The points of one table for every encoding, without and with missing values."""
     columns = [column.values for column in Table.of(table).read_columns()]
     encoding = Encoding.of(columns)
-    every_value = (encoding.values(columns) - encoding.middle) / encoding.spread
     with_missing = table.mask(rng.random(table.shape) < np.where(table.dtypes == np.float64, GAPS, 0.0))
+    by_median = with_missing.fillna(with_missing.median(numeric_only=True))
     return {
-        "one column per value": every_value,
+        "one column per value": (encoding.values(columns) - encoding.middle) / encoding.spread,
         "shared axes": encoding.points(columns),
-        "shared axes, missing values filled by the median": _points(
-            with_missing.fillna(with_missing.median(numeric_only=True))
-        ),
+        "shared axes, missing values filled by the median": _points(by_median),
         "shared axes, missing values filled from the most similar row": _points(with_missing),
     }
 
@@ -97,27 +81,39 @@ def _points(table: pd.DataFrame) -> np.ndarray:
     return Encoding.of(columns).points(columns)
 
 
-def _labels(points: np.ndarray, k: int) -> list[np.ndarray]:
-    estimators = (
-        ZeroShotClusterer(scale=False, random_state=0),
-        ZeroShotClusterer(k, scale=False, random_state=0),
-        KMeans(k, n_init=10, random_state=0),
-    )
-    return [estimator.fit(points).labels_ for estimator in estimators]
+def summary(rows: list[Row]) -> Row:
+    """Means over the tables, for every encoding."""
+    found: Row = {"tables": len(rows), "methods": METHODS, "ari": {}, "error": {}, "exact_k": {}}
+    for name in rows[0]["encodings"]:
+        ari = np.array([row["encodings"][name]["ari"] for row in rows])
+        found["ari"][name] = ari.mean(axis=0).tolist()
+        found["error"][name] = (ari.std(axis=0) / np.sqrt(len(ari))).tolist()
+        found["exact_k"][name] = float(np.mean([row["encodings"][name]["exact_k"] for row in rows]))
+    return found
 
 
-def markdown(result: dict) -> str:
-    lines = [
-        "# Tables with text",
+def page(record: Row) -> list[str]:
+    lines = []
+    for name, values in record["ari"].items():
+        cells = [f"{value:.3f} ± {error:.3f}" for value, error in zip(values, record["error"][name])]
+        lines.append([name, *cells, f"{record['exact_k'][name]:.0%}"])
+    return [
+        f"{record['tables']} synthetic tables of {ROWS} rows with 2 to 6 clusters that differ in numbers and "
+        f"categories. In the last two rows of the table, {GAPS:.0%} of the numbers are missing. Entries are the "
+        "adjusted Rand index, ± one standard error.",
         "",
-        f"`{result['command']}` ({result['seconds']:.0f} s): {result['tables']} synthetic tables of {ROWS} rows with 2 "
-        "to 6 clusters that differ in numbers and categories. In the last two rows of the table, "
-        f"{GAPS:.0%} of the numbers are missing. Entries are the adjusted Rand index, ± one standard error.",
-        "",
-        "| encoding | " + " | ".join(result["methods"]) + " | exact number of clusters (zero-shot) |",
-        "|" + "---|" * (len(result["methods"]) + 2),
+        *markdown_table(["encoding", *record["methods"], "exact number of clusters (zero-shot)"], lines),
     ]
-    for name, values in result["ari"].items():
-        cells = [f"{value:.3f} ± {error:.3f}" for value, error in zip(values, result["error"][name])]
-        lines.append(f"| {name} | {' | '.join(cells)} | {result['exact_k'][name]:.0%} |")
-    return "\n".join(lines) + "\n"
+
+
+BENCHMARK = Benchmark(
+    name="mixed",
+    title="Tables with text",
+    rows=None,
+    seed=SEED,
+    cells=lambda quick: [
+        Cell(f"table {seed}", partial(measure, seed)) for seed in range(SEED, SEED + (3 if quick else 60))
+    ],
+    summary=summary,
+    page=page,
+)

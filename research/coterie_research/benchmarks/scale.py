@@ -1,19 +1,18 @@
 """KMeans on Dask with up to two hundred million rows and one or two workers, compared with dask-ml from the same start.
 
-Command: ``coterie bench scale``. Rows (8 columns, float32, 32 blobs) are written as Parquet files to a temporary
-folder. dask-ml reads them in every pass. coterie does the same unless they fit into a quarter of the memory of the
-workers: then they are read once. It needs dask-ml: pip install dask-ml.
+Rows (8 columns, float32, 32 blobs) are written as Parquet files to a temporary folder. dask-ml reads them in every
+pass. coterie does the same unless they fit into a quarter of the memory of the workers: then they are read once.
 """
 
-import json
 import os
 import pickle
 import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,70 +22,32 @@ from coterie.distributed import fitting, parquet
 from coterie.distributed.blocks import blocks_of
 from coterie.distributed.holding import held
 from coterie.distributed.passes import Passes, local
-from coterie.files import replacing
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.block_statistics import Step, step
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row, installed
 
 D, K, ITERATIONS = 8, 32, 10
 FILE_ROWS, GROUP_ROWS = 5_000_000, 125_000
 LARGEST = 200_000_000
 SIZES = (1_000_000, 10_000_000, LARGEST)
-PEER = {(1_000_000, 1), (1_000_000, 2), (10_000_000, 2)}  # dask-ml would take an hour for the largest
+QUICK = 100_000
+PEER = {(QUICK, 1), (QUICK, 2), (1_000_000, 1), (1_000_000, 2), (10_000_000, 2)}  # an hour for the largest
 MEMORY_LIMIT = "2GB"  # a worker
 
 
-def run(quick: bool = False, output: Path = Path("results/scale"), sizes: Sequence[int] = SIZES) -> dict:
-    """Measure 1e6, 1e7 and 2e8 rows (1e5 with ``quick``), with ten iterations each from the same start.
-
-    Results are written after every case. Earlier results of other sizes are kept.
-    """
-    try:
-        import dask_ml.cluster  # noqa: F401
-
-        import distributed  # noqa: F401
-    except ImportError as error:
-        raise ImportError("This benchmark needs dask and dask-ml: pip install 'coterie[dask]' dask-ml.") from error
-
-    sizes = [100_000] if quick else list(sizes)
-    result: dict[str, Any] = {
-        "command": "coterie bench scale" + (" --quick" if quick else ""),
-        "columns": D,
-        "clusters": K,
-        "iterations": ITERATIONS,
-        "constants": constants(200 if quick else 2_000),
-        "cases": [] if quick else _earlier(Path(output), sizes),
-    }
-    if result["cases"]:
-        kept = sorted({case["rows"] for case in result["cases"]})
-        result["note"] = f"The cases of {', '.join(f'{n:,}' for n in kept)} rows are from an earlier run."
-
-    def add(package: str, case: dict) -> None:
-        result["cases"].append({"package": package, **case, "load": os.getloadavg()[0]})
-        result["cases"].sort(key=lambda one: (one["rows"], one["workers"], one["package"]))
-        write(result, Path(output))
-
-    for n in sizes:
-        with tempfile.TemporaryDirectory(prefix="coterie-scale-") as folder:
-            files = make_files(Path(folder), n)
-            for workers in (1, 2) if n < LARGEST else (2,):
-                add("coterie", ours(files, n, workers))
-                if (n, workers) in PEER or quick:
-                    add("dask-ml", theirs(files, n, workers))
-    return result
-
-
-def _earlier(output: Path, sizes: Sequence[int]) -> list[dict]:
-    path = output / "scale.json"
-    cases = json.loads(path.read_text())["cases"] if path.exists() else []
-    return [case for case in cases if case["rows"] not in sizes]
-
-
-def write(result: dict, output: Path) -> None:
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "scale.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    with replacing(output / "README.md") as file:
-        file.write_text(markdown(result))
+def measure(n: int) -> list[Row]:
+    """Ten iterations of both packages from the same start, with one and two workers."""
+    cases = []
+    with tempfile.TemporaryDirectory(prefix="coterie-scale-") as folder:
+        files = make_files(Path(folder), n)
+        for workers in (1, 2) if n < LARGEST else (2,):
+            methods = {"coterie": ours}
+            if (n, workers) in PEER and installed("dask_ml"):
+                methods["dask-ml"] = theirs
+            for package in sorted(methods):
+                case = measured(methods[package], files, n, workers)
+                cases.append({"package": package, **case, "load": os.getloadavg()[0]})
+    return cases
 
 
 # --- the data ---------------------------------------------------------------------------------------------
@@ -145,30 +106,49 @@ def cluster(workers: int) -> Iterator[Any]:
         yield client
 
 
-def ours(files: list[Path], n: int, workers: int) -> dict:
+def measured(fit: Callable, files: list[Path], n: int, workers: int) -> Row:
     with cluster(workers) as client:
         rows = _open(files, n)
-        X, start = rows.array(), _start(files)
-        client.run(_warm_up)
-        sent, worked = (sum(client.run(count).values()) for count in (_values_sent, _cpu_seconds))
-        times = [time.perf_counter()]
-        with held(blocks_of(X)) as blocks:  # as the estimators do
-            passes = Passes(blocks)
-            ran = fitting.run(
-                passes,
-                iter([start]),
-                Algorithm(),
-                fitting.look(passes, K),
-                parameters={},
-                max_iter=ITERATIONS,
-                tol=0.0,
-                on_iteration=lambda done: times.append(time.perf_counter()),
-            )
-        seconds = time.perf_counter() - times[0]
-        moved = sum(client.run(_values_sent).values()) - sent
-        per_iteration = statistics.median(np.diff(times)[1:])
+        client.run(_warm_up if fit is ours else _warm_up_peer)
+        worked = sum(client.run(_cpu_seconds).values())
+        began = time.perf_counter()
+        found, finish = fit(client, rows, _start(files))
+        seconds = time.perf_counter() - began
+        worked = sum(client.run(_cpu_seconds).values()) - worked
+        work = rows.n_rows * found["n_iter"]
         return {
-            **_case(rows.n_rows, workers, seconds, ran.n_iter, client, worked),
+            "rows": rows.n_rows,
+            "workers": workers,
+            "seconds": seconds,
+            "rows_per_second": work / seconds,
+            "cpu_seconds": worked,
+            "rows_per_cpu_second": work / worked,
+            "peak_bytes": max(client.run(_peak_bytes).values()),
+            **found,
+            **finish(),
+        }
+
+
+def ours(client: Any, rows: parquet.ParquetRows, start: np.ndarray) -> tuple[Row, Callable[[], Row]]:
+    sent = sum(client.run(_values_sent).values())
+    times = [time.perf_counter()]
+    with held(blocks_of(rows.array())) as blocks:  # as the estimators do
+        passes = Passes(blocks)
+        ran = fitting.run(
+            passes,
+            iter([start]),
+            Algorithm(),
+            fitting.look(passes, K),
+            parameters={},
+            max_iter=ITERATIONS,
+            tol=0.0,
+            on_iteration=lambda done: times.append(time.perf_counter()),
+        )
+
+    def finish() -> Row:
+        per_iteration = statistics.median(np.diff(times)[1:])
+        moved = sum(client.run(_values_sent).values()) - sent
+        return {
             "iteration_seconds": per_iteration,
             "iteration_rows_per_second": rows.n_rows / per_iteration,
             "blocks": len(rows.stretches),
@@ -177,34 +157,14 @@ def ours(files: list[Path], n: int, workers: int) -> dict:
             "center_sum": float(np.abs(ran.centers).sum()),
         }
 
+    return {"n_iter": ran.n_iter}, finish
 
-def theirs(files: list[Path], n: int, workers: int) -> dict:
+
+def theirs(client: Any, rows: parquet.ParquetRows, start: np.ndarray) -> tuple[Row, Callable[[], Row]]:
     from dask_ml.cluster import KMeans
 
-    with cluster(workers) as client:
-        rows = _open(files, n)
-        X, start = rows.array(), _start(files)
-        client.run(_warm_up_peer)
-        worked = sum(client.run(_cpu_seconds).values())
-        began = time.perf_counter()
-        model = KMeans(K, init=start, max_iter=ITERATIONS, tol=0.0).fit(X)
-        seconds = time.perf_counter() - began
-        case = _case(rows.n_rows, workers, seconds, int(model.n_iter_), client, worked)
-        return {**case, "center_sum": float(np.abs(model.cluster_centers_).sum())}
-
-
-def _case(n: int, workers: int, seconds: float, n_iter: int, client: Any, worked_before: float) -> dict:
-    worked = sum(client.run(_cpu_seconds).values()) - worked_before
-    return {
-        "rows": n,
-        "workers": workers,
-        "seconds": seconds,
-        "n_iter": n_iter,
-        "rows_per_second": n * n_iter / seconds,
-        "cpu_seconds": worked,
-        "rows_per_cpu_second": n * n_iter / worked,
-        "peak_bytes": max(client.run(_peak_bytes).values()),
-    }
+    model = KMeans(K, init=start, max_iter=ITERATIONS, tol=0.0).fit(rows.array())
+    return {"n_iter": int(model.n_iter_)}, lambda: {"center_sum": float(np.abs(model.cluster_centers_).sum())}
 
 
 def _warm_up() -> None:
@@ -241,7 +201,7 @@ def _values_sent(dask_worker: Any) -> int:
 # --- constants for other sizes ----------------------------------------------------------------------------
 
 
-def constants(n_blocks: int) -> dict:
+def constants(n_blocks: int) -> Row:
     """The cost of a block besides its rows: seconds of the scheduler, and bytes of its statistics and the centres."""
     import dask.array as da
 
@@ -262,52 +222,58 @@ def constants(n_blocks: int) -> dict:
     }
 
 
-def markdown(result: dict) -> str:
-    lines = [
-        "# KMeans on Dask compared with dask-ml",
-        "",
-        f"`{result['command']}`: {result['columns']} columns of float32, k = {result['clusters']}, "
-        f"{result['iterations']} iterations from the same start, one thread per worker. dask-ml reads the files in "
-        "every pass, and so does coterie if they exceed a quarter of the workers' memory; otherwise it reads them "
-        "once. "
-        "Rows per second are rows × iterations ÷ seconds of a whole fit, including the passes before and after the "
-        "iterations. The load is that of the whole machine, which other processes used too; CPU seconds depend on it "
-        "much less.",
-        "",
-        *([result["note"], ""] if "note" in result else []),
-        "| rows | workers | package | seconds | rows per second | rows per CPU second "
-        "| rows per second in an iteration | peak memory of a worker | load |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for case in result["cases"]:
-        steady = f"{case['iteration_rows_per_second'] / 1e6:.1f} M" if "iteration_rows_per_second" in case else ""
-        lines.append(
-            f"| {case['rows']:,} | {case['workers']} | {case['package']} | {case['seconds']:.1f} "
-            f"| {case['rows_per_second'] / 1e6:.2f} M | {case['rows_per_cpu_second'] / 1e6:.2f} M | {steady} "
-            f"| {case['peak_bytes'] / 1e6:,.0f} MB | {case['load']:.1f} |"
-        )
-    constant = result["constants"]
-    lines += [
-        "",
-        *_ratios(result["cases"]),
+def page(record: Row) -> list[str]:
+    constant = record["constants"]
+    return [
+        *_ratios(record["cases"]),
         "",
         f"A block takes {1e3 * constant['cpu_seconds_per_block']:.2f} ms of CPU time of the scheduler. Its statistics "
         f"have {constant['part_bytes']:,} bytes, and the centres {constant['state_bytes']:,}.",
-        "",
     ]
-    return "\n".join(lines)
 
 
-def _ratios(cases: list[dict]) -> list[str]:
+def _ratios(cases: list[Row]) -> list[str]:
     rate = {(case["package"], case["rows"], case["workers"]): case["rows_per_second"] for case in cases}
     lines = []
     for package, n, workers in rate:
         if package == "dask-ml":
             times = rate["coterie", n, workers] / rate[package, n, workers]
-            lines.append(
-                f"- {n:,} rows, {workers} worker{'s' if workers > 1 else ''}: {times:.1f} times as fast as dask-ml."
-            )
+            many = "s" * (workers > 1)
+            lines.append(f"- {n:,} rows, {workers} worker{many}: {times:.1f} times as fast as dask-ml.")
         elif workers == 2 and (package, n, 1) in rate:
             times = rate[package, n, 2] / rate[package, n, 1]
             lines.append(f"- {n:,} rows: two workers are {times:.2f} times as fast as one.")
     return lines
+
+
+BENCHMARK = Benchmark(
+    name="scale",
+    title="KMeans on Dask compared with dask-ml",
+    rows="cases",
+    needs=("dask", "distributed"),
+    peers=("dask_ml",),
+    settings=lambda quick: {
+        "columns": D,
+        "clusters": K,
+        "iterations": ITERATIONS,
+        "constants": constants(200 if quick else 2_000),
+    },
+    cells=lambda quick: [Cell(f"{n:,} rows", partial(measure, n)) for n in ([QUICK] if quick else SIZES)],
+    intro="{columns} columns of float32, k = {clusters}, {iterations} iterations from the same start, one thread per "
+    "worker. dask-ml reads the files in every pass, and so does coterie if they exceed a quarter of the workers' "
+    "memory; otherwise it reads them once. Rows per second are rows × iterations ÷ seconds of a whole fit, including "
+    "the passes before and after the iterations. The load is that of the whole machine, which other processes used "
+    "too; CPU seconds depend on it much less.",
+    columns={
+        "rows": "{rows:,}",
+        "workers": "{workers}",
+        "package": "{package}",
+        "seconds": "{seconds:.1f}",
+        "rows per second": "{rows_per_second:,.0f}",
+        "rows per CPU second": "{rows_per_cpu_second:,.0f}",
+        "rows per second in an iteration": "{iteration_rows_per_second:,.0f}",
+        "peak memory of a worker, bytes": "{peak_bytes:,}",
+        "load": "{load:.1f}",
+    },
+    page=page,
+)

@@ -1,27 +1,26 @@
 """Tables as they are: no number of clusters, no preparation by hand.
 
-``coterie bench tables`` reads every table of ``_table_sets`` from its file. The zero-shot clusterer gets the file as
-``coterie cluster FILE`` does. k-means with the silhouette, a Gaussian mixture with BIC and HDBSCAN get the usual
-pipeline: numbers are imputed by the median and scaled, dates become days, and other columns are one-hot encoded with
-at most 20 values.
+Every table of :mod:`.table_sets` is read from its file. The zero-shot clusterer gets the file as ``coterie cluster
+FILE`` does. k-means with the silhouette, a Gaussian mixture with BIC and HDBSCAN get the usual pipeline: numbers are
+imputed by the median and scaled, dates become days, and other columns are one-hot encoded with at most 20 values.
 """
 
-import json
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.files import replacing
 from coterie.tables.table import read_table
 from coterie.tabular import cluster_table
-from coterie_research.benchmarks._table_sets import SETS, TableSet
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row, table
+from coterie_research.benchmarks.methods import best_kmeans, best_mixture, hdbscan, number_of_clusters
+from coterie_research.benchmarks.table_sets import SETS, TableSet
 
 MOST = 10  # clusters that peers try
 QUICK = ("penguins", "customers", "one-group")
@@ -49,51 +48,30 @@ def usual_pipeline(frame: pd.DataFrame) -> np.ndarray:
     return prepare.fit_transform(frame)
 
 
-def k_means(X: np.ndarray) -> np.ndarray:
-    from sklearn.cluster import KMeans
-    from sklearn.metrics import silhouette_score
-
-    fits = [KMeans(k, n_init=10, random_state=0).fit(X).labels_ for k in range(2, MOST + 1)]
-    return max(fits, key=lambda labels: silhouette_score(X, labels))
-
-
-def gaussian_mixture(X: np.ndarray) -> np.ndarray:
-    from sklearn.mixture import GaussianMixture
-
-    fits = [GaussianMixture(k, n_init=3, reg_covar=1e-3, random_state=0).fit(X) for k in range(1, MOST + 1)]
-    return min(fits, key=lambda fit: fit.bic(X)).predict(X)
-
-
-def hdbscan(X: np.ndarray) -> np.ndarray:
-    from sklearn.cluster import HDBSCAN
-
-    return HDBSCAN(min_cluster_size=max(5, len(X) // 50)).fit_predict(X)
-
-
 PEERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "k-means + silhouette": k_means,
-    "Gaussian mixture + BIC": gaussian_mixture,
-    "HDBSCAN": hdbscan,
+    "k-means + silhouette": lambda X: best_kmeans(X, range(2, MOST + 1), n_init=10),
+    "Gaussian mixture + BIC": lambda X: best_mixture(X, range(1, MOST + 1), n_init=3, reg_covar=1e-3).predict(X),
+    "HDBSCAN": lambda X: hdbscan(X, least=max(5, len(X) // 50)),
 }
 METHODS = ("zero-shot", *PEERS)
 
 
-def measure(one: TableSet, folder: Path, *, peers: bool = True) -> dict[str, Any]:
+def measure(one: TableSet, *, peers: bool = True) -> Row:
     """The scores of every method on one table."""
-    path = one.make(folder)
-    whole = read_table(path)
+    with tempfile.TemporaryDirectory() as folder:
+        whole = read_table(one.make(Path(folder)))
     truth = None if one.label is None else pd.factorize(whole[one.label].astype(str))[0]
     frame = whole if one.label is None else whole.drop(columns=one.label)
     began = time.process_time()
     found = cluster_table(frame)
-    rows = {"zero-shot": _row(truth, found.labels, time.process_time() - began, list(found.facts.notes))}
+    rows = {"zero-shot": _scores(truth, found.labels, time.process_time() - began, list(found.facts.notes))}
     for name, fit in PEERS.items() if peers else ():
         began = time.process_time()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             labels = fit(usual_pipeline(frame))
         told = sorted({str(one.message).split("\n")[0] for one in caught})
-        rows[name] = _row(truth, labels, time.process_time() - began, told)
+        rows[name] = _scores(truth, labels, time.process_time() - began, told)
     groups = None if truth is None else len(np.unique(truth))
     return {
         "name": one.name, "source": one.source, "rows": len(frame), "columns": frame.shape[1], "groups": groups,
@@ -101,58 +79,53 @@ def measure(one: TableSet, folder: Path, *, peers: bool = True) -> dict[str, Any
     }  # fmt: skip
 
 
-def _row(truth: np.ndarray | None, labels: np.ndarray, seconds: float, told: list[str]) -> dict[str, Any]:
+def _scores(truth: np.ndarray | None, labels: np.ndarray, seconds: float, told: list[str]) -> Row:
     ari = None if truth is None else float(adjusted_rand_score(truth, labels))
-    return {"ari": ari, "k": len(np.unique(labels[labels >= 0])), "seconds": seconds, "warnings": told}
+    return {"ari": ari, "k": number_of_clusters(labels), "seconds": seconds, "warnings": told}
 
 
-def run(quick: bool = False, output: Path = Path("results/tables")) -> dict[str, Any]:
-    """Measure all tables (3 with ``quick``)."""
-    with tempfile.TemporaryDirectory() as folder:
-        tables = [measure(one, Path(folder)) for one in SETS if not quick or one.name in QUICK]
-    labelled = [table for table in tables if table["groups"] is not None]
-    result = {
-        "command": "coterie bench tables" + (" --quick" if quick else ""),
+def summary(rows: list[Row]) -> Row:
+    labelled = [row for row in rows if row["groups"] is not None]
+    exact = [{name: one["methods"][name]["k"] == one["groups"] for name in METHODS} for one in labelled]
+    return {
         "methods": METHODS,
         "mean_ari": {name: float(np.mean([one["methods"][name]["ari"] for one in labelled])) for name in METHODS},
-        "exact_k": {
-            name: float(np.mean([one["methods"][name]["k"] == one["groups"] for one in labelled])) for name in METHODS
-        },
-        "tables": tables,
+        "exact_k": {name: float(np.mean([one[name] for one in exact])) for name in METHODS},
     }
-    output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "tables.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    with replacing(output / "README.md") as file:
-        file.write_text(markdown(result))
-    return result
 
 
-def markdown(result: dict[str, Any]) -> str:
-    methods = result["methods"]
+def page(record: Row) -> list[str]:
+    methods = record["methods"]
     lines = [
-        "# Tables as they are",
-        "",
-        f"`{result['command']}`: adjusted Rand index with the true groups, then the number of clusters. No method "
-        "is given the number of clusters. zero-shot reads the file as `coterie cluster FILE` does; the others get the "
-        "usual pipeline (impute, one-hot, scale). Tables without known groups show the number of clusters only.",
-        "",
-        "| table | rows × columns | groups | " + " | ".join(methods) + " | source |",
-        "|" + "---|" * (len(methods) + 4),
+        [one["name"], f"{one['rows']:,} × {one['columns']}", one["groups"] or ""]
+        + [_cell(one["methods"][name]) for name in methods]
+        + [one["source"]]
+        for one in record["tables"]
     ]
-    for one in result["tables"]:
-        cells = [_cell(one["methods"][name]) for name in methods]
-        size = f"{one['rows']:,} × {one['columns']}"
-        lines.append(f"| {one['name']} | {size} | {one['groups'] or ''} | {' | '.join(cells)} | {one['source']} |")
-    means = [f"**{result['mean_ari'][name]:.3f}**" for name in methods]
-    exact = [f"{result['exact_k'][name]:.0%}" for name in methods]
-    lines.append(f"| mean | | | {' | '.join(means)} | |")
-    lines.append(f"| exact number of clusters | | | {' | '.join(exact)} | |")
-    seconds = [f"{sum(one['methods'][name]['seconds'] for one in result['tables']):.0f}" for name in methods]
-    lines.append(f"| CPU seconds in total | | | {' | '.join(seconds)} | |")
-    return "\n".join(lines) + "\n"
+    seconds = {name: sum(one["methods"][name]["seconds"] for one in record["tables"]) for name in methods}
+    lines += [
+        ["mean", "", "", *(f"**{record['mean_ari'][name]:.3f}**" for name in methods), ""],
+        ["exact number of clusters", "", "", *(f"{record['exact_k'][name]:.0%}" for name in methods), ""],
+        ["CPU seconds in total", "", "", *(f"{seconds[name]:.0f}" for name in methods), ""],
+    ]
+    return [
+        "Adjusted Rand index with the true groups, then the number of clusters. No method is given the number of "
+        "clusters. zero-shot reads the file as `coterie cluster FILE` does; the others get the usual pipeline (impute, "
+        "one-hot, scale). Tables without known groups show the number of clusters only.",
+        "",
+        *table(["table", "rows × columns", "groups", *methods, "source"], lines),
+    ]
 
 
-def _cell(row: dict[str, Any]) -> str:
+def _cell(row: Row) -> str:
     return f"{row['k']} clusters" if row["ari"] is None else f"{row['ari']:.3f} ({row['k']})"
+
+
+BENCHMARK = Benchmark(
+    name="tables",
+    title="Tables as they are",
+    rows="tables",
+    cells=lambda quick: [Cell(one.name, partial(measure, one)) for one in SETS if not quick or one.name in QUICK],
+    summary=summary,
+    page=page,
+)

@@ -27,7 +27,7 @@ def _research(ctx: typer.Context) -> None:
     if find_spec("coterie_research") is None:
         raise Refused(
             f"coterie {ctx.command.name} is a command of the package coterie-research, which is not installed: "
-            "in a copy of the repository, pip install ./research"
+            "pip install ./research in a copy of the repository (https://github.com/coterie-clustering/coterie)"
         )
     from coterie_research.cli import app as research
 

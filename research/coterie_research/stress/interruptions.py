@@ -1,6 +1,6 @@
 """Kill commands and fits at random moments, and check that nothing is half-written and that resumed bits are equal.
 
-Command: ``coterie bench interruptions``. Six programs are killed again and again. The first three by SIGKILL and
+Six programs are killed again and again. The first three by SIGKILL and
 SIGTERM, half of the time while they write a file, the others by SIGKILL. SIGTERM must leave no temporary file:
 
 * ``coterie cluster`` with ``--output``, ``--save`` and ``--report``: each file is the new one or absent.
@@ -21,14 +21,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from coterie.files import replacing
 from coterie.tables.table import SAMPLES
-from coterie_research.benchmarks import kills
-from coterie_research.benchmarks._studio import studio, table
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row
+from coterie_research.stress import kills
+from coterie_research.stress.studio import csv_table, studio
 
 KILLS = 17  # of each program: more than 100 in all
 ROWS = 5_000  # of the table in the studio
@@ -44,45 +44,7 @@ np.save(sys.argv[1] + "/result.npy", model.cluster_centers_)
 """
 
 
-def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, Any]:
-    """Kill each of the six programs 17 times (2 times with ``quick``).
-
-    Programs that the file of results has from the same command are not killed again: remove it to start anew.
-    """
-    wanted, path = 2 if quick else KILLS, Path(output) / "interruptions.json"
-    command = "coterie bench interruptions" + (" --quick" if quick else "")
-    subjects: dict[str, Callable[[int, random.Random], dict[str, Any]]] = {
-        "coterie cluster": _cluster,
-        "training": _training,
-        "checkpoint": _checkpoint,
-        "Dask workers": partial(_dask, "worker"),
-        "Dask scheduler": partial(_dask, "scheduler"),
-        "studio workers": _studio,
-    }
-    found = _found(path, command)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for name, subject in subjects.items():
-        if name not in found:
-            began = time.perf_counter()
-            found[name] = subject(wanted, random.Random(name))
-            found[name]["seconds"] = time.perf_counter() - began
-            with replacing(path) as file:
-                file.write_text(json.dumps(_summed(command, found), indent=1))
-    return _summed(command, found)
-
-
-def _found(path: Path, command: str) -> dict[str, Any]:
-    """What an earlier run of the same command has written."""
-    earlier = json.loads(path.read_text()) if path.exists() else {}
-    return earlier["subjects"] if earlier.get("command") == command else {}
-
-
-def _summed(command: str, found: dict[str, Any]) -> dict[str, Any]:
-    sums = {key: sum(one[key] for one in found.values()) for key in ("kills", "damaged", "seconds")}
-    return {"command": command, **sums, "subjects": found}
-
-
-def _cluster(wanted: int, draw: random.Random) -> dict[str, Any]:
+def _cluster(wanted: int, draw: random.Random) -> Row:
     def command(folder: Path) -> list[str]:
         files = ["--output", folder / "labels.csv", "--save", folder / "m.model", "--report", folder / "r.html"]
         return [*CLI, "cluster", str(SAMPLES / "wine.csv"), "-k", "3", "--exclude", "cultivar", *map(str, files)]
@@ -101,7 +63,7 @@ def _cluster(wanted: int, draw: random.Random) -> dict[str, Any]:
     return _interrupted(command, damaged, wanted, draw)
 
 
-def _training(wanted: int, draw: random.Random) -> dict[str, Any]:
+def _training(wanted: int, draw: random.Random) -> Row:
     def command(folder: Path) -> list[str]:
         (folder / "run.json").write_text(json.dumps(TRAINING))
         resume = ["--resume"] if (folder / "run" / "state.pt").exists() else []
@@ -123,7 +85,7 @@ def _training(wanted: int, draw: random.Random) -> dict[str, Any]:
     return _interrupted(command, damaged, wanted, draw)
 
 
-def _checkpoint(wanted: int, draw: random.Random) -> dict[str, Any]:
+def _checkpoint(wanted: int, draw: random.Random) -> Row:
     def damaged(folder: Path, whole: Path) -> int:
         if not (folder / "result.npy").exists():
             return 0
@@ -132,17 +94,17 @@ def _checkpoint(wanted: int, draw: random.Random) -> dict[str, Any]:
     return _interrupted(lambda folder: [sys.executable, "-c", FIT, str(folder)], damaged, wanted, draw)
 
 
-def _dask(victim: Literal["worker", "scheduler"], wanted: int, draw: random.Random) -> dict[str, Any]:
+def _dask(victim: Literal["worker", "scheduler"], wanted: int, draw: random.Random) -> Row:
     found = kills.fits_with_kills(victim, lambda number: number >= wanted)
     changed = sum(not one["same"] for one in found["fits"])
     return {"kills": found["kills"], "ended": len(found["fits"]), "damaged": changed}
 
 
-def _studio(wanted: int, draw: random.Random) -> dict[str, Any]:
+def _studio(wanted: int, draw: random.Random) -> Row:
     """Kill workers of the studio during runs on one table."""
     count = bad = ends = 0
     with studio() as client:
-        opened = client.ask("POST", "/api/tables?name=kills.csv", table(draw, ROWS))
+        opened = client.ask("POST", "/api/tables?name=kills.csv", csv_table(draw, ROWS))
 
         def labels(identity: str) -> bytes:
             return client.ask("GET", f"/api/runs/{identity}/files/labels.csv", raw=True)
@@ -162,7 +124,7 @@ def _studio(wanted: int, draw: random.Random) -> dict[str, Any]:
 
 def _interrupted(
     command: Callable[[Path], list[str]], damaged: Callable[[Path, Path], int], wanted: int, draw: random.Random
-) -> dict[str, Any]:
+) -> Row:
     """Kill a program until it has been killed often enough; one that ends by itself begins again in a new folder."""
     with TemporaryDirectory() as place:
         whole = Path(place, "whole")
@@ -219,18 +181,41 @@ def _bytes(path: Path) -> bytes:
     return path.read_bytes() if path.exists() else b""
 
 
-def markdown(result: dict[str, Any]) -> str:
-    rows = [
-        f"| {name} | {one['kills']} | {one.get('while_writing', '')} | {one['ended']} | {one['damaged']} |"
-        for name, one in result["subjects"].items()
-    ]
-    return "\n".join(
-        [
-            f"`{result['command']}`: {result['kills']} kills; **{result['damaged']} files half-written or left behind, "
-            f"or results changed** ({result['seconds']:.0f} s).",
-            "",
-            "| program | kills | while it wrote a file | whole runs compared | damaged |",
-            "|---|---|---|---|---|",
-            *rows,
-        ]
-    )
+SUBJECTS: dict[str, Callable[[int, random.Random], Row]] = {
+    "coterie cluster": _cluster,
+    "training": _training,
+    "checkpoint": _checkpoint,
+    "Dask workers": partial(_dask, "worker"),
+    "Dask scheduler": partial(_dask, "scheduler"),
+    "studio workers": _studio,
+}
+
+
+def cells(quick: bool) -> list[Cell]:
+    wanted = 2 if quick else KILLS
+    return [Cell(name, partial(subject, wanted, random.Random(name))) for name, subject in SUBJECTS.items()]
+
+
+def summary(rows: list[Row]) -> Row:
+    sums = {key: sum(row[key] for row in rows) for key in ("kills", "damaged")}
+    return {**sums, "subjects": {row["cell"]: row for row in rows}}
+
+
+BENCHMARK = Benchmark(
+    name="interruptions",
+    title="Programs that are killed",
+    folder="soak",
+    readme=False,
+    rows="subjects",
+    needs=("dask", "distributed", "lightning", "psutil", "starlette"),
+    cells=cells,
+    summary=summary,
+    intro="{kills} kills; **{damaged} files half-written or left behind, or results changed**.",
+    columns={
+        "program": "{cell}",
+        "kills": "{kills}",
+        "while it wrote a file": "{while_writing}",
+        "whole runs compared": "{ended}",
+        "damaged": "{damaged}",
+    },
+)

@@ -1,4 +1,4 @@
-"""The sets of ``coterie bench zeroshot``: two batteries of shapes, real tables, fresh draws of the prior's families."""
+"""Labelled sets for benchmarks: two batteries of shapes, real tables, fresh draws of the prior's families."""
 
 import gzip
 import os
@@ -87,6 +87,11 @@ def draws(count: int) -> Iterator[LabelledSet]:
             yield LabelledSet(f"draws {family}", name, problem.points_ND, problem.labels_N + 1, compared)
 
 
+def fixed_sets() -> list[LabelledSet]:
+    return [*(one for name in BATTERIES for one in battery(name)), *tables(), *seen()]
+
+
 def all_sets(quick: bool) -> list[LabelledSet]:
-    fixed = [*(one for name in BATTERIES for one in battery(name)), *tables(), *seen()]
-    return (fixed[::6] if quick else fixed) + list(draws(2 if quick else DRAWS))
+    """The fixed sets, the draws on which other methods are run, too, and all other draws."""
+    drawn = sorted(draws(2 if quick else DRAWS), key=lambda one: not one.compared)
+    return [*fixed_sets()[:: 6 if quick else 1], *drawn]

@@ -1,10 +1,9 @@
 """Kill processes of a cluster at random moments of fits, and check that no bit of the result changes.
 
-Command: ``coterie bench kills``, which kills twenty workers. ``coterie bench interruptions`` kills schedulers, too.
+This program kills twenty workers; ``coterie bench interruptions`` kills schedulers, too.
 """
 
 import contextlib
-import json
 import os
 import random
 import socket
@@ -14,7 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -22,35 +21,24 @@ from sklearn.exceptions import ConvergenceWarning
 
 from coterie import KMeans
 from coterie.distributed.passes import ClusterError
-from coterie.files import replacing
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row
 
 D, K, BLOCKS, BLOCK_ROWS = 8, 32, 24, 20_000
 WORKERS = 2
 SETTINGS = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "100"}
 
 
-def run(quick: bool = False, output: Path = Path("results/scale")) -> dict:
-    """Kill 20 workers (2 with ``quick``), over as many fits as necessary."""
-    wanted, began = 2 if quick else 20, time.perf_counter()
+def measure(wanted: int) -> Row:
+    """Kill workers over as many fits as necessary."""
     found = fits_with_kills("worker", lambda kills: kills >= wanted)
-    result = {
-        "command": "coterie bench kills" + (" --quick" if quick else ""),
-        **found,
-        "all_same": all(one["same"] for one in found["fits"]),
-        "seconds": time.perf_counter() - began,
-    }
-    output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "kills.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    return result
+    return {**found, "all_same": all(one["same"] for one in found["fits"])}
 
 
 def fits_with_kills(
     victim: Literal["worker", "scheduler"],
     enough: Callable[[int], bool],
     after_fit: Callable[[], object] = lambda: None,
-) -> dict[str, Any]:
+) -> Row:
     """Fit on a cluster of processes that are killed until ``enough(number of kills)``, and compare every result."""
     import dask
 
@@ -182,9 +170,14 @@ def _same(one: KMeans, other: KMeans) -> bool:
     return bool(np.array_equal(one.cluster_centers_, other.cluster_centers_)) and one.inertia_ == other.inertia_
 
 
-def markdown(result: dict) -> str:
-    verdict = "the result never changed" if result["all_same"] else "THE RESULT CHANGED"
-    return (
-        f"`{result['command']}`: {result['kills']} workers were killed in {len(result['fits'])} fits; {verdict} "
-        f"({result['seconds']:.0f} s)."
-    )
+BENCHMARK = Benchmark(
+    name="kills",
+    title="Fits on a cluster whose workers are killed",
+    folder="scale",
+    readme=False,
+    rows=None,
+    needs=("dask", "distributed"),
+    cells=lambda quick: [Cell("workers", partial(measure, 2 if quick else 20))],
+    summary=lambda rows: rows[0],
+    outro="{kills} workers were killed. All results are those of an undisturbed fit: {all_same}.",
+)

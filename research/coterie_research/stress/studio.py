@@ -1,4 +1,4 @@
-"""A studio in a process of its own, and a client of it: for the benchmarks that kill its workers."""
+"""A studio in a process of its own, and a client of it: for the programs that kill its workers."""
 
 import contextlib
 import http.client
@@ -18,7 +18,7 @@ import psutil
 SECONDS_TO_END = 30
 
 
-def table(draw: random.Random, rows: int) -> bytes:
+def csv_table(draw: random.Random, rows: int) -> bytes:
     """A CSV file of three clusters in four columns."""
     rng = np.random.default_rng(draw.getrandbits(32))
     values = rng.normal(size=(rows, 4)) + 8 * rng.integers(0, 3, (rows, 1))

@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -12,7 +11,8 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 
 from coterie.estimators import ZeroShotClusterer
-from coterie_research.benchmarks._zeroshot_sets import LabelledSet
+from coterie_research.benchmarks.harness import Row
+from coterie_research.benchmarks.labelled_sets import fixed_sets
 
 COLOURS = {
     "coterie": "#d55e00",
@@ -22,7 +22,7 @@ COLOURS = {
     "Genie": "#e69f00",
     "Ward": "#56b4e9",
     "spectral": "#999933",
-    "first network": "#f0a890",
+    "second network": "#f0a890",
     "GMM + BIC": "#0072b2",
     "k-means + silhouette": "#009e73",
 }
@@ -31,10 +31,11 @@ BAR = 0.8  # width of a group of bars
 WORST = 6
 
 
-def draw_all(result: dict[str, Any], sets: list[LabelledSet], output: Path) -> None:
-    scores(result, output / "scores.png")
-    calibration(result, output / "calibration.png")
-    failures(result["rows"], sets, output / "failures.png")
+def draw_all(record: Row, output: Path) -> None:
+    scores(record, output / "scores.png")
+    if record["calibration"]:
+        calibration(record, output / "calibration.png")
+    failures(record["rows"], output / "failures.png")
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -42,7 +43,7 @@ def _save(figure: Figure, path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
-def scores(result: dict[str, Any], path: Path) -> None:
+def scores(result: Row, path: Path) -> None:
     """Mean ARI of every method on every group of sets."""
     figure = Figure(figsize=(11, 7.5), layout="constrained")
     titles = {"given": "number of clusters given", "unknown": "number of clusters not given"}
@@ -65,7 +66,7 @@ def scores(result: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
-def calibration(result: dict[str, Any], path: Path) -> None:
+def calibration(result: Row, path: Path) -> None:
     """On the draws: reliability of P(K), of affinities and of certainty, and the error in the number of clusters."""
     draws = [row for row in result["rows"] if row["group"].startswith("draws")]
     p, right = (np.concatenate(part) for part in zip(*(_numbers(row) for row in draws)))
@@ -99,16 +100,19 @@ def calibration(result: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
-def _numbers(row: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def _numbers(row: Row) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of 1, 2, ... clusters, and which of these numbers is true."""
     p = np.array(row["k_proba"])
     return p, np.arange(1, len(p) + 1) == row["k"]
 
 
-def failures(rows: list[dict[str, Any]], sets: list[LabelledSet], path: Path) -> None:
+def failures(rows: list[Row], path: Path) -> None:
     """The sets with the lowest ARI with the number given: the true clusters above, those found below."""
-    tables = [(row, one) for row, one in zip(rows, sets) if not one.drawn]
-    tables = sorted(tables, key=lambda pair: pair[0]["given"]["coterie"]["ari"])[:WORST]
+    sets = {(one.group, one.name): one for one in fixed_sets()}
+    known = [(row, sets[row["group"], row["name"]]) for row in rows if (row["group"], row["name"]) in sets]
+    tables = sorted(known, key=lambda pair: pair[0]["given"]["coterie"]["ari"])[:WORST]
+    if not tables:
+        return
     figure = Figure(figsize=(2.6 * len(tables), 5.6), layout="constrained")
     axes = figure.subplots(2, len(tables), squeeze=False)
     for column, (row, one) in enumerate(tables):

@@ -1,6 +1,6 @@
 """Tables that networks are judged on, and those of a corpus that are the same and so must stay outside of training.
 
-``python -m coterie_research.benchmarks._judged_tables corpus`` prints the names of such tables of the corpus as JSON,
+``python -m coterie_research.benchmarks.judged_tables corpus`` prints the names of such tables of the corpus as JSON,
 for the entry ``without`` of a prior (:class:`coterie.zeroshot.prior.problems.Prior`).
 """
 
@@ -15,20 +15,20 @@ import pandas as pd
 
 from coterie.tables.table import Table, read_table
 from coterie.zeroshot.prior.corpus import RealTable, compared, read_corpus, same_tables
-from coterie_research.benchmarks import _table_sets, _zeroshot_sets
+from coterie_research.benchmarks import labelled_sets, table_sets
 
 
 def judged() -> Iterator[RealTable]:
     """The columns of the development tables, of ``coterie bench tables`` and of scikit-learn's tables."""
     from sklearn import datasets
 
-    for one in (*_zeroshot_sets.tables(), *_zeroshot_sets.seen()):
+    for one in (*labelled_sets.tables(), *labelled_sets.seen()):
         yield _compared(one.name, pd.DataFrame(one.X).add_prefix("x"))
     for name in ("diabetes", "linnerud"):
         yield _compared(name, getattr(datasets, f"load_{name}")(as_frame=True, **_unscaled(name)).frame)
     with tempfile.TemporaryDirectory() as folder:
-        for table in _table_sets.SETS:
-            if table.source != _table_sets.DRAWN:
+        for table in table_sets.SETS:
+            if table.source != table_sets.DRAWN:
                 yield _compared(table.name, read_table(table.make(Path(folder))))
 
 

@@ -1,26 +1,24 @@
 """Load and kills for a long time: a studio and a cluster of two workers, with figures for memory, handles and latency.
 
-Command: ``coterie bench soak``. A client uploads tables, starts runs, stops some of them, and fetches results, while
+A client uploads tables, starts runs, stops some of them, and fetches results, while
 workers of the studio are killed at random moments. At the same time, fits run on a cluster whose workers are killed. A
 result is lost if a run that was neither killed nor stopped does not end in labels for all rows, if a request fails, or
 if a fit on the cluster does not give the bits of an undisturbed one.
 """
 
-import json
 import os
 import random
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import numpy as np
 import psutil
 
-from coterie.files import replacing
-from coterie_research.benchmarks import kills
-from coterie_research.benchmarks._studio import Client, studio, table, usage
+from coterie_research.benchmarks.harness import Benchmark, Cell, Row, table
+from coterie_research.stress import kills
+from coterie_research.stress.studio import Client, csv_table, studio, usage
 
 MINUTES = 30.0
 KILL_SHARE = 0.15  # of the runs in the studio
@@ -28,9 +26,7 @@ ROWS = 2_000
 ALGORITHMS = ("kmeans", "trimmed", "soft", "robust")
 
 
-def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, Any]:
-    """Soak for half an hour (20 seconds with ``quick``). COTERIE_SOAK_MINUTES sets another time."""
-    minutes = 1 / 3 if quick else float(os.environ.get("COTERIE_SOAK_MINUTES", MINUTES))
+def measure(minutes: float) -> Row:
     began = time.monotonic()
     end = began + 60 * minutes
     with studio() as client, ThreadPoolExecutor(1) as other:
@@ -38,20 +34,10 @@ def run(quick: bool = False, output: Path = Path("results/soak")) -> dict[str, A
         fits = _fits(end)  # in this thread, because its memory is measured
         counted = requests.result()
         counted["processes_left"] = client.processes()
-    result = {
-        "command": "coterie bench soak" + (" --quick" if quick else ""),
-        "minutes": (time.monotonic() - began) / 60,
-        **counted,
-        "cluster": fits,
-    }
-    output = Path(output)
-    output.mkdir(parents=True, exist_ok=True)
-    with replacing(output / "soak.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    return result
+    return {"minutes": (time.monotonic() - began) / 60, **counted, "cluster": fits}
 
 
-def _soak(client: Client, end: float, draw: random.Random) -> dict[str, Any]:
+def _soak(client: Client, end: float, draw: random.Random) -> Row:
     latency: dict[str, list[float]] = {"upload": [], "run": [], "labels": [], "state": []}
     used: list[tuple[int, int]] = []
     count = dict.fromkeys(("done", "killed", "stopped", "lost"), 0)
@@ -75,7 +61,7 @@ def _soak(client: Client, end: float, draw: random.Random) -> dict[str, Any]:
 
 def _one_table(client: Client, draw: random.Random, latency: dict[str, list[float]]) -> list[str]:
     """Upload a table, run an algorithm, fetch its labels, close the table. What is to be counted."""
-    opened = client.timed(latency["upload"], "POST", "/api/tables?name=soak.csv", table(draw, ROWS))
+    opened = client.timed(latency["upload"], "POST", "/api/tables?name=soak.csv", csv_table(draw, ROWS))
     began, identity = time.monotonic(), client.start(opened, draw.choice(ALGORITHMS))
     fate, counted = draw.random(), []
     if fate < KILL_SHARE:
@@ -97,7 +83,7 @@ def _one_table(client: Client, draw: random.Random, latency: dict[str, list[floa
     return counted
 
 
-def _fits(end: float) -> dict[str, Any]:
+def _fits(end: float) -> Row:
     """Fits on a cluster whose workers are killed, with the memory and handles of the process that fits."""
     used: list[tuple[int, int]] = []
     found = kills.fits_with_kills(
@@ -117,28 +103,36 @@ def _percentiles(values: list[float]) -> dict[str, float]:
     return {f"p{share}": round(float(np.percentile(values, share)), 4) for share in (50, 90, 99)} | {"n": len(values)}
 
 
-def markdown(result: dict[str, Any]) -> str:
-    cluster, seconds = result["cluster"], result["seconds"]
-    rows = [f"| {name} | {one['n']} | {one['p50']} | {one['p90']} | {one['p99']} |" for name, one in seconds.items()]
-    return "\n".join(
-        [
-            f"`{result['command']}`: {result['minutes']:.1f} minutes. Studio: {result['runs_done']} runs done, "
-            f"{result['runs_killed']} workers killed, {result['runs_stopped']} runs stopped, "
-            f"**{result['lost']} results lost**. Cluster: {cluster['fits']} fits, {cluster['kills']} workers killed, "
-            f"**{cluster['lost']} results changed**.",
-            "",
-            "| process | memory first → last (most), MB | handles first → last (most) |",
-            "|---|---|---|",
-            _usage_row("server of the studio", result),
-            _usage_row("process that fits on the cluster", cluster),
-            "",
-            "| seconds | n | median | 90 % | 99 % |",
-            "|---|---|---|---|---|",
-            *rows,
-        ]
-    )
+def page(record: Row) -> list[str]:
+    cluster = record["cluster"]
+    used = [
+        [name, *(f"{one['first']} → {one['last']} ({one['most']})" for one in (of["memory_mb"], of["handles"]))]
+        for name, of in (("server of the studio", record), ("process that fits on the cluster", cluster))
+    ]
+    seconds = ([name, *(one[key] for key in ("n", "p50", "p90", "p99"))] for name, one in record["seconds"].items())
+    return [
+        f"{record['minutes']:.1f} minutes. Studio: {record['runs_done']} runs done, {record['runs_killed']} workers "
+        f"killed, {record['runs_stopped']} runs stopped, **{record['lost']} results lost**. Cluster: "
+        f"{cluster['fits']} fits, {cluster['kills']} workers killed, **{cluster['lost']} results changed**.",
+        "",
+        *table(["process", "memory first → last (most), MB", "handles first → last (most)"], used),
+        "",
+        *table(["seconds", "n", "median", "90 %", "99 %"], seconds),
+    ]
 
 
-def _usage_row(name: str, used: dict[str, Any]) -> str:
-    told = [f"{one['first']} → {one['last']} ({one['most']})" for one in (used["memory_mb"], used["handles"])]
-    return f"| {name} | {told[0]} | {told[1]} |"
+def _minutes(quick: bool) -> float:
+    """COTERIE_SOAK_MINUTES sets another time."""
+    return 1 / 3 if quick else float(os.environ.get("COTERIE_SOAK_MINUTES", MINUTES))
+
+
+BENCHMARK = Benchmark(
+    name="soak",
+    title="A studio and a cluster under load for a long time",
+    readme=False,
+    rows=None,
+    needs=("psutil", "dask", "distributed", "starlette"),
+    cells=lambda quick: [Cell("studio and cluster", partial(measure, _minutes(quick)))],
+    summary=lambda rows: rows[0],
+    page=page,
+)
