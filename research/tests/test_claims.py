@@ -1,7 +1,6 @@
 """Every record has its command, and ``CLAIMS.md`` is what records and intervals say."""
 
 import json
-import pkgutil
 import re
 from pathlib import Path
 
@@ -25,7 +24,7 @@ def test_the_command_of_every_record_exists(path):
     if verb == "reproduce":
         assert list(experiments.find(name)) == [name]
     else:
-        assert name.replace("-", "_") in {one.name for one in pkgutil.iter_modules(benchmarks.__path__)}
+        assert name.replace("_", "-") in benchmarks.BENCHMARKS
 
 
 def test_the_page_is_up_to_date(capsys, tmp_path, monkeypatch):

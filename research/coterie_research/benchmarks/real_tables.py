@@ -3,8 +3,8 @@
 The folder ``corpus`` below ``COTERIE_DATA`` (:mod:`coterie.zeroshot.prior.corpus`) is read. :data:`HELD_OUT`, which was
 trained as the network of the package but without one fold of the tables, is compared with the previous network and with
 other methods on one problem of every table of that fold: the one whose classes are most visible to nearest neighbours,
-if that is :data:`coterie.zeroshot.prior.real_tables.VISIBLE` or more. All methods get the same points, those of the estimator's own
-encoding, and at most 1,024 rows of them.
+if that is :data:`~coterie.zeroshot.prior.real_tables.VISIBLE` or more. All methods get the same points, those of the
+estimator's own encoding, and at most 1,024 rows of them.
 """
 
 from functools import partial
