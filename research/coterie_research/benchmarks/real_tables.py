@@ -98,7 +98,8 @@ def page(record: Row) -> list[str]:
     lines = []
     for question in ("given", "unknown"):
         rows = ({"method": name, **one} for name, one in record[question].items())
-        lines += [f"Number of clusters {question}:", "", *filled(COLUMNS, rows), ""]
+        columns = COLUMNS if question == "unknown" else dict(list(COLUMNS.items())[:3])
+        lines += [f"Number of clusters {question}:", "", *filled(columns, rows), ""]
     return lines[:-1]
 
 
