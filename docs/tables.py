@@ -125,6 +125,7 @@ def theory_assignments(record: Record) -> Table:
 
 FLOW_ROWS = {
     "kmeans": "k-means, true K, one random start",
+    "kmeans_plus_plus": "k-means, true K, one k-means++ start",
     "layers_16": "16 layers",
     "layers_32": "32 layers",
     "layers_64": "64 layers",
@@ -135,8 +136,10 @@ FLOW_ROWS = {
     "averaged_snr_estimated": "flow + posterior average, SNR estimated",
     "uniform_uniform": "uniform, evaluated as uniform",
     "uniform_unit": "uniform, evaluated as unit",
+    "uniform_floor": "uniform, evaluated with ⌊T⌋ steps",
     "unit_uniform": "unit, evaluated as uniform",
     "unit_unit": "unit, evaluated as unit",
+    "unit_floor": "unit, evaluated with ⌊T⌋ steps",
     "identical": "one shared layer",
     "unit": "unit flow",
     "distinct": "distinct layers",
@@ -157,7 +160,8 @@ def flow_levels(record: Record) -> Table:
         for level in levels:
             one = record["levels"][level][name]
             theirs = one.get("document")
-            cells += [plus_minus(one.get(measure), one.get(f"{measure}_se"), digits)]
+            ours = plus_minus(one.get(measure), one.get(f"{measure}_se"), digits)
+            cells += [f"identity: {ours}" if one.get("whole_steps") == 0 else ours]
             cells += ["" if theirs is None else f"{theirs:.{digits}f}"]
         rows.append([FLOW_ROWS.get(name, name.replace("_", " ")), *cells])
     return head, rows

@@ -15,7 +15,7 @@ import torch
 
 from coterie.metrics import squared_w2
 from coterie.mixtures.flow import FlowConfig, MeasureFlow, Regime
-from coterie.mixtures.prior import MixturePrior
+from coterie.mixtures.prior import MixturePrior, Mixtures
 from coterie.mixtures.tokens import flow_tokens
 from coterie.mixtures.train import FlowRun, Stage
 from coterie.training.loop import LOG_FILE, STATE_FILE, TrainingConfig
@@ -95,11 +95,14 @@ def _compared(
     for title, run in trained.items():
         folder = runs / title.replace(",", "").replace(" ", "-")
         network = run.train(folder, resume=(folder / STATE_FILE).exists())
-        w2[title] = {level: _errors(network, snr_db, n_points, count) for level, snr_db in published.LEVELS.items()}
+        w2[title] = _scores(network, n_points, count)
+        curve = training_log(folder / LOG_FILE, "step", "cpu_seconds", "loss")
         record["networks"][title] = {
             "layers": run.model.n_layers,
             "weights": sum(weight.numel() for weight in network.parameters()),
-            **_curve(folder / LOG_FILE),
+            "steps": int(curve["step"][-1]),
+            "cpu_seconds": curve["cpu_seconds"][-1],
+            "curve": curve,
             "levels": {
                 level: {**scoring.summary(values), "against_base": scoring.paired(values, w2[base][level])}
                 for level, values in w2[title].items()
@@ -110,21 +113,21 @@ def _compared(
     return record
 
 
-def _errors(network: MeasureFlow, snr_db: float, n_points: int, count: int) -> np.ndarray:
-    batches = scoring.instances(snr_db, n_points, count)
-    errors = [
-        squared_w2(
-            flow_tokens(network, data.points_BND, data.snr_db_B),
-            data.centers_BKD,
-            data.empirical_weights_BK,
+def _scores(network: MeasureFlow, n_points: int, count: int) -> dict[str, np.ndarray]:
+    def score(data: Mixtures) -> torch.Tensor:
+        return squared_w2(
+            flow_tokens(network, data.points_BND, data.snr_db_B), data.centers_BKD, data.empirical_weights_BK
         )
-        for data in batches
-    ]
-    return torch.cat(errors).double().numpy()[:count]
+
+    columns = {"network": scoring.Column("network", score)}
+    return {
+        level: scoring.score_all(columns, snr_db, n_points, count)["network"]
+        for level, snr_db in published.LEVELS.items()
+    }
 
 
-def _curve(log: Path) -> dict[str, Any]:
+def training_log(log: Path, *names: str) -> dict[str, list[float]]:
+    """Columns of the log of a training run."""
     with open(log, newline="") as file:
         rows = list(csv.DictReader(file))
-    curve = {name: [float(row[name]) for row in rows] for name in ("step", "cpu_seconds", "loss")}
-    return {"steps": int(curve["step"][-1]), "cpu_seconds": curve["cpu_seconds"][-1], "curve": curve}
+    return {name: [float(row[name]) for row in rows] for name in names}

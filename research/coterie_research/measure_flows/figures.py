@@ -1,6 +1,5 @@
 """Figures 1, 2, 4 and 6 to 11 of Zimin et al. (2025). Each function writes ``figureN.json`` and a picture of it."""
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +8,10 @@ import numpy as np
 import torch
 
 from coterie.mixtures.flow import MeasureFlow
+from coterie.mixtures.prior import Mixtures
 from coterie.mixtures.tokens import flow_tokens
 from coterie_research.measure_flows import pictures, published, scoring, tables
+from coterie_research.measure_flows.depth import training_log
 from coterie_research.measure_flows.dynamics import integrate, nearest_neighbour_entropy
 from coterie_research.measure_flows.record import write
 
@@ -23,6 +24,11 @@ def _main() -> MeasureFlow:
     if network is None:
         raise FileNotFoundError(f"There is no network {tables.MAIN!r}: train it with `coterie train flow` and ship it.")
     return network
+
+
+def _centers(data: Mixtures) -> list[list[float]]:
+    """Of the first data set."""
+    return data.centers_BKD[0, : int(data.n_clusters_B[0])].tolist()
 
 
 def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
@@ -51,7 +57,7 @@ def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
             str(layer): layers[0][layer][0].numpy().round(4).tolist()
             for layer in np.linspace(0, len(layers[0]) - 1, 4).round().astype(int).tolist()
         },
-        "centers": first.centers_BKD[0, : int(first.n_clusters_B[0])].numpy().tolist(),
+        "centers": _centers(first),
         "entropy_by_layer": entropy,
         "sphere": {
             "beta": 4.0,
@@ -85,7 +91,7 @@ def figure2(output: Path, quick: bool = False) -> dict[str, Any]:
                     "data_db": published.LEVELS[level],
                     "points": data.points_BND[0].numpy().round(4).tolist(),
                     "tokens": tokens[0].numpy().round(4).tolist(),
-                    "centers": data.centers_BKD[0, : int(data.n_clusters_B[0])].numpy().tolist(),
+                    "centers": _centers(data),
                 }
             )
     record: dict[str, Any] = {"n_points": n_points, "panels": panels}
@@ -108,7 +114,7 @@ def figure6(output: Path, quick: bool = False) -> dict[str, Any]:
             "snr_db": snr_db,
             "points": data.points_BND[0].numpy().round(4).tolist(),
             "labels": data.labels_BN[0].tolist(),
-            "centers": data.centers_BKD[0, : int(data.n_clusters_B[0])].numpy().tolist(),
+            "centers": _centers(data),
         }
     record: dict[str, Any] = {"sets": sets}
     write(record, "figure6", output, quick)
@@ -157,11 +163,7 @@ def figure11(output: Path, quick: bool = False) -> dict[str, Any]:
 
 def training_curve(output: Path, quick: bool = False, log: Path = Path("runs/flow-d2/log.csv")) -> dict[str, Any]:
     """Training loss of the main network against CPU seconds."""
-    with open(log, newline="") as file:
-        rows = list(csv.DictReader(file))
-    record: dict[str, Any] = {
-        name: [float(row[name]) for row in rows] for name in ("step", "cpu_seconds", "loss", "log_error", "rate")
-    }
+    record: dict[str, Any] = {**training_log(log, "step", "cpu_seconds", "loss", "log_error", "rate")}
     write(record, "training_curve", output, quick)
     pictures.draw_training(record, output / "training_curve.png")
     return record

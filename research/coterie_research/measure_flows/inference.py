@@ -5,7 +5,6 @@ Tokens are merged to atoms, and refined by EM (:func:`token_atoms`) or moved to 
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -100,19 +99,9 @@ def posterior_tokens(
     return barycentre(tokens_BND, draws)
 
 
-@dataclass(frozen=True)
-class SnrPath:
-    """What each SNR on the path gives, from coarse (low SNR) to fine, and the SNR estimated from the best of them."""
-
-    tried_db: tuple[float, ...]
-    n_clusters: tuple[int, ...]
-    bic: tuple[float, ...]
-    snr_db: float
-
-
 @torch.no_grad()
-def estimate_snr(network: MeasureFlow, points_ND: Tensor) -> SnrPath:
-    """Estimate the SNR of one data set.
+def estimate_snr(network: MeasureFlow, points_ND: Tensor) -> float:
+    """The SNR of one data set in dB.
 
     Every SNR of the path gives a mixture, which EM refines, all in one batch. The one with the smallest BIC is chosen,
     and the residual variance of its clusters gives the SNR, which may lie between the values of the path. At most
@@ -122,21 +111,14 @@ def estimate_snr(network: MeasureFlow, points_ND: Tensor) -> SnrPath:
     fewer_ND = points_ND[:: -(-len(points_ND) // PATH_CONTEXT)]
     points_BND = fewer_ND.expand(len(SNR_PATH), -1, -1)
     tokens_BND = cell_tokens(network, points_BND, tried_B)
-    atoms = token_atoms(points_BND, tokens_BND, tried_B, PATH_ATOMS)
     var_B = noise_variance(points_BND, tried_B)
     found = [
         without_empty(Atoms(centers[None], weights[None]), len(fewer_ND))
-        for centers, weights in zip(atoms.centers_BKD, atoms.weights_BK)
+        for centers, weights in zip(*token_atoms(points_BND, tokens_BND, tried_B, PATH_ATOMS))
     ]
-    bic = [bayesian_information(fewer_ND, one, float(var)) for one, var in zip(found, var_B)]
-    best = int(np.argmin(bic))
+    best = int(np.argmin([bayesian_information(fewer_ND, one, float(var)) for one, var in zip(found, var_B)]))
     _, residual_1 = run_em(points_ND[None], found[best], var_B[best, None], max_iter=1, var_known=False).state
-    return SnrPath(
-        tried_db=SNR_PATH,
-        n_clusters=tuple(one.weights_BK.shape[1] for one in found),
-        bic=tuple(bic),
-        snr_db=decibels(float(points_ND.var(0, correction=0).mean()), float(residual_1)),
-    )
+    return decibels(float(points_ND.var(0, correction=0).mean()), float(residual_1))
 
 
 def bayesian_information(points_ND: Tensor, atoms: Atoms, var: float) -> float:

@@ -178,13 +178,17 @@ def draw_figure8(record: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
+def _smooth(along: list[float], loss: list[float]) -> tuple[Any, Any]:
+    """The running mean over a twentieth of the values."""
+    width = max(1, len(loss) // 20)
+    return along[width - 1 :], np.convolve(loss, np.ones(width) / width, mode="valid")
+
+
 def draw_training(record: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(7, 4), layout="constrained")
     axis = figure.subplots()
     axis.plot(record["cpu_seconds"], record["loss"], color=COLOURS[0], lw=0.8, alpha=0.5)
-    width = max(1, len(record["loss"]) // 25)
-    smooth = np.convolve(record["loss"], np.ones(width) / width, mode="valid")
-    axis.plot(record["cpu_seconds"][width - 1 :], smooth, color=COLOURS[1])
+    axis.plot(*_smooth(record["cpu_seconds"], record["loss"]), color=COLOURS[1])
     axis.set(xlabel="CPU seconds", ylabel="SNR · squared W2", yscale="log", title="loss of the main run")
     axis.grid(alpha=0.3)
     _save(figure, path)
@@ -196,10 +200,8 @@ def draw_runs(record: dict[str, Any], path: Path) -> None:
     time_axis, step_axis, score_axis = figure.subplots(1, 3)
     for place, (name, network) in enumerate(record["networks"].items()):
         curve, colour = network["curve"], COLOURS[place]
-        width = max(1, len(curve["loss"]) // 20)
-        smooth = np.convolve(curve["loss"], np.ones(width) / width, mode="valid")
         for axis, along in ((time_axis, "cpu_seconds"), (step_axis, "step")):
-            axis.plot(curve[along][width - 1 :], smooth, color=colour, label=name)
+            axis.plot(*_smooth(curve[along], curve["loss"]), color=colour, label=name)
         if name == record["base"]:
             continue
         gaps = [row["against_base"] for row in network["levels"].values()]

@@ -129,7 +129,7 @@ def _flow(name: str, data: Mixtures, n_layers: int | None = None, regime: Regime
 def _estimated(name: str, data: Mixtures) -> tuple[Tensor, Tensor]:
     """The SNR estimated from each data set, and the tokens for it."""
     model = checkpoints.load(name)
-    snr_db_B = torch.tensor([estimate_snr(model, points).snr_db for points in data.points_BND])
+    snr_db_B = torch.tensor([estimate_snr(model, points) for points in data.points_BND])
     return snr_db_B, flow_tokens(model, data.points_BND, snr_db_B)
 
 
