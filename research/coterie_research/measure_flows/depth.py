@@ -81,7 +81,8 @@ def _compared(
     name: str, what: str, trained: dict[str, FlowRun], output: Path, quick: bool, runs: Path
 ) -> dict[str, Any]:
     """Train or resume, score, and compare with the first of the runs."""
-    runs = output / f"{name}-runs" if quick else runs
+    if quick:
+        runs, trained = output / f"{name}-runs", dict(list(trained.items())[:2])
     n_points, count = (60, 4) if quick else (1000, INSTANCES)
     base = next(iter(trained))
     record: dict[str, Any] = {

@@ -42,7 +42,7 @@ def regimes(quick: bool = False) -> Columns:
 
 def depths(quick: bool = False) -> Columns:
     """Different depths, no flow and k-means; then the flow refined by EM or by the posterior."""
-    sweeps = Sweeps(burn_in=20, apart=4, n_draws=10) if quick else LONG
+    sweeps = Sweeps(burn_in=20, apart=4, n_draws=5) if quick else LONG
     return {
         "kmeans": scoring.KMEANS,
         "kmeans_plus_plus": scoring.KMEANS_PLUS_PLUS,
@@ -80,7 +80,7 @@ def rounded(quick: bool = False) -> Columns:
 
 def orderings(output: Path, quick: bool = False) -> dict[str, Any]:
     """The regimes uniform, none and unit after equal training budgets, compared on the same instances."""
-    count, n_points = (4, 150) if quick else (FEWER, 1000)
+    count, n_points = (2, 150) if quick else (FEWER, 1000)
     columns = {name: scoring.tokens(name) for name in (UNIFORM, NO_FLOW)}
     columns |= {UNIT: scoring.tokens(UNIT, most=AS_TRAINED), "unit_floor": scoring.tokens(UNIT, regime="floor")}
     kept = kept_scores(output, quick)
@@ -107,7 +107,7 @@ def _table(
     number: int, measure: str, of: Callable[[bool], Columns], output: Path, quick: bool = False
 ) -> dict[str, Any]:
     columns = of(quick)
-    count, n_points = (4, 150) if quick else (INSTANCES, 1000)
+    count, n_points = (2, 150) if quick else (INSTANCES, 1000)
     kept = kept_scores(output, quick)
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": measure}
     record |= {"budgets": _budgets(columns), "levels": {}}
@@ -124,7 +124,7 @@ def _table(
 
 
 def _sizes(number: int, measure: str, output: Path, quick: bool = False) -> dict[str, Any]:
-    count, sizes = (4, (100, 200)) if quick else (INSTANCES, SIZES)
+    count, sizes = (2, (100, 200)) if quick else (INSTANCES, SIZES)
     record: dict[str, Any] = {"sizes": list(sizes), "instances": count, "measure": measure, "levels": {}}
     kept = kept_scores(output, quick)
     for level, snr_db in published.LEVELS.items():

@@ -27,11 +27,10 @@ from coterie_research.mixture_of_vaes.half_moons import five_moons
 from coterie_research.mixture_of_vaes.record import head, random_responsibilities, scores, watch, write
 
 MAX_ITER = {"mnist": 300, "half-moons": 100}
-STILL = 10  # iterations without a change of any label, after which a run ends
+STILL = 10  # iterations in which fewer than one label in a thousand moves, on average, after which a run ends
 THRESHOLD = 1e-3
-SIZES = (2_000, 10_000)  # images
-# Seeds and thresholds of the half-moons: 0 shows every row to every network
-MOONS = ((0, THRESHOLD), (1, THRESHOLD), (0, 0.0), (2, THRESHOLD), (3, THRESHOLD), (1, 0.0), (4, THRESHOLD))
+SIZES = (2_000,)  # images; 10,000 take about two CPU hours for 300 iterations
+MOONS = ((0, THRESHOLD), (0, 0.0), (1, THRESHOLD))  # seeds and thresholds of the half-moons; 0 shows every row
 SETTINGS = {"folds": 1, "n_epochs": 20.0, "first_epochs": 20.0, "n_samples": 10, "learned_shares": False}
 # Not in the paper's text:
 OURS = {
@@ -56,7 +55,7 @@ def as_described(output: Path, quick: bool = False) -> dict[str, Any]:
 
 
 def as_described_moons(output: Path, quick: bool = False) -> dict[str, Any]:
-    """Five half-moons: several seeds, two of them again with every row shown to every network."""
+    """Five half-moons: two seeds, the first again with every row shown to every network."""
     path = output / "as_described_moons.json"
     record = _begun("as_described_moons", "half-moons", quick, path)
     for seed, threshold in MOONS[:1] if quick else MOONS:
@@ -85,7 +84,8 @@ def _run(X, truth, seed: int, threshold: float, record: dict[str, Any], path: Pa
         return
 
     def still() -> bool:
-        return len(run["curve"]) > STILL and not any(row["moved"] for row in run["curve"][-STILL:])
+        moved = [row["moved"] for row in run["curve"][-STILL:]]
+        return len(run["curve"]) > STILL and float(np.mean(moved)) < 1e-3
 
     def after(iteration: Iteration) -> bool:
         shown_NK = iteration.expectation.responsibilities_NK >= THRESHOLD

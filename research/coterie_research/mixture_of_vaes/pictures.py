@@ -126,7 +126,7 @@ def draw_as_described(record: dict[str, Any], path: Path) -> None:
         for axes, key in zip(panels, ("accuracy", "classes", "bound")):
             rows = [row for row in run["curve"] if row[key] is not None]
             axes.plot([row["iteration"] for row in rows], [row[key] for row in rows], line, color=colour, label=name)
-    for axes, label in zip(panels, ("accuracy", "classes that are the majority of a cluster", "bound")):
+    for axes, label in zip(panels, ("accuracy", "majority classes", "bound")):
         axes.set_xlabel("iteration")
         axes.set_ylabel(label)
     if "document" in record:
