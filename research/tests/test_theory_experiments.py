@@ -1,12 +1,15 @@
 """The measured curves: their slopes are the theory's, and every record draws its picture."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from coterie_research.incontext_em import theory_checks as incontext_theory
 from coterie_research.incontext_em.theory_checks.pictures import DRAW
-from coterie_research.incontext_em.theory_checks.records import curve, slope
+from coterie_research.records import curve, slope
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_the_slope_of_a_power_is_its_exponent_and_zeros_have_none():
@@ -15,7 +18,8 @@ def test_the_slope_of_a_power_is_its_exponent_and_zeros_have_none():
     assert curve("flat", [1, 2, 4], [3, 3, 3])["slope"] == pytest.approx(0)
 
 
-def test_the_exponent_in_n_is_the_c_of_the_temperature(tmp_path):
+def test_the_exponent_in_n_is_the_c_of_the_temperature(tmp_path, monkeypatch):
+    monkeypatch.setitem(DRAW, "expectation_error", lambda record, path: None)
     record = incontext_theory.expectation_error(tmp_path, True)
     slopes = {one["label"]: one["slope"] for one in record["against_n"]}
     assert abs(slopes["as printed, C = 2, mixture away from 0"]) < 0.1
@@ -23,20 +27,27 @@ def test_the_exponent_in_n_is_the_c_of_the_temperature(tmp_path):
     assert corrected[0] < -0.3
     assert corrected[1] - corrected[0] == pytest.approx(-1, abs=0.5)
     assert corrected[2] - corrected[1] == pytest.approx(-1, abs=0.5)
+
+
+def test_only_the_k_centres_compete_in_the_layer(tmp_path, monkeypatch):
+    monkeypatch.setitem(DRAW, "hardmax_error", lambda record, path: None)
     record = incontext_theory.hardmax_error(tmp_path, True)
     for c in (1, 2, 3):
         assert record["layer"][c - 1]["slope"] == pytest.approx(-c, abs=0.05)
         assert record["entries"][c - 1]["slope"] == pytest.approx(1 - c, abs=0.05)
 
 
-def test_a_picture_is_drawn_from_the_record_alone(tmp_path):
-    incontext_theory.hardmax_error(tmp_path, True)
-    (tmp_path / "hardmax_error.png").unlink()
-    DRAW["hardmax_error"](json.loads((tmp_path / "hardmax_error.json").read_text()), tmp_path / "hardmax_error.png")
-    assert (tmp_path / "hardmax_error.png").stat().st_size > 10_000
+@pytest.mark.parametrize("name", sorted(DRAW))
+def test_a_picture_is_drawn_from_the_record_alone(tmp_path, name):
+    DRAW[name](json.loads((RESULTS / f"theory/{name}.json").read_text()), tmp_path / f"{name}.png")
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("name", ["fits", "maximisation_error", "parameter_norms"])
-def test_the_quick_versions_run(tmp_path, name):
-    assert getattr(incontext_theory, name)(tmp_path, True)["command"].endswith(f"{name} --quick")
+def test_the_quick_versions_write_what_the_record_holds(tmp_path, name, monkeypatch):
+    monkeypatch.setitem(DRAW, name, lambda record, path: path.touch())
+    record = getattr(incontext_theory, name)(tmp_path, True)
+    assert record["command"] == f"coterie reproduce theory/{name} --quick"
+    recorded = json.loads((RESULTS / f"theory/{name}.json").read_text())
+    assert set(record) - {"cpu_seconds"} == set(recorded) - {"seconds", "cpu_seconds"}
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.json", f"{name}.png"}

@@ -5,9 +5,7 @@ The paper is "Finding Clustering Algorithms in the Transformer Architecture". Ea
 self-attentions; "all" means one finite gamma in all four attentions.
 """
 
-import json
 import math
-import platform
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-import coterie
 from coterie.attention import Linear, NormMax, Softmax, attend, dot_scores, gumbel_noise, normalise, sq_euclidean_scores
 from coterie.kmeans import fused, literal, reference
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE, Row
 from coterie.kmeans.weights import Stream
 from coterie_research.kmeans_transformers.pictures import KINDS, draw_figure3, draw_figure4, write_table1
+from coterie_research.records import save, spent
 
 __all__ = ["figure3", "figure4", "table1"]
 
@@ -32,6 +30,15 @@ SOCKETS = {
     "cross": ("encoder_cross", "decoder_cross"),
     "all": ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross"),
 }
+AXES: dict[str, list] = {
+    "dimension": [2, 4, 8, 16, 32],
+    "points": [50, 100, 200, 400, 800],
+    "clusters": [2, 4, 8, 16],
+    "scale": [0.1, 0.3, 1.0, 3.0, 10.0],
+    "seed": [0, 1, 2],
+    "gamma": [10.0**e for e in range(-2, 6)],
+}
+QUICK_AXES = AXES | {"dimension": [2, 8], "points": [40, 120], "clusters": [2, 6], "scale": [0.3, 3.0], "seed": [0]}
 
 
 def _blobs(rng: np.random.Generator, n: int, d: int, k: int, spread: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
@@ -40,28 +47,9 @@ def _blobs(rng: np.random.Generator, n: int, d: int, k: int, spread: float = 3.0
     return X, X[rng.choice(n, k, replace=False)].copy()
 
 
-def _save(record: dict[str, Any], name: str, output: Path, quick: bool, seed: int, began: float) -> Path:
-    head = {
-        "command": f"coterie reproduce kmeans/{name}" + (" --quick" if quick else ""),
-        "seed": seed,
-        "seconds": round(time.perf_counter() - began, 1),
-        "versions": {
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "torch": torch.__version__,
-            "coterie": coterie.__version__,
-        },
-    }
-    record.update(head)
-    output.mkdir(parents=True, exist_ok=True)
-    path = output / f"{name}.json"
-    path.write_text(json.dumps(head | record) + "\n")
-    return path
-
-
 def table1(output: Path, quick: bool = False) -> dict:
     """Compare every row of Table 1 with its plain algorithm: literal, with rotated weights (Remark 1), and fused."""
-    began, seed, n_instances = time.perf_counter(), 0, 1 if quick else 60
+    began, seed, n_instances = time.process_time(), 0, 1 if quick else 60
     rows = {name: _new_deviation() for name in TABLE}
     rng = np.random.default_rng(seed)
     for _ in range(n_instances):
@@ -76,7 +64,7 @@ def table1(output: Path, quick: bool = False) -> dict:
         "rows": rows,
         "edges": _edges(quick),
     }
-    _save(record, "table1", output, quick, seed, began)
+    record = save(record, "kmeans/table1", output, quick, seed=seed, cpu_seconds=spent(began))
     write_table1(record, output / "table1.md")
     return record
 
@@ -224,7 +212,7 @@ def finite_gamma(x: Tensor, c: Tensor, gammas: Tensor, attentions: str) -> Itera
 
 def figure3(output: Path, quick: bool = False) -> dict:
     """Compare Lloyd's algorithm with 10 layers of the literal network: 10,000 points, 5 clusters, gamma 1e4."""
-    began, seed, gamma, n = time.perf_counter(), 3, 1e4, 400 if quick else 10_000
+    began, seed, gamma, n = time.process_time(), 3, 1e4, 400 if quick else 10_000
     X, C = _blobs(np.random.default_rng(seed), n, 2, 5)
     sides, attended = {"lloyd": _lloyd(X, C)}, {}
     for attentions, sockets in SOCKETS.items():
@@ -245,8 +233,8 @@ def figure3(output: Path, quick: bool = False) -> dict:
     record["differences"] = {name: _difference(X, sides["lloyd"], sides[name]) for name in SOCKETS}
     record["points_attended_by_layer"] = attended
     record["other_seeds"] = _figure3_seeds(n, gamma, 3 if quick else 20)
-    path = _save(record, "figure3", output, quick, seed, began)
-    draw_figure3(json.loads(path.read_text()), output / "figure3.png")
+    record = save(record, "kmeans/figure3", output, quick, seed=seed, cpu_seconds=spent(began))
+    draw_figure3(record, output / "figure3.png")
     return record
 
 
@@ -289,15 +277,8 @@ def _figure3_seeds(n: int, gamma: float, n_seeds: int) -> dict[str, Any]:
 
 def figure4(output: Path, quick: bool = False) -> dict:
     """Log objective of the network minus that of Lloyd, over gamma, dimension, points, clusters and scale."""
-    began, seed = time.perf_counter(), 0
-    axes: dict[str, list] = {
-        "dimension": [2, 8] if quick else [2, 4, 8, 16, 32],
-        "points": [40, 120] if quick else [50, 100, 200, 400, 800],
-        "clusters": [2, 6] if quick else [2, 4, 8, 16],
-        "scale": [0.3, 3.0] if quick else [0.1, 0.3, 1.0, 3.0, 10.0],
-        "seed": list(range(2 if quick else 3)),
-        "gamma": [10.0**e for e in range(-2, 6)],
-    }
+    began, seed = time.process_time(), 0
+    axes = QUICK_AXES if quick else AXES
     shape = tuple(map(len, axes.values()))
     values = {attentions: np.zeros(shape) for attentions in SOCKETS}
     gammas = torch.tensor(axes["gamma"], dtype=torch.float64)
@@ -330,8 +311,8 @@ def figure4(output: Path, quick: bool = False) -> dict:
         "values": {name: np.round(v, 6).tolist() for name, v in values.items()},
         "trends": {name: _trends(v, axes) for name, v in values.items()},
     }
-    path4 = _save(record, "figure4", output, quick, seed, began)
-    draw_figure4(json.loads(path4.read_text()), output / "figure4.png")
+    record = save(record, "kmeans/figure4", output, quick, seed=seed, cpu_seconds=spent(began))
+    draw_figure4(record, output / "figure4.png")
     return record
 
 
@@ -360,17 +341,14 @@ def _against_literal(axes: dict[str, list]) -> dict[str, float]:
 
 def _trends(values: np.ndarray, axes: dict[str, list]) -> dict[str, Any]:
     """Mean |difference| at every value of every parameter, over all the others, and per gamma."""
-    names = list(axes)
-    size = abs(values)
+    size, everything = abs(values), tuple(range(len(axes)))
     found: dict[str, Any] = {}
-    for i, name in enumerate(names):
-        others = tuple(j for j in range(len(names)) if j != i)
-        found[name] = {"mean": size.mean(axis=others).round(6).tolist()}
+    for i, name in enumerate(axes):
+        found[name] = {"mean": size.mean(axis=everything[:i] + everything[i + 1 :]).round(6).tolist()}
         if name not in ("gamma", "seed"):
-            by_gamma = size.mean(axis=tuple(j for j in others if names[j] != "gamma"))
+            by_gamma = size.mean(axis=everything[:i] + everything[i + 1 : -1])
             found[name]["mean_by_gamma"] = by_gamma.T.round(6).tolist()
-    found["share_within_1e-3"] = (size < 1e-3).mean(axis=tuple(range(len(names) - 1))).round(4).tolist()
-    found["share_below_Lloyd_by_1e-3"] = (values < -1e-3).mean(axis=tuple(range(len(names) - 1))).round(4).tolist()
-    steps = np.diff(size, axis=-1)
-    found["share_of_gamma_steps_that_worsen"] = round(float((steps > 1e-3).mean()), 4)
+    found["share_within_1e-3"] = (size < 1e-3).mean(axis=everything[:-1]).round(4).tolist()
+    found["share_below_Lloyd_by_1e-3"] = (values < -1e-3).mean(axis=everything[:-1]).round(4).tolist()
+    found["share_of_gamma_steps_that_worsen"] = round(float((np.diff(size, axis=-1) > 1e-3).mean()), 4)
     return found

@@ -6,12 +6,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from coterie.kmeans.family import markdown
+from coterie_research.drawing import COLOURS, save
 
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"]
 KINDS = ("literal", "fused", "rotated", "rotated_limiting")
 SETTING = {"cross": "finite gamma in the two cross attentions", "all": "finite gamma in all four attentions"}
 LABEL = {
@@ -21,11 +20,6 @@ LABEL = {
     "scale": "scale factor",
 }
 PAIRS = [("scale", "points"), ("dimension", "points"), ("dimension", "clusters"), ("scale", "clusters")]
-
-
-def _save(figure: Figure, path: Path) -> None:
-    FigureCanvasAgg(figure)
-    figure.savefig(path, dpi=110)
 
 
 def write_table1(record: dict[str, Any], path: Path) -> None:
@@ -71,17 +65,16 @@ def draw_figure3(record: dict[str, Any], path: Path) -> None:
             if column:
                 axes[line, column].set(xlabel="$x_1$", ylabel="$x_2$")
                 axes[line, column].set_aspect("equal", adjustable="datalim")
-    top = max(axes[line, 0].get_ylim()[1] for line in (0, 1))
-    low = min(axes[line, 0].get_ylim()[0] for line in (0, 1))
-    for line in (0, 1):
-        axes[line, 0].set_ylim(low, top)
+    limits = np.array([line[0].get_ylim() for line in axes])
+    for line in axes:
+        line[0].set_ylim(limits.min(), limits.max())
     gap = record["differences"]["cross"]
     figure.suptitle(
         f"{record['n']:,} points, {record['k']} clusters. Largest difference of a centre in any layer "
         f"{max(gap['centers_by_layer']):.1e}; final labels that differ: {gap['labels_that_differ']}",
         fontsize=11,
     )
-    _save(figure, path)
+    save(figure, path, dpi=110)
 
 
 def _objective(axes: Axes, record: dict[str, Any], name: str) -> None:
@@ -99,7 +92,7 @@ def _objective(axes: Axes, record: dict[str, Any], name: str) -> None:
 def _paths(axes: Axes, points: np.ndarray, centers: np.ndarray) -> None:
     """Starting positions are circles, later positions are triangles."""
     axes.scatter(points[:, 0], points[:, 1], s=2, c="#d0d0d0", linewidths=0)
-    for j, colour in enumerate(COLOURS):
+    for j, colour in enumerate(COLOURS[: centers.shape[1]]):
         x, y = centers[:, j].T
         axes.plot(x, y, color=colour, linewidth=1.3)
         axes.scatter(x[0], y[0], marker="o", s=75, color=colour, edgecolors="black", zorder=3)
@@ -132,7 +125,7 @@ def draw_figure4(record: dict[str, Any], path: Path) -> None:
         high = max(a.get_ylim()[1] for a in lines)
         for a in lines:
             a.set_ylim(-0.35 * high, high)
-    _save(figure, path)
+    save(figure, path, dpi=110)
 
 
 def _lines(axes: Axes, values: np.ndarray, ranges: dict[str, list], parameter: str) -> None:
@@ -142,22 +135,12 @@ def _lines(axes: Axes, values: np.ndarray, ranges: dict[str, list], parameter: s
     for i, (block, shade) in enumerate(zip(first, shades)):
         flat = block.reshape(-1, len(gammas))
         aside = 10 ** (0.07 * (i - (len(first) - 1) / 2))
-        axes.errorbar(
-            gammas * aside, flat.mean(0), flat.std(0), color=shade, marker="o", markersize=4, capsize=2,
-            linewidth=1.3, elinewidth=0.7, label=f"{ranges[parameter][i]:g}",
-        )  # fmt: skip
+        style = {"color": shade, "marker": "o", "markersize": 4, "capsize": 2, "linewidth": 1.3, "elinewidth": 0.7}
+        axes.errorbar(gammas * aside, flat.mean(0), flat.std(0), label=f"{ranges[parameter][i]:g}", **style)
     axes.axhline(0, color="black", linewidth=0.6)
     axes.set(xscale="log", xlabel="gamma", ylabel="difference of log objectives")
-    axes.legend(
-        title=LABEL[parameter],
-        frameon=False,
-        fontsize=9,
-        loc="lower center",
-        ncols=len(first),
-        columnspacing=0.9,
-        handlelength=1.4,
-        handletextpad=0.4,
-    )
+    narrow = {"columnspacing": 0.9, "handlelength": 1.4, "handletextpad": 0.4, "frameon": False}
+    axes.legend(title=LABEL[parameter], fontsize=9, loc="lower center", ncols=len(first), **narrow)
     tail = axes.inset_axes((0.56, 0.5, 0.42, 0.42))
     shown = gammas >= 1
     for block, shade in zip(abs(first), shades):
@@ -180,9 +163,8 @@ def _pair_means(values: np.ndarray, ranges: dict[str, list], pair: tuple[str, st
 def _heat(axes: Axes, mean: np.ndarray, ranges: dict[str, list], pair: tuple[str, str], top: float):
     image = axes.imshow(mean, origin="lower", cmap="viridis", vmin=min(0.0, float(mean.min())), vmax=top, aspect="auto")
     for (line, column), value in np.ndenumerate(mean):
-        axes.text(
-            column, line, f"{value:.2f}", ha="center", va="center", color="black" if value > 0.62 * top else "white"
-        )
+        colour = "black" if value > 0.62 * top else "white"
+        axes.text(column, line, f"{value:.2f}", ha="center", va="center", color=colour)
     for axis, name, place in ((axes.xaxis, pair[0], 0), (axes.yaxis, pair[1], 1)):
         axis.set_ticks(range(mean.shape[1 - place]), [f"{v:g}" for v in ranges[name]])
         axis.set_label_text(LABEL[name])

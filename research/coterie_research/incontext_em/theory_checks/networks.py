@@ -20,7 +20,9 @@ from coterie_research.incontext_em.theory import (
 )
 from coterie_research.incontext_em.theory.comparison import Comparison, compare, one_hot, size_of
 from coterie_research.incontext_em.theory.modules import TransformerPlus
-from coterie_research.incontext_em.theory_checks.records import curve, instances, save
+from coterie_research.incontext_em.theory_checks.instances import instances
+from coterie_research.incontext_em.theory_checks.records import save
+from coterie_research.records import curve
 
 NETWORKS: dict[str, tuple[Callable, ConstructionSettings]] = {
     "Transformer, norm, M = 128": (transformer, ConstructionSettings(units=128)),
@@ -45,7 +47,7 @@ def _compared(name: str, drawn: list[tuple[int, Tensor, Tensor]], tau: int) -> t
 
 def iterations(output: Path, quick: bool = False) -> dict:
     """Error of the assignments after tau iterations, tau = 1 to 10: ‖network - one-hot‖₂ and points that differ."""
-    began, tau, count = time.perf_counter(), 4 if quick else 10, 3 if quick else 40
+    began, tau, count = time.process_time(), 4 if quick else 10, 3 if quick else 40
     record: dict[str, Any] = {"n": 200, "d": 2, "k": 3, "instances": count, "off": [], "differ": []}
     drawn = list(instances(count, tau=tau))
     for name in NETWORKS:
@@ -62,7 +64,7 @@ def iterations(output: Path, quick: bool = False) -> dict:
 
 def assignments(output: Path, quick: bool = False) -> dict:
     """tau = 5, d = 2, k = 3, N = 200: on how many instances the assignments are Lloyd's, and why not on the others."""
-    began, tau, count = time.perf_counter(), 5, 5 if quick else 100
+    began, tau, count = time.process_time(), 5, 5 if quick else 100
     record: dict[str, Any] = {"n": 200, "d": 2, "k": 3, "tau": tau, "instances": count, "networks": {}}
     drawn = list(instances(count))
     for name in NETWORKS:
@@ -91,7 +93,7 @@ def assignments(output: Path, quick: bool = False) -> dict:
 
 def parameter_norms(output: Path, quick: bool = False) -> dict:
     """‖θ‖ against N and against M, with C = 100 in every temperature."""
-    began = time.perf_counter()
+    began = time.process_time()
     sizes = [2**power for power in range(5, 9 if quick else 14, 1)]
     units = [16, 32, 64] if quick else [16, 32, 64, 128, 256, 512]
     record: dict[str, Any] = {"radius": 1.0, "d": 2, "k": 3, "against_n": [], "against_m": []}

@@ -23,8 +23,9 @@ from coterie_research.incontext_em.theory import (
 from coterie_research.incontext_em.theory.comparison import one_hot, size_of
 from coterie_research.incontext_em.theory.construction import costs
 from coterie_research.incontext_em.theory.lloyd import distances, means
-from coterie_research.incontext_em.theory.modules import Block
-from coterie_research.incontext_em.theory_checks.records import ROUNDING, curve, geometric, instances, mixture, save
+from coterie_research.incontext_em.theory_checks.instances import geometric, instances, mixture
+from coterie_research.incontext_em.theory_checks.records import save
+from coterie_research.records import ROUNDING, curve
 
 
 def _center_error(x: Tensor, blocks: Callable[[Rows], list], centre: bool = False) -> float:
@@ -40,47 +41,30 @@ def _center_error(x: Tensor, blocks: Callable[[Rows], list], centre: bool = Fals
     return float((h[:3, rows.center] - true).norm(dim=1).max())
 
 
-def _corrected(sharpness: float, rows: Rows, n: int) -> list[Block]:
-    return expectation.by_softmax(rows, n, sharpness)
-
-
 def expectation_error(output: Path, quick: bool = False) -> dict:
     """Error of the new centres against N (as printed, and corrected with three temperatures) and against M."""
-    began, seeds = time.perf_counter(), range(4 if quick else 20)
+    began, seeds = time.process_time(), range(4 if quick else 20)
     sizes = [2**power for power in (range(6, 10) if quick else range(6, 14))]
     units = [8, 16, 32, 64] if quick else [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
 
-    def over_n(label: str, step: Callable, shift: float = 5.0, centre: bool = False) -> dict:
-        errors = [
-            geometric([_center_error(mixture(n, s, shift=shift)[0], partial(step, n=n), centre) for s in seeds])
-            for n in sizes
-        ]
-        return curve(label, sizes, errors)
+    def error(blocks: Callable[[Rows], list], n: int, shift: float = 5.0, centre: bool = False) -> float:
+        return geometric([_center_error(mixture(n, seed, shift=shift)[0], blocks, centre) for seed in seeds])
 
+    def over_n(label: str, step: Callable[[Rows, int], list], shift: float = 5.0, centre: bool = False) -> dict:
+        return curve(label, sizes, [error(lambda rows, n=n: step(rows, n), n, shift, centre) for n in sizes])  # type: ignore[misc]
+
+    def over_m(n: int) -> dict:
+        step = partial(expectation.by_reciprocal, n_points=n)
+        return curve(f"Transformer+, N = {n}", units, [error(partial(step, n_units=m), n) for m in units])
+
+    printed = partial(expectation.as_printed, sharpness=2.0)
     against_n = [
-        over_n("as printed, C = 2, mixture away from 0", lambda rows, n: expectation.as_printed(rows, n, 2.0)),
-        over_n(
-            "as printed, C = 2, mixture with mean 0", lambda rows, n: expectation.as_printed(rows, n, 2.0), shift=0.0
-        ),
+        over_n("as printed, C = 2, mixture away from 0", printed),
+        over_n("as printed, C = 2, mixture with mean 0", printed, shift=0.0),
+        *(over_n(f"corrected, C = {c}", partial(expectation.by_softmax, sharpness=c), centre=True) for c in (1, 2, 3)),
+        over_n("Transformer+, M = 64", partial(expectation.by_reciprocal, n_units=64)),
     ]
-    against_n += [over_n(f"corrected, C = {c}", partial(_corrected, c), centre=True) for c in (1, 2, 3)]
-    against_n.append(over_n("Transformer+, M = 64", lambda rows, n: expectation.by_reciprocal(rows, n, 64)))
-    against_m = [
-        curve(
-            f"Transformer+, N = {n}",
-            units,
-            [
-                geometric(
-                    [
-                        _center_error(mixture(n, s)[0], partial(expectation.by_reciprocal, n_points=n, n_units=m))
-                        for s in seeds
-                    ]
-                )
-                for m in units
-            ],
-        )
-        for n in ([200] if quick else [200, 2000])
-    ]
+    against_m = [over_m(n) for n in ([200] if quick else [200, 2000])]
     record = {"seeds": len(seeds), "against_n": against_n, "against_m": against_m}
     return save(record, "expectation_error", output, quick, began)
 
@@ -104,20 +88,12 @@ def _maximised(x: Tensor, centers: Tensor, settings: ConstructionSettings) -> tu
 
 def maximisation_error(output: Path, quick: bool = False) -> dict:
     """Error of distances and of new assignments against M: norms in d = 2, 3 and 5, and squares."""
-    began = time.perf_counter()
+    began = time.process_time()
     units = [16, 32, 64] if quick else [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]
-    cases = (
-        [("norm", 2), ("square", 2)] if quick else [("norm", 2), ("norm", 3), ("norm", 5), ("square", 2), ("square", 5)]
-    )
-    record: dict[str, Any] = {
-        "n": 200,
-        "k": 3,
-        "instances": 5 if quick else 20,
-        "distance": [],
-        "off": [],
-        "differ": [],
-    }
-    for measure, d in cases:
+    cases = [("norm", 2), ("norm", 3), ("norm", 5), ("square", 2), ("square", 5)]
+    kept = {"distance": [], "off": [], "differ": []}  # type: ignore[var-annotated]
+    record: dict[str, Any] = {"n": 200, "k": 3, "instances": 5 if quick else 20, **kept}
+    for measure, d in cases[::3] if quick else cases:
         found = []
         for m in units:
             each = [
@@ -133,7 +109,7 @@ def maximisation_error(output: Path, quick: bool = False) -> dict:
 
 def hardmax_error(output: Path, quick: bool = False) -> dict:
     """Softmax with temperature C log N against hardmax: all N entries competing, and in the layer, only k centres."""
-    began = time.perf_counter()
+    began = time.process_time()
     sizes = [2**power for power in (range(5, 9) if quick else range(5, 13))]
     entries, layer, bounds = [], [], []
     for c in (1, 2, 3):
@@ -141,11 +117,8 @@ def hardmax_error(output: Path, quick: bool = False) -> dict:
         betas = [c * math.log(n) for n in sizes]
         errors = [float((torch.softmax(b * v, 0) - approximation.hardmax(v)).norm()) for b, v in zip(betas, vectors)]
         entries.append(curve(f"C = {c}", sizes, errors))
-        bounds.append(
-            curve(
-                f"Lemma B.1, C = {c}", sizes, [float(approximation.hardmax_bound(v, b)) for b, v in zip(betas, vectors)]
-            )
-        )
+        bound = [float(approximation.hardmax_bound(v, b)) for b, v in zip(betas, vectors)]
+        bounds.append(curve(f"Lemma B.1, C = {c}", sizes, bound))
         layer.append(curve(f"C = {c}", sizes, [_layer_hardmax_error(n, c) for n in sizes]))
     record = {"gap": 1.0, "entries": entries, "bounds": bounds, "layer": layer}
     return save(record, "hardmax_error", output, quick, began)

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from coterie_research.incontext_em.theory import approximation
-from coterie_research.incontext_em.theory_checks.records import ROUNDING, curve, geometric, save
+from coterie_research.incontext_em.theory_checks.instances import geometric
+from coterie_research.incontext_em.theory_checks.records import save
+from coterie_research.records import ROUNDING, curve
 
 
 def _generator(seed: int) -> torch.Generator:
@@ -47,7 +49,7 @@ def _fit_curve(kind: str, units: Sequence[int], f: Callable, v: Tensor, seeds: i
 
 def fits(output: Path, quick: bool = False) -> dict:
     """Largest error of sums of M sigmoid units for 1/x, t², ‖v‖ and 1/‖v‖, and the mass Σ|c| that they need."""
-    began, drawn, fitted = time.perf_counter(), 2 if quick else 20, 1 if quick else 2
+    began, drawn, fitted = time.process_time(), 2 if quick else 20, 1 if quick else 2
     units = [8, 16, 32, 64] if quick else [8, 16, 32, 64, 128, 256, 512]
     x = torch.logspace(math.log10(0.05), 0.0, 4001, dtype=torch.float64).unsqueeze(1)
     t = torch.linspace(-1.0, 1.0, 4001, dtype=torch.float64).unsqueeze(1)

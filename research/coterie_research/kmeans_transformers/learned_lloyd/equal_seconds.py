@@ -7,7 +7,6 @@ last run counts in full, so that it gets rather more than the budget; the mean s
 compiled in the same way and use one thread.
 """
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from coterie.files import replacing
 from coterie.kmeans.train import Instances
 from coterie_research import images
 from coterie_research.kmeans_transformers.learned_lloyd import plain
@@ -26,6 +24,7 @@ from coterie_research.kmeans_transformers.learned_lloyd.conditioned import (
     run_layers,
     shipped_schedule,
 )
+from coterie_research.records import save, spent
 
 N, K = 600, 10
 SIZES = Instances(clusters=(K, K), points_per_cluster=(N // K, N // K))
@@ -109,27 +108,24 @@ def compare(kind: str, n: int) -> list[dict]:
 
 def equal_seconds(output: Path, quick: bool = False) -> dict:
     """Compare all methods on all kinds, and write a table."""
-    n, rows, missing = 3 if quick else 50, [], []
+    began, n, rows, missing = time.process_time(), 3 if quick else 50, [], []
     for kind in KINDS:
         try:
             rows += compare(kind, n)
         except FileNotFoundError as error:
             missing.append(f"{kind}: {error}")
-    result = {
-        "command": "coterie reproduce learned-lloyd/equal_seconds" + (" --quick" if quick else ""),
-        "instances": n,
-        "points": N,
-        "clusters": K,
-        "parameters": vars(TRAINED),
-        "rows": rows,
-        "missing": missing,
-    }
-    Path(output).mkdir(parents=True, exist_ok=True)
-    with replacing(Path(output) / "equal-seconds.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    with replacing(Path(output) / "equal-seconds.md") as file:
-        file.write_text(markdown(result))
-    return result
+    setting = {"instances": n, "points": N, "clusters": K, "parameters": vars(TRAINED)}
+    record = save(
+        {**setting, "rows": rows, "missing": missing},
+        "learned-lloyd/equal_seconds",
+        output,
+        quick,
+        file="equal-seconds",
+        seed=30_000,
+        cpu_seconds=spent(began),
+    )
+    (output / "equal-seconds.md").write_text(markdown(record))
+    return record
 
 
 def markdown(result: dict) -> str:

@@ -7,7 +7,6 @@ separate weights and four clusters in the plane. The loss is that of learned Llo
 that of Lloyd's algorithm after the same number of layers.
 """
 
-import json
 import time
 from pathlib import Path
 
@@ -15,13 +14,13 @@ import torch
 from torch import Tensor
 
 from coterie.attention import Softmax
-from coterie.files import replacing
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.learned import inertia, lloyd_layers
 from coterie.kmeans.train import Instances
 from coterie.kmeans.transformer import Attention, EncoderDecoder, Layer
 from coterie.kmeans.weights import Stream, layer
+from coterie_research.records import save, spent
 
 __all__ = ["from_random_weights"]
 K, D, LAYERS, BATCH = 4, 2, 5, 32
@@ -64,7 +63,7 @@ def log_ratio(network: EncoderDecoder, generator: torch.Generator) -> Tensor:
 
 def from_random_weights(output: Path, quick: bool = False) -> dict:
     """Train, and compare on held-out instances with the untrained network and with the constructed matrices."""
-    began = time.perf_counter()
+    began = time.process_time()
     steps = 30 if quick else 4000
     generator = torch.Generator().manual_seed(0)
     network = random_network(generator).requires_grad_(True)
@@ -83,12 +82,11 @@ def from_random_weights(output: Path, quick: bool = False) -> dict:
             curve.append({"step": step, "log_ratio": sum(window) / len(window)})
             window = []
     with torch.no_grad():
-        held_out = [torch.Generator().manual_seed(10_000 + i) for i in range(4 if quick else 32)]
-        learned = torch.cat([log_ratio(network, g) for g in held_out])
-        held_out = [torch.Generator().manual_seed(10_000 + i) for i in range(4 if quick else 32)]
-        constructed = torch.cat([log_ratio(constructed_network(1e4), g) for g in held_out])
-    result = {
-        "command": "coterie reproduce learned-lloyd/from_random_weights" + (" --quick" if quick else ""),
+        learned, constructed = (
+            torch.cat([log_ratio(one, torch.Generator().manual_seed(10_000 + i)) for i in range(4 if quick else 32)])
+            for one in (network, constructed_network(1e4))
+        )
+    record = {
         "steps": steps,
         "batch": BATCH,
         "curve": curve,
@@ -96,9 +94,6 @@ def from_random_weights(output: Path, quick: bool = False) -> dict:
         "learned_log_ratio": learned.mean().item(),
         "learned_standard_error": (learned.std() / len(learned) ** 0.5).item(),
         "constructed_log_ratio": constructed.mean().item(),
-        "seconds": time.perf_counter() - began,
     }
-    Path(output).mkdir(parents=True, exist_ok=True)
-    with replacing(Path(output) / "from-random-weights.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    return result
+    name, seconds = "learned-lloyd/from_random_weights", spent(began)
+    return save(record, name, output, quick, file="from-random-weights", seed=0, cpu_seconds=seconds)

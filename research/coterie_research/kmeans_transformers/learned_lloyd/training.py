@@ -6,14 +6,12 @@ loss is the mean log of the inertia divided by that of Lloyd's algorithm from th
 instances in every generation. MNIST takes no part.
 """
 
-import json
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from coterie.files import replacing
 from coterie.kmeans.train import Instances
 from coterie_research.kmeans_transformers.learned_lloyd import plain
 from coterie_research.kmeans_transformers.learned_lloyd.conditioned import (
@@ -22,6 +20,7 @@ from coterie_research.kmeans_transformers.learned_lloyd.conditioned import (
     run_layers,
     shipped_schedule,
 )
+from coterie_research.records import save, spent
 
 POPULATION, KEPT, INSTANCES = 12, 4, 20
 SPREAD = Parameters(0.2, 0.1, 0.1, 0.1, 0.1, 0.5, 0.7).vector()  # of the first generation
@@ -46,20 +45,15 @@ def training(output: Path, quick: bool = False) -> dict:
         curve.append({"generation": generation, "mean": float(losses.mean()), "best": float(losses.min())})
     found = Parameters(*(round(float(value), 4) for value in mean))
     held_out = draw(4 if quick else 200, 1_000_000)
-    result = {
-        "command": "coterie reproduce learned-lloyd/training" + (" --quick" if quick else ""),
+    record = {
         "parameters": vars(found),
         "held_out_log_ratio": loss(found.vector(), held_out),
         "held_out_log_ratio_before_training": loss(FIRST.vector(), held_out),
         "held_out_log_ratio_of_the_schedule_alone": loss(Parameters().vector(), held_out),
         "held_out_instances": len(held_out),
         "curve": curve,
-        "cpu_seconds": round(time.process_time() - began, 1),
     }
-    Path(output).mkdir(parents=True, exist_ok=True)
-    with replacing(Path(output) / "stronger.json") as file:
-        file.write_text(json.dumps(result, indent=1))
-    return result
+    return save(record, "learned-lloyd/training", output, quick, file="stronger", seed=0, cpu_seconds=spent(began))
 
 
 def draw(n: int, seed: int) -> list[tuple[np.ndarray, np.ndarray, float]]:
