@@ -11,23 +11,24 @@ from coterie.attention import Softmax
 from coterie.kmeans import literal
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
+from coterie_research import kmeans_transformers
 from coterie_research.kmeans_transformers import experiments
 from coterie_research.kmeans_transformers.pictures import draw_figure3
+from coterie_research.kmeans_transformers.robust import triples
 
 RESULTS = Path(__file__).parents[2] / "results"
+NAMES = kmeans_transformers.__all__
 PNG = b"\x89PNG"
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     output = tmp_path_factory.mktemp("kmeans")
-    records = {
-        name: getattr(experiments, name)(output / "new", quick=True) for name in ("table1", "figure3", "figure4")
-    }
+    records = {name: getattr(kmeans_transformers, name)(output / "new", quick=True) for name in NAMES}
     return output / "new", records
 
 
-@pytest.mark.parametrize("name", ["table1", "figure3", "figure4"])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_record_is_what_the_file_holds_and_says_how_it_was_made(written, name):
     output, records = written
     stored = json.loads((output / f"{name}.json").read_text())
@@ -95,3 +96,12 @@ def test_the_batch_over_gamma_is_the_literal_network(attentions):
         one = literal.layers(Algorithm(), X, X[:4], experiments.N_LAYERS, override=override)
         for layer, batch in zip(one, many):
             np.testing.assert_allclose(layer.centers, batch[g].numpy(), atol=1e-8)
+
+
+def test_a_5_1_as_printed_is_algorithm_5_and_its_linear_normaliser_leaves_the_simplex(written):
+    assert {matrix.shape for triple in triples(3, 4) for matrix in triple} == {(3 + 2 * 4 + 2,) * 2}
+    record = written[1]["robust"]
+    for name, row in record["rows"].items():
+        assert row["layers"] > 0
+        assert row["largest"] < 1e-10, name
+    assert max(record["linear"]["smallest_weight"]) < 0

@@ -41,7 +41,7 @@ AXES: dict[str, list] = {
 QUICK_AXES = AXES | {"dimension": [2, 8], "points": [40, 120], "clusters": [2, 6], "scale": [0.3, 3.0], "seed": [0]}
 
 
-def _blobs(rng: np.random.Generator, n: int, d: int, k: int, spread: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
+def blobs(rng: np.random.Generator, n: int, d: int, k: int, spread: float = 3.0) -> tuple[np.ndarray, np.ndarray]:
     """n points around k centres from N(0, spread² I) with noise N(0, I), and k different points to start from."""
     X = rng.normal(size=(n, d)) + spread * rng.normal(size=(k, d))[rng.integers(k, size=n)]
     return X, X[rng.choice(n, k, replace=False)].copy()
@@ -54,7 +54,7 @@ def table1(output: Path, quick: bool = False) -> dict:
     rng = np.random.default_rng(seed)
     for _ in range(n_instances):
         n, d, k = int(rng.integers(40, 300)), int(rng.integers(2, 9)), int(rng.integers(2, 8))
-        X, C = _blobs(rng, n, d, k)
+        X, C = blobs(rng, n, d, k)
         for name, row in TABLE.items():
             _compare(row, X, C, rng, rows[name])
     record: dict[str, Any] = {
@@ -165,7 +165,7 @@ def _gumbel_walk(n_seeds: int, n_layers: int) -> dict[str, Any]:
     """The sampler of appendix A.5.2 alone (delta 10, temperature 0), layer by layer, averaged over seeds."""
     ratios = []
     for seed in range(n_seeds):
-        X, C = _blobs(np.random.default_rng(seed), 200, 2, 5)
+        X, C = blobs(np.random.default_rng(seed), 200, 2, 5)
         algorithm = Algorithm(TABLE["medoids"], delta=10.0, seed=seed)
         path = [reference.objective(X, o.centers) for o in literal.layers(algorithm, X, C, n_layers)]
         ratios.append(np.array(path) / reference.objective(X, _lloyd(X, C, 100)[-1]))
@@ -213,7 +213,7 @@ def finite_gamma(x: Tensor, c: Tensor, gammas: Tensor, attentions: str) -> Itera
 def figure3(output: Path, quick: bool = False) -> dict:
     """Compare Lloyd's algorithm with 10 layers of the literal network: 10,000 points, 5 clusters, gamma 1e4."""
     began, seed, gamma, n = time.process_time(), 3, 1e4, 400 if quick else 10_000
-    X, C = _blobs(np.random.default_rng(seed), n, 2, 5)
+    X, C = blobs(np.random.default_rng(seed), n, 2, 5)
     sides, attended = {"lloyd": _lloyd(X, C)}, {}
     for attentions, sockets in SOCKETS.items():
         override: dict = {name: Softmax(gamma) for name in sockets}
@@ -257,7 +257,7 @@ def _figure3_seeds(n: int, gamma: float, n_seeds: int) -> dict[str, Any]:
     """The same comparison on other data, and with soft k-means, which has linear attention in the decoder."""
     found: dict[str, list] = {"cross": [], "soft": []}
     for seed in range(100, 100 + n_seeds):
-        X, C = _blobs(np.random.default_rng(seed), n, 2, 5)
+        X, C = blobs(np.random.default_rng(seed), n, 2, 5)
         layers = finite_gamma(torch.from_numpy(X), torch.from_numpy(C), torch.tensor([gamma]).double(), "cross")
         soft, lloyd = [C], _lloyd(X, C)
         for _ in range(N_LAYERS):
@@ -286,7 +286,7 @@ def figure4(output: Path, quick: bool = False) -> dict:
     for at in np.ndindex(shape[0], shape[1], shape[2], shape[4]):
         d, n, k = axes["dimension"][at[0]], axes["points"][at[1]], axes["clusters"][at[2]]
         rng = np.random.default_rng([seed, d, n, k, at[3]])
-        X, C = _blobs(rng, n, d, k)
+        X, C = blobs(rng, n, d, k)
         while _empties(X, path := _lloyd(X, C)):
             left_out.append(_log_ratio(X, torch.from_numpy(C), gammas[-1:], path))
             C = X[rng.choice(n, k, replace=False)].copy()
@@ -327,7 +327,7 @@ def _log_ratio(X: np.ndarray, c: Tensor, gamma: Tensor, lloyd: list[np.ndarray])
 
 def _against_literal(axes: dict[str, list]) -> dict[str, float]:
     """Largest difference of a centre between ``finite_gamma`` and the literal network, in any layer, per gamma."""
-    X, C = _blobs(np.random.default_rng(7), 100, 4, 5)
+    X, C = blobs(np.random.default_rng(7), 100, 4, 5)
     worst, gammas = {}, torch.tensor(axes["gamma"], dtype=torch.float64)
     for attentions, sockets in SOCKETS.items():
         batch = list(finite_gamma(torch.from_numpy(X), torch.from_numpy(C), gammas, attentions))
