@@ -147,6 +147,16 @@ def bench(
         print(f"Record and page: {output or benchmark.default_folder}")
 
 
+@app.command()
+def claims(
+    check: Annotated[bool, typer.Option("--check", help="Only say whether the page is up to date.")] = False,
+) -> None:
+    """Write research/CLAIMS.md: every claim of the papers against our records."""
+    from coterie_research.claims.__main__ import main as write
+
+    raise typer.Exit(write(["--check"] if check else []))
+
+
 def main() -> None:
     """Entry point."""
     run_application(app, "coterie-research")
