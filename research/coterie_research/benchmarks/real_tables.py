@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit
 
 from coterie.zeroshot.prior.corpus import RealTable, read_corpus
 from coterie.zeroshot.prior.real_tables import MOST_COLUMNS, VISIBLE
@@ -65,7 +67,9 @@ def summary(rows: list[Row]) -> Row:
         result[question] = {
             name: {**one, **({"ours_less": less[name]} if name in less else {})} for name, one in found.items()
         }
-    return result
+    ours = [row["unknown"][HELD_OUT] for row in rows]
+    pairs = np.array([(one["expected"], one["ari"]) for one in ours])
+    return {**result, "calibration": calibration(*pairs.T)}
 
 
 def picture(record: Row, folder: Path) -> None:
@@ -94,13 +98,39 @@ COLUMNS: Columns = {
 }
 
 
+def calibration(expected: np.ndarray, reached: np.ndarray) -> dict[str, float]:
+    """Shift and factor of the logit of the expected index that fit the reached one, and mean squared errors.
+
+    ``left_out`` is the error on tables that were left out of the fit, one by one, and ``constant`` that of the mean.
+    """
+    x = np.column_stack([np.ones(len(expected)), logit(np.clip(expected, 0.02, 0.98))])
+    y = np.clip(reached, 0, 1)
+
+    def fitted(rows: np.ndarray) -> np.ndarray:
+        def loss(line: np.ndarray) -> float:
+            return float(((expit(x[rows] @ line) - y[rows]) ** 2).mean() + 1e-3 * line[1] ** 2)
+
+        return minimize(loss, np.array([0.0, 1.0])).x
+
+    every = np.arange(len(y))
+    left_out = [float(expit(x[i] @ fitted(every[every != i])) - y[i]) for i in every]
+    shift, factor = map(float, fitted(every))
+    errors = {"as_it_is": expected - y, "left_out": np.array(left_out), "constant": y - y.mean()}
+    return {"shift": shift, "factor": factor, **{name: float((each**2).mean()) for name, each in errors.items()}}
+
+
 def page(record: Row) -> list[str]:
     lines = []
     for question in ("given", "unknown"):
         rows = ({"method": name, **one} for name, one in record[question].items())
         columns = COLUMNS if question == "unknown" else dict(list(COLUMNS.items())[:3])
         lines += [f"Number of clusters {question}:", "", *filled(columns, rows), ""]
-    return lines[:-1]
+    told = (
+        "The logit of the reached index is fitted by {shift:.2f} + {factor:.2f} logit(expected). Mean squared errors: "
+        "{as_it_is:.3f} of the expected index as it is, {left_out:.3f} of the fit for tables that were left out of it, "
+        "{constant:.3f} of a constant."
+    )
+    return [*lines, told.format(**record["calibration"])]
 
 
 def cells(quick: bool) -> list[Cell]:

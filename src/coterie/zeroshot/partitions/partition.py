@@ -10,7 +10,14 @@ from coterie.constraints import Constraints
 from coterie.zeroshot.network.inference import neighbours_mean
 from coterie.zeroshot.partitions.candidates import best_candidate
 from coterie.zeroshot.partitions.constrained import constrained
-from coterie.zeroshot.partitions.cuts import OUTLIER_PROBABILITY, agreement, cut_and_settled, mean_affinity, proba
+from coterie.zeroshot.partitions.cuts import (
+    OUTLIER_PROBABILITY,
+    agreement,
+    cut_and_settled,
+    mean_affinity,
+    on_real_tables,
+    proba,
+)
 
 MOST_CHOSEN = 16  # clusters for which other candidates than Ward's are compared: for more, that is the best of them
 
@@ -94,7 +101,7 @@ def partition(found: Evidence, n_clusters: int) -> Partition:
         labels_N, index = best_candidate(found.head, *read, found.clusters_proba_K, labels_N)
     else:
         index = agreement(found.affinity_NN, labels_N)
-    return _of_labels(found, labels_N, (1 - one) * index)
+    return _of_labels(found, labels_N, on_real_tables((1 - one) * index, found.points_ND.shape[1]))
 
 
 def partition_under(
@@ -105,7 +112,7 @@ def partition_under(
     if known is None:
         return free
     labels_N, proba_NK = constrained(free.labels_N, found.affinity_NN, found.points_ND, known, most_clusters)
-    index = agreement(found.affinity_NN, labels_N)
+    index = on_real_tables(agreement(found.affinity_NN, labels_N), found.points_ND.shape[1])
     return Partition(found.points_ND, found.affinity_NN, found.noise_N, proba_NK, index)
 
 
