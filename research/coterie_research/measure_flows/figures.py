@@ -131,14 +131,15 @@ def figure7(output: Path, quick: bool = False) -> dict[str, Any]:
 def figure8(output: Path, quick: bool = False) -> dict[str, Any]:
     """The flow time that each network has learned as a function of the SNR, in total and per layer."""
     main = _main()
-    networks = {16: main, **{layers: scoring.network(name) for layers, name in tables.DEEPER.items()}}
+    deeper = {str(layers): scoring.network(name) for layers, name in tables.DEEPER.items()}
     snr_db = torch.linspace(3, 15, 25 if quick else 121)
     with torch.no_grad():
-        total = {str(n): one.flow_time(snr_db) for n, one in networks.items() if one is not None}
+        time = {n: one.flow_time(snr_db) for n, one in {"16": main, **deeper}.items() if one is not None}
     record: dict[str, Any] = {
         "snr_db": snr_db.tolist(),
-        "total": {layers: time.tolist() for layers, time in total.items()},
-        "per_layer": {layers: (time / int(layers)).tolist() for layers, time in total.items()},
+        "total": time["16"].tolist(),
+        "total_deeper": {layers: time[layers].tolist() for layers in deeper if layers in time},
+        "per_layer": {layers: (total / int(layers)).tolist() for layers, total in time.items()},
         "max_flow": main.config.max_flow,
     }
     write(record, "figure8", output, quick)

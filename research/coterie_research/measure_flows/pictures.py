@@ -170,8 +170,8 @@ def draw_figure8(record: dict[str, Any], path: Path) -> None:
         left.plot(record["snr_db"], speed, color=colour, label=f"{layers} layers")
     left.set(xlabel="SNR in dB", ylabel="flow speed t = T / L")
     left.legend(fontsize=8)
-    for colour, (layers, total) in zip(COLOURS, record["total"].items()):
-        right.plot(record["snr_db"], total, color=colour, label=f"{layers} layers")
+    for colour, total in zip(COLOURS, (record["total"], *record["total_deeper"].values())):
+        right.plot(record["snr_db"], total, color=colour)
     right.set(xlabel="SNR in dB", ylabel="total flow T")
     for axis in (left, right):
         axis.grid(alpha=0.3)
