@@ -27,7 +27,7 @@ def test_without_noise_no_two_moons_touch():
 
 
 def test_half_moons_are_separated_and_their_samples_lie_on_them():
-    X, truth = five_moons(0, n_samples=1000)
+    X, truth = five_moons(0)
     mixture = VAEMixture(5, random_state=0).fit(X)
     assert mixture.likelihood_ == "gaussian"
     assert adjusted_rand_score(truth, mixture.labels_) > 0.95

@@ -75,7 +75,7 @@ def test_flows_go_through_the_same_loop():
 def test_a_move_is_tried_with_flows_too():
     x_ND, truth = blobs(240, 0.5)
     tangled = torch.where(truth < 2, 0, 1 + (x_ND[:, 1] > -2).long())  # two blobs in one cluster, the third in two
-    how = EMSettings(3, least_steps=40, batch_size=32, learning_rate=1e-2, n_samples=1, move_until=2)
+    how = EMSettings(3, least_steps=12, batch_size=32, learning_rate=1e-2, n_samples=1, move_until=2)
     mixture = MovingMixture(x_ND, one_hot(tangled), how)
     state = mixture.begin(Flows(6, FlowConfig(2, 16, 4), torch.Generator().manual_seed(0)))
     state = mixture.m_step(state, mixture.e_step(state))
