@@ -41,7 +41,6 @@ LEVEL = {
     "catalogue": 0,
     "threads": 0,
     "files": 0,
-    "stored": 0,
     "wording": 0,
     "palette": 0,
 }

@@ -19,7 +19,7 @@ FAST = (  # every estimator by the files of releases, vector instructions, and w
     "tests/releases",
     "tests/kmeans/test_lanes.py",
     "tests/tables/test_label_files.py",
-    "tests/test_stored.py",
+    "tests/checkpoints/test_json_shapes.py",
     "tests/test_wording.py",
 )
 WORLDS: dict[str, dict[str, str]] = {

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from coterie.mixtures.atoms import Atoms, noise_variance
 from coterie.mixtures.prior import MixturePrior, sample_mixtures
-from coterie.mixtures.tokens import Atoms, noise_variance
 from coterie_research.measure_flows.atoms import log_joint, merge_all, prune, refine, run_em
 
 

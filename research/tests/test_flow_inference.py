@@ -2,9 +2,9 @@ import torch
 
 from coterie import checkpoints
 from coterie.metrics import squared_w2
-from coterie.mixtures.gibbs import Sweeps
+from coterie.mixtures.atoms import Atoms, flow_tokens
 from coterie.mixtures.prior import MixturePrior, sample_mixtures
-from coterie.mixtures.tokens import Atoms, flow_tokens
+from coterie.mixtures.spherical_posterior import Sweeps
 from coterie.mixtures.train import posterior_samples
 from coterie_research.measure_flows.inference import barycentre, cell_tokens, grid_cells
 

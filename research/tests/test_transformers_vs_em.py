@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from coterie.mixtures import gibbs
+from coterie.mixtures import spherical_posterior
 from coterie_research import experiments
 from coterie_research.incontext_em import figures, pictures, scoring, settings
 from coterie_research.incontext_em.figures import EXPERIMENTS
@@ -19,7 +19,7 @@ def tiny():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(settings.BUDGETS, "quick", TINY)
         patch.setattr(figures, "READINGS", figures.READINGS[:2])  # batches of 128 take long even twice
-        patch.setattr(gibbs, "SWEEPS", gibbs.Sweeps(burn_in=20, apart=2, n_draws=20))
+        patch.setattr(spherical_posterior, "SWEEPS", spherical_posterior.Sweeps(burn_in=20, apart=2, n_draws=20))
         yield
 
 

@@ -63,7 +63,7 @@ def test_every_estimator_comes_back_and_says_when_anything_is_missing(name, pack
 
 def test_a_trimmed_fit_with_an_empty_cluster_can_be_saved(tmp_path):
     """The threshold of such a cluster was -inf, which no file may contain."""
-    model = AttentionClustering("trimmed", n_clusters=3, keep=0.5, random_state=0)
+    model = AttentionClustering("trimmed", n_clusters=3, settings={"keep": 0.5}, random_state=0)
     with pytest.warns(ConvergenceWarning):
         model.fit(np.repeat([[0.0, 0.0], [1.0, 1.0]], 5, axis=0))
     model.save(tmp_path / "m")

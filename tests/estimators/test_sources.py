@@ -46,7 +46,9 @@ MEMBERS = {
 }
 # The other forms of the table. Medoids draw their noise block by block, so that their runs are others.
 FORMS = {
-    name: AttentionClustering(name, K, keep=0.9, top=20) for name in TABLE if "/" in name and "medoids" not in name
+    name: AttentionClustering(name, K, settings={"keep": 0.9, "top": 20})
+    for name in TABLE
+    if "/" in name and "medoids" not in name
 }
 CASES = [(name, n_init, weighted) for name in MEMBERS for n_init in (1, 5) for weighted in (False, True)]
 CASES += [(name, 5, True) for name in FORMS]

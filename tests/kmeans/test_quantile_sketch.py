@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coterie.distributed.parallel_start import Race, uniform
+from coterie.distributed.dask_starts import Race, uniform
 from coterie.kmeans.quantile_sketch import LEAST_BITS, MOST_BINS, CostSketch
 
 

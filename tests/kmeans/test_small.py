@@ -9,9 +9,9 @@ import pytest
 from coterie import KMeans, SphericalKMeans, starts
 from coterie.kmeans import engines, lazy, single_pass, small
 from coterie.kmeans.algorithm import Algorithm
-from coterie.starts import hash_kernels, row_hashes
+from coterie.starts import hash_kernels, row_order
 from coterie.starts.plus_plus import kmeans_plus_plus
-from coterie.starts.small import plus_plus
+from coterie.starts.small_plus_plus import plus_plus
 
 LOOP = {"max_iter": 50, "tol": 0.0}
 
@@ -61,7 +61,7 @@ def test_fits_of_small_tables_equal_fits_by_the_lazy_engine_from_the_same_seed()
 def test_batched_starts_are_those_of_the_compiled_start_from_the_same_seed():
     X, weights = rows(4), np.random.RandomState(5).rand(200) + 0.1
     batch = plus_plus(X, 7, np.random.RandomState(6), weights, 3)
-    rng, order = np.random.RandomState(6), row_hashes.Order.of(starts.hash_rows(X, 1))
+    rng, order = np.random.RandomState(6), row_order.Order.of(starts.hash_rows(X, 1))
     for one in batch:
         np.testing.assert_array_equal(one, kmeans_plus_plus(X, 7, rng, weights, 1, order))
 
@@ -73,7 +73,7 @@ def test_compiled_hashes_are_those_of_the_definition(dtype):
     hashes = np.empty(len(X), np.uint64)
     room = np.empty(X.shape[1])
     hash_kernels.hash_dense(X, 0, len(X), room, room.view(np.uint64), hashes)
-    np.testing.assert_array_equal(hashes, row_hashes.hash_small(X))
+    np.testing.assert_array_equal(hashes, row_order.hash_small(X))
 
 
 def test_a_fit_of_a_small_table_loads_neither_numba_nor_torch():

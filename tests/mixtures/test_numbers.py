@@ -1,9 +1,9 @@
 import numpy as np
 import torch
 
-from coterie.mixtures.gibbs import Sweeps, draw_components
+from coterie.mixtures.atoms import Atoms
 from coterie.mixtures.prior import MixturePrior, sample_mixtures
-from coterie.mixtures.tokens import Atoms
+from coterie.mixtures.spherical_posterior import Sweeps, draw_components
 from coterie.mixtures.train import posterior_samples
 
 SHORT = Sweeps(burn_in=10, apart=5, n_draws=8)

@@ -19,7 +19,7 @@ from coterie.incontext.pair_transformer import PairTransformer
 from coterie.incontext.prior import Separated
 from coterie.incontext.starting import em
 from coterie.metrics import clustering_scores, permutation_free_cross_entropy
-from coterie.mixtures import gibbs
+from coterie.mixtures import spherical_posterior
 from coterie.starts.batched import lloyd
 from coterie_research.incontext_em.point_training import ExponentialDecay, start_of, starting_labels, train_points
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer
@@ -114,8 +114,10 @@ def posterior_answers(data: Separated, *, from_truth: bool = False) -> tuple[np.
     for number, (x, truth) in enumerate(zip(data.points_BND.double().numpy(), data.centers_BKD.double().numpy())):
         start = truth if from_truth else KMeans(data.n_clusters, n_init=10, random_state=0).fit(x).cluster_centers_
         rng = np.random.default_rng([SEED, number])
-        replicas = gibbs.temperatures(1 if from_truth else gibbs.REPLICAS)
-        members = gibbs.sample(x, start, rng, gibbs.SWEEPS, inverse_temperatures=replicas).members(x)
+        replicas = spherical_posterior.temperatures(1 if from_truth else spherical_posterior.REPLICAS)
+        members = spherical_posterior.sample(
+            x, start, rng, spherical_posterior.SWEEPS, inverse_temperatures=replicas
+        ).members(x)
         labels.append(consensus.best_partition(members))
         probabilities.append(consensus.aligned_mean(members))
     return np.stack(labels), floored_log(np.stack(probabilities))

@@ -17,9 +17,9 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from coterie.metrics import squared_w2
-from coterie.mixtures.gibbs import Sweeps
+from coterie.mixtures.atoms import Atoms, noise_variance
 from coterie.mixtures.prior import MixturePrior, Mixtures, sample_mixtures
-from coterie.mixtures.tokens import Atoms, noise_variance
+from coterie.mixtures.spherical_posterior import Sweeps
 from coterie.mixtures.train import posterior_samples
 from coterie_research.measure_flows import published, scoring, tables
 from coterie_research.measure_flows.atoms import refine_and_prune, run_em

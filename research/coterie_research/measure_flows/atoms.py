@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from coterie import em
-from coterie.mixtures.tokens import Atoms, merge_tokens
+from coterie.mixtures.atoms import Atoms, merge_tokens
 
 REFINE_STEPS = 10
 LEAST_VARIANCE = 1e-6  # for points of unit variance, an SNR of 60 dB: EM must not shrink clusters to single points
 
 
 def merge_all(tokens_BND: Tensor, radius_B: Tensor) -> Atoms:
-    """The tokens of each data set, merged by :func:`coterie.mixtures.tokens.merge_tokens`."""
+    """The tokens of each data set, merged by :func:`coterie.mixtures.atoms.merge_tokens`."""
     groups = [merge_tokens(tokens, float(radius)) for tokens, radius in zip(tokens_BND, radius_B)]
     size = max(len(centers) for centers, _ in groups)
     centers_BKD = tokens_BND.new_zeros(len(groups), size, tokens_BND.shape[2])

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from coterie.metrics import squared_w2
+from coterie.mixtures.atoms import flow_tokens
 from coterie.mixtures.flow import FlowConfig, MeasureFlow, Regime
 from coterie.mixtures.prior import MixturePrior, Mixtures
-from coterie.mixtures.tokens import flow_tokens
 from coterie.mixtures.train import FlowRun, Stage
 from coterie.training.loop import LOG_FILE, STATE_FILE, TrainingConfig
 from coterie_research.measure_flows import pictures, published, scoring

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from coterie.mixtures.atoms import flow_tokens
 from coterie.mixtures.flow import MeasureFlow
 from coterie.mixtures.prior import Mixtures
-from coterie.mixtures.tokens import flow_tokens
 from coterie_research.measure_flows import pictures, published, scoring, tables
 from coterie_research.measure_flows.depth import training_log
 from coterie_research.measure_flows.dynamics import integrate, nearest_neighbour_entropy

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from coterie.metrics import transport_plans
+from coterie.mixtures.atoms import MERGE_RADIUS, Atoms, flow_tokens, noise_variance
 from coterie.mixtures.fitting import decibels
 from coterie.mixtures.flow import MeasureFlow
-from coterie.mixtures.gibbs import Sweeps
-from coterie.mixtures.tokens import MERGE_RADIUS, Atoms, flow_tokens, noise_variance
+from coterie.mixtures.spherical_posterior import Sweeps
 from coterie.mixtures.train import posterior_samples
 from coterie_research.measure_flows.atoms import log_joint, merge_all, refine_and_prune, run_em, without_empty
 
@@ -27,7 +27,7 @@ SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0)
 
 
 def cell_tokens(network: MeasureFlow, points_BND: Tensor, snr_db_B: Tensor) -> Tensor:
-    """Tokens (B, N, D) as of :func:`coterie.mixtures.tokens.flow_tokens`, but with fewer points for the network.
+    """Tokens (B, N, D) as of :func:`coterie.mixtures.atoms.flow_tokens`, but with fewer points for the network.
 
     Points much nearer to one another than the noise, in a cell of a grid, are one point of their joint weight for the
     network, and have the same token: attention is quadratic in the number of points.

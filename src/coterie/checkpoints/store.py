@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from coterie.checkpoints.json_shapes import check
 from coterie.files import check_writable, replacing
-from coterie.stored import check
 
 SHELF = Path(__file__).parent  # of the networks that come with the package
 _shelves = [SHELF]

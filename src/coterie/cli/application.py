@@ -67,7 +67,7 @@ def user_errors(*more: type[Exception]) -> Iterator[None]:
     """Errors whose messages are written for users."""
     from coterie.files import OutputError
     from coterie.tables.columns import TableError
-    from coterie.tabular.algorithms import SettingError
+    from coterie.tabular.make_estimator import SettingError
 
     kinds: tuple[type[Exception], ...] = (TableError, OutputError, SettingError, *more)
     try:

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.checkpoints.json_shapes import check
 from coterie.files import check_writable, replacing
-from coterie.stored import check
 
 _PROBLEM = {"number of clusters": int, "number of columns": int}
 HEADER = {"number": int, "gamma": (None, float), "done": bool, "problem": _PROBLEM}

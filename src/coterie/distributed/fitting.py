@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coterie import __version__, em, starts
-from coterie.distributed import parallel_start
+from coterie.distributed import dask_starts
 from coterie.distributed.blocks import Layout
 from coterie.distributed.checkpointing import Saved, current, identified
 from coterie.distributed.passes import Passes
@@ -82,9 +82,9 @@ def first_centers(
         given = starts.checked(np.asarray(init), n_clusters, layout.n_features, layout.dtype)
         centers = scaled(given, -layout.exponent)
     elif init == "k-means++":
-        centers = parallel_start.parallel(passes, n_clusters, rng, known, algorithm.outliers)
+        centers = dask_starts.parallel(passes, n_clusters, rng, known, algorithm.outliers)
     elif init == "random":
-        centers = parallel_start.random_rows(passes, n_clusters, rng, known)
+        centers = dask_starts.random_rows(passes, n_clusters, rng, known)
     else:
         raise ValueError(
             f"init={init!r} needs all rows in memory: on Dask data use 'k-means++' (which runs as k-means‖), "

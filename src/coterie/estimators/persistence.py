@@ -18,10 +18,10 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
+from coterie.checkpoints.json_shapes import SCALAR, check
 from coterie.distributed import is_dask
 from coterie.estimators.notebook import NotebookMixin
 from coterie.files import check_writable, replacing
-from coterie.stored import SCALAR, check
 
 FORMAT = 1
 ENTRY = "coterie"

@@ -27,7 +27,7 @@ class SoftKMeans(CenterClusterer):
 
     Where clusters overlap, one fitted mixture says little about how certain its centres are. With
     ``refine="posterior"``, the fit is followed by Gibbs sampling of the Bayesian posterior of centres, weights and the
-    common variance, with three tempered replicas and 60 draws (:mod:`coterie.mixtures.gibbs`). Shares are averages over
+    common variance, with three tempered replicas and 60 draws. Shares are averages over
     the draws. Labels maximise the expected adjusted Rand index under the co-assignments (Fritsch and Ickstadt, 2009): a
     label need not be the cluster of the largest share. The refinement takes as long as about 1,200 iterations of EM.
 
@@ -189,21 +189,21 @@ class SoftKMeans(CenterClusterer):
 
     def _sample_posterior(self, X) -> None:
         from coterie.incontext import consensus
-        from coterie.mixtures import gibbs
+        from coterie.mixtures import spherical_posterior
 
         random = check_random_state(self.random_state)
         exponent = exponent_of(X, self.cluster_centers_)
         rows = scaled(X, -exponent).astype(np.float64)
         assert self.gamma_ is not None
-        draws = gibbs.sample(
+        draws = spherical_posterior.sample(
             rows,
             scaled(self.cluster_centers_, -exponent),
             np.random.default_rng(random.randint(2**31 - 1)),
-            gibbs.SWEEPS,
+            spherical_posterior.SWEEPS,
             shares_K=self.weights_,
             var=float(np.ldexp(0.5 / self.gamma_, -2 * exponent)),
-            inverse_temperatures=gibbs.temperatures(gibbs.REPLICAS),
-            concentrations=gibbs.CONCENTRATIONS if self.mixing_weights else EQUAL_SIZES,
+            inverse_temperatures=spherical_posterior.temperatures(spherical_posterior.REPLICAS),
+            concentrations=spherical_posterior.CONCENTRATIONS if self.mixing_weights else EQUAL_SIZES,
         )
         self.posterior_origin_ = np.ldexp(draws.origin_D, exponent)
         self.posterior_centers_ = np.ldexp(draws.centers_JKD, exponent)
@@ -236,10 +236,10 @@ class SoftKMeans(CenterClusterer):
 
     def _members(self, X):
         """The membership probabilities (n_draws, rows, n_clusters) of one block of rows after another."""
-        from coterie.mixtures import gibbs
+        from coterie.mixtures import spherical_posterior
 
         exponent = exponent_of(X, self.cluster_centers_)
-        draws = gibbs.Draws(
+        draws = spherical_posterior.Draws(
             np.ldexp(self.posterior_origin_, -exponent),
             np.ldexp(self.posterior_centers_, -exponent),
             self.posterior_weights_,

@@ -14,7 +14,7 @@ from torch import Tensor
 from coterie import threads
 from coterie.incontext.prior import Separated
 from coterie.metrics import best_renaming
-from coterie.mixtures import gibbs
+from coterie.mixtures import spherical_posterior
 
 
 def posterior_members(data: Separated, generator: torch.Generator, n_draws: int, apart: int) -> Tensor:
@@ -23,12 +23,14 @@ def posterior_members(data: Separated, generator: torch.Generator, n_draws: int,
     The sampler's two concentrations of the weights are those of SeparatedPrior: clusters of unequal and of equal size.
     """
     seeds = torch.randint(2**62, (len(data),), generator=generator).tolist()
-    sweeps = gibbs.Sweeps(burn_in=apart, apart=apart, n_draws=n_draws)
+    sweeps = spherical_posterior.Sweeps(burn_in=apart, apart=apart, n_draws=n_draws)
     points, centers = (t.double().numpy() for t in (data.points_BND, data.centers_BKD))
 
     def one(b: int) -> np.ndarray:
         rng, shares, var = np.random.default_rng(seeds[b]), data.weights_BK[b].numpy(), float(data.var_BK[b].mean())
-        return gibbs.sample(points[b], centers[b], rng, sweeps, shares_K=shares, var=var).members(points[b])
+        return spherical_posterior.sample(points[b], centers[b], rng, sweeps, shares_K=shares, var=var).members(
+            points[b]
+        )
 
     return torch.as_tensor(np.stack(threads.run(one, len(data), threads.count())), dtype=data.points_BND.dtype)
 

@@ -16,12 +16,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from coterie.geometry.principal import principal_axes
+from coterie.mixtures.atoms import MERGE_RADIUS, flow_tokens, merge_tokens, noise_variance
 from coterie.mixtures.flow import MeasureFlow
 from coterie.mixtures.gaussians import Fit, Gaussians, Kind, Rows, estimate, run_em, shares_of, within
-from coterie.mixtures.gibbs import Sweeps
-from coterie.mixtures.sampler import SHORT, Draws, posterior_draws
+from coterie.mixtures.posterior import SHORT, Draws, posterior_draws
 from coterie.mixtures.search import Search, best_mixture, determined, start_from
-from coterie.mixtures.tokens import MERGE_RADIUS, flow_tokens, merge_tokens, noise_variance
+from coterie.mixtures.spherical_posterior import Sweeps
 from coterie.starts import require_spread
 
 START_DB = 11.0

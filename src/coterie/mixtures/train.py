@@ -20,10 +20,10 @@ from torch import Tensor, nn
 
 from coterie import threads
 from coterie.metrics import own_center_error, squared_w2
+from coterie.mixtures.atoms import Atoms
 from coterie.mixtures.flow import FlowConfig, MeasureFlow
-from coterie.mixtures.gibbs import LEAST, SPARE, Sweeps, sample_numbers
 from coterie.mixtures.prior import MixturePrior, Mixtures, sample_mixtures
-from coterie.mixtures.tokens import Atoms
+from coterie.mixtures.spherical_posterior import LEAST, SPARE, Sweeps, sample_numbers
 from coterie.training.run import TrainingRun
 
 TARGETS = Sweeps(burn_in=16, apart=16, n_draws=8)
@@ -127,7 +127,7 @@ def posterior_samples(
     origin_BD: Tensor | None = None,
     dims_B: Tensor | None = None,
 ) -> Atoms:
-    """Draws of :func:`coterie.mixtures.gibbs.sample_numbers` for a batch, from chains that start at the atoms.
+    """Draws of :func:`coterie.mixtures.spherical_posterior.sample_numbers` for a batch; its chains start at the atoms.
 
     The centres are normal with variance ``signal_B`` per dimension around ``origin_BD``, by default the mean of the
     points. ``dims_B`` is the number of coordinates in use if the others are padding. The result has a first axis for

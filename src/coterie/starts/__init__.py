@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from coterie import em, threads
-from coterie.starts import small
-from coterie.starts.row_hashes import (
+from coterie.starts import small_plus_plus
+from coterie.starts.row_order import (
     SMALL,
     Order,
     count_distinct_rows,
@@ -98,7 +98,7 @@ def _plus_plus(X, n_clusters, rng, n_runs, weights, n_threads, trim):
     if trim > 0:
         return (trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim) for _ in range(n_runs))
     if not sparse.issparse(X) and X.size <= SMALL:
-        return iter(small.plus_plus(X, n_clusters, rng, weights, n_runs))
+        return iter(small_plus_plus.plus_plus(X, n_clusters, rng, weights, n_runs))
     from coterie.starts.plus_plus import kmeans_plus_plus
 
     order = Order.of(hash_rows(X, n_threads))

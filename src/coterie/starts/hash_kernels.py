@@ -1,8 +1,8 @@
-"""The keys of :mod:`coterie.starts.row_hashes`, compiled, for large tables and sparse rows."""
+"""The keys of :mod:`coterie.starts.row_order`, compiled, for large tables and sparse rows."""
 
 import numpy as np
 
-from coterie.starts.row_hashes import EXPONENT, HASH, MANTISSA, STEP, mix
+from coterie.starts.row_order import EXPONENT, HASH, MANTISSA, STEP, mix
 from coterie.threads import kernel
 
 _mix = kernel()(mix)

@@ -6,7 +6,7 @@ from numba.extending import overload
 from scipy import sparse
 
 from coterie import threads
-from coterie.starts.row_hashes import BUCKET_BITS, ROWS_PER_BLOCK, Order, require_spread
+from coterie.starts.row_order import BUCKET_BITS, ROWS_PER_BLOCK, Order, require_spread
 from coterie.threads import kernel
 
 

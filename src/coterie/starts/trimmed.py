@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coterie.starts.row_hashes import distinct, hash_rows, require_spread
+from coterie.starts.row_order import distinct, hash_rows, require_spread
 
 
 def trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim):

@@ -24,7 +24,7 @@ from coterie.studio.limits import MEGABYTE, Limits
 from coterie.studio.samples import SAMPLES
 from coterie.studio.settings import CRITERIA, STARTS, run_settings
 from coterie.studio.store import Run, Store, Table, Unknown, display_name, download_name
-from coterie.tabular.algorithms import SettingError
+from coterie.tabular.make_estimator import SettingError
 
 FILES = {  # of a run: the end of the file name, and the media type
     "labels.csv": ("labels.csv", "text/csv; charset=utf-8"),

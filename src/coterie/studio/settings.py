@@ -5,7 +5,7 @@ from typing import Any
 from coterie.catalogue import algorithms, row_of
 from coterie.studio.limits import Limits
 from coterie.tables.kinds import EMPTY, KINDS, TEXT, USABLE
-from coterie.tabular.algorithms import SettingError
+from coterie.tabular.make_estimator import SettingError
 
 CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")
 UNUSABLE = {TEXT: "is free text: nearly every value is different", EMPTY: "is empty"}

@@ -17,8 +17,8 @@ from functools import cached_property
 
 import numpy as np
 
+from coterie.checkpoints.json_shapes import check
 from coterie.geometry.principal import principal_axes
-from coterie.stored import check
 from coterie.tables.column_encoding import ColumnEncoding
 from coterie.tables.columns import Column, as_texts, is_empty
 from coterie.tables.kinds import CATEGORY, NUMBER, USABLE

@@ -4,10 +4,10 @@
 :class:`TableModel` is the part that is saved and predicts for other tables.
 """
 
-from coterie.tabular.algorithms import SettingError, make_estimator
 from coterie.tabular.clustered_table import ClusteredTable
 from coterie.tabular.clustering import Request, Watcher, cluster_table
 from coterie.tabular.encoded_table import EncodedTable
+from coterie.tabular.make_estimator import SettingError, make_estimator
 from coterie.tabular.model import TableModel
 from coterie.tabular.out_of_core import Blocks, ClusteredFiles
 

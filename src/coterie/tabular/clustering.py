@@ -15,10 +15,10 @@ from coterie.selection import Candidate, Choice, check_criterion, choose_k
 from coterie.tables.columns import TableError
 from coterie.tables.sources import source_name
 from coterie.tables.table import Table
-from coterie.tabular.algorithms import SettingError, check_algorithm, make_estimator
 from coterie.tabular.clustered_table import ClusteredTable, Run
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.known_labels import KnownLabels, without
+from coterie.tabular.make_estimator import SettingError, check_algorithm, make_estimator
 from coterie.tabular.model import TableModel
 from coterie.tabular.out_of_core import Blocks, cluster_files
 from coterie.wording import joined, plural

@@ -7,7 +7,7 @@ import numpy as np
 
 from coterie.tables.spelling import is_missing
 from coterie.tables.table import Table
-from coterie.tabular.algorithms import SettingError
+from coterie.tabular.make_estimator import SettingError
 
 UNKNOWN = ("-1", "-1.0", "unknown")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from coterie.checkpoints.json_shapes import check
 from coterie.estimators.capabilities import encodes_tables
-from coterie.stored import check
 from coterie.tables.columns import TableError
 from coterie.tables.encoding import Encoding
 from coterie.tabular.encoded_table import EncodedTable

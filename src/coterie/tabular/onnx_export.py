@@ -14,7 +14,7 @@ import numpy as np
 
 from coterie.estimators.base import algorithm_of
 from coterie.files import check_writable, replacing
-from coterie.tabular.algorithms import SettingError
+from coterie.tabular.make_estimator import SettingError
 from coterie.tabular.model import TableModel
 
 OPSET = 17

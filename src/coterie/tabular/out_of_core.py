@@ -15,8 +15,8 @@ from coterie.estimators.capabilities import takes_blocks
 from coterie.tables.columns import split_names
 from coterie.tables.databases import is_url
 from coterie.tables.encoding import Encoding
-from coterie.tabular.algorithms import SettingError, make_estimator
 from coterie.tabular.clustered_table import Run
+from coterie.tabular.make_estimator import SettingError, make_estimator
 from coterie.tabular.model import TableModel
 
 if TYPE_CHECKING:

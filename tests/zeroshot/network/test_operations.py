@@ -7,11 +7,11 @@ from numba.core.errors import TypingError
 from coterie.zeroshot.features import pair_kernels
 from coterie.zeroshot.features import pairs as pairs_module
 from coterie.zeroshot.features.pairs import Pairs
-from coterie.zeroshot.network import without_torch as arrays
+from coterie.zeroshot.network import numpy_operations as arrays
 from coterie.zeroshot.network.blocks import attention, layer, pair_channels, stretch
+from coterie.zeroshot.network.numpy_operations import Arrays, Weights
 from coterie.zeroshot.network.torch_modules import Layer, PairChannels, Stretch
 from coterie.zeroshot.network.torch_operations import Channels, Tensors, plain_channels
-from coterie.zeroshot.network.without_torch import Arrays, Weights
 
 CPU = Tensors(torch.device("cpu"))
 

@@ -7,9 +7,9 @@ from scipy.special import expit
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.zeroshot.network.head import flattened, scores, unflattened, width_of
+from coterie.zeroshot.network.numpy_operations import Arrays
 from coterie.zeroshot.network.torch_modules import TwoPassNetwork
 from coterie.zeroshot.network.two_passes import TwoPassConfig
-from coterie.zeroshot.network.without_torch import Arrays
 from coterie.zeroshot.partitions.candidates import Candidates, best_candidate, describe
 from coterie.zeroshot.partitions.cuts import agreement
 from coterie.zeroshot.prior.problems import Prior

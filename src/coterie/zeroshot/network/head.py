@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coterie.zeroshot.network.without_torch import Weights
+from coterie.zeroshot.network.numpy_operations import Weights
 
 CLUSTER_FEATURES = 9
 CANDIDATE_FEATURES = 9

@@ -11,7 +11,7 @@ from coterie.zeroshot.features.description import Description
 from coterie.zeroshot.network import two_passes
 from coterie.zeroshot.network.head import flattened
 from coterie.zeroshot.network.interface import Answer, Network
-from coterie.zeroshot.network.without_torch import Arrays, Weights
+from coterie.zeroshot.network.numpy_operations import Arrays, Weights
 
 
 def load(network: str | os.PathLike, device: str = "cpu") -> Network:

@@ -8,11 +8,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from coterie.zeroshot.features.pairs import Pairs, columns, tables
-from coterie.zeroshot.network.without_torch import Arrays, HiddenChannels, row_blocks
+from coterie.zeroshot.network.numpy_operations import Arrays, HiddenChannels, row_blocks
 
 
 class Tensors:
-    """The operations of ``network.without_torch.Arrays`` on tensors of one device, with gradients."""
+    """The operations of ``network.numpy_operations.Arrays`` on tensors of one device, with gradients."""
 
     amax = staticmethod(torch.amax)
     clip = staticmethod(torch.clip)
@@ -65,7 +65,7 @@ class Tensors:
 
 
 class Channels(torch.autograd.Function):
-    """Channels by ``network.without_torch.Arrays``, and their gradients; the pairs themselves have none.
+    """Channels by ``network.numpy_operations.Arrays``, and their gradients; the pairs themselves have none.
 
     Channels are computed again in the backward pass: that is cheaper than keeping (B, N, N, P) numbers in memory. Until
     then the pairs must not change. They are computed in single precision where others are in bfloat16.

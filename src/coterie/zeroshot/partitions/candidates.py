@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 
 from coterie.zeroshot.features.hierarchies import GINI_LIMIT, Hierarchy, cut, join_edges, shortest_tree
 from coterie.zeroshot.network.head import CANDIDATE_FEATURES, CLUSTER_FEATURES, CandidateFeatures, scores, unflattened
-from coterie.zeroshot.network.without_torch import Arrays
+from coterie.zeroshot.network.numpy_operations import Arrays
 from coterie.zeroshot.partitions.cuts import OUTLIER_PROBABILITY, adjusted, cut_and_settled
 
 DOUBTFUL = 0.1  # margin between the affinity to the own and to another cluster

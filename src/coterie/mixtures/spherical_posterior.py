@@ -2,7 +2,7 @@
 
 A state is centres, mixing weights and one noise variance. A sweep draws labels given the state, then the state given
 the labels. :func:`sample` is for a given number of clusters, :func:`sample_numbers` for an unknown one, and
-:mod:`coterie.mixtures.sampler` for any covariances. They share their steps, but not their loops: what differs would
+:mod:`coterie.mixtures.posterior` for any covariances. They share their steps, but not their loops: what differs would
 have to be tested in every sweep, in front of steps that take microseconds.
 
 Prior of :func:`sample`: labels from weights that are Dirichlet(a, ..., a), with a drawn from a short list (a large one

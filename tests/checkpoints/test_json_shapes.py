@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.stored import SCALAR, check
+from coterie.checkpoints.json_shapes import SCALAR, check
 
 ROW = {
     "name": str,

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from coterie.starts.row_hashes import hash_small, require_spread
+from coterie.starts.row_order import hash_small, require_spread
 
 
 def plus_plus(X: np.ndarray, n_clusters: int, rng, weights: np.ndarray, n_runs: int) -> np.ndarray:
