@@ -10,6 +10,7 @@ from coterie.distributed.chunks import Chunks
 from coterie.estimators import KMeans
 from coterie.kmeans import chunked, lazy
 from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.statistics import Statistics
 
 
 @pytest.fixture
@@ -66,7 +67,8 @@ def test_empty_clusters_are_filled_as_in_memory_with_copies_of_a_row_in_differen
 
 def test_a_start_from_a_sample_that_holds_everything_is_the_start_of_the_whole(rows):
     X = np.concatenate([rows, rows[:500]])
-    sampled, times, n, variance = chunked.sample(Chunks(np.array_split(X, 4)), 6)
+    sampled, times, n, variance, largest = chunked.sample(Chunks(np.array_split(X, 4)), 6)
+    assert largest == np.abs(X).max()
     assert variance == pytest.approx(X.astype(np.float64).var(axis=0).mean(), rel=1e-12)
     assert n == len(X)
     assert times.sum() == n
@@ -84,7 +86,7 @@ def test_a_sample_is_bounded_and_does_not_depend_on_the_chunks(rows, monkeypatch
 
 def test_incremental_updates_keep_running_means(rows):
     X = rows.astype(np.float64)
-    total, centers = None, X[:4]
+    total, centers = Statistics.zero(4, 5), X[:4]
     sums, counts = np.zeros((4, 5)), np.zeros(4)
     for block in np.array_split(X, 6):
         labels = ((block[:, None] - centers) ** 2).sum(2).argmin(1)
@@ -151,7 +153,7 @@ def test_partial_fit_keeps_running_means_and_weights_count_as_copies(rows):
     np.testing.assert_allclose(plain.counts_.sum(), 2 * len(rows))
     np.testing.assert_allclose(plain.cluster_centers_, plain.sums_ / plain.counts_[:, None])
     assert plain.n_iter_ == 5
-    assert not hasattr(plain.fit(rows), "counts_")
+    np.testing.assert_array_equal(plain.fit(rows).counts_, np.bincount(plain.labels_))
 
 
 def test_fewer_distinct_rows_than_clusters_in_a_file_give_the_labels_of_memory(tmp_path):

@@ -117,6 +117,6 @@ def test_a_run_with_a_part_of_the_users_own_is_not_recorded_as_another(tmp_path)
 
 
 def test_every_kind_of_run_makes_networks_of_its_kind():
-    assert set(KINDS) == set(store.BUILDERS)
+    assert set(KINDS) <= set(store.BUILDERS)  # another package may add builders of earlier networks
     for kind in KINDS:
         assert run_class(kind).kind == kind

@@ -188,7 +188,8 @@ class Table:
     def _found(self, columns: str | Sequence[str]) -> list[str]:
         """The named columns, each of which must exist and be named once."""
         names = split_names(columns, self.names) if isinstance(columns, str) else list(columns)
-        if absent := [name for name in names if name not in set(self.names)]:
+        known = set(self.names)
+        if absent := [name for name in names if name not in known]:
             raise TableError(self._without(absent))
         if not names:
             raise TableError("No column was chosen: name at least one.")
