@@ -129,6 +129,7 @@ def draw_as_described(record: dict[str, Any], path: Path) -> None:
     for axes, label in zip(panels, ("accuracy", "majority classes", "bound")):
         axes.set_xlabel("iteration")
         axes.set_ylabel(label)
+    panels[1].yaxis.get_major_locator().set_params(integer=True)
     if "document" in record:
         panels[0].axhline(record["document"]["mean"], color="0.5", linewidth=1, linestyle=":")
         panels[0].annotate("the paper's mean", (1, record["document"]["mean"]), va="bottom", color="0.4", fontsize=8)
