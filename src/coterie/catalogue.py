@@ -26,6 +26,7 @@ class Row(NamedTuple):
     trims: bool = False
 
 
+MOST_ROWS_OF_ZEROSHOT = 10_000_000  # in memory: a sample is read, and each other row has the cluster of the nearest
 _BLOCKS = "weights, chunks, Dask, new rows"
 CATALOGUE = {
     "ZeroShotClusterer": Row(

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import starts, threads
+from coterie.catalogue import MOST_ROWS_OF_ZEROSHOT
 from coterie.constraints import Constraints
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows, refuse_equal_names
@@ -25,7 +26,6 @@ from coterie.tables.table import Table
 
 MAX_CONTEXT = 1_024
 MAX_CLUSTERS = 100
-MAX_ROWS = 1_000_000
 
 
 class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SaveMixin, BaseEstimator):
@@ -43,7 +43,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     other columns; identifiers, row numbers and free text are ignored with a warning. The columns of an array are
     numbers. Neither the order of the rows nor that of the columns changes the clusters.
 
-    ``fit`` accepts up to 1,000,000 rows and finds up to 100 clusters; ``predict`` accepts any number of rows. Clusters
+    ``fit`` accepts up to 10,000,000 rows and finds up to 100 clusters; ``predict`` accepts any number of rows. Clusters
     with only a few of the 1,024 rows that are read are missed. Tables of a few binary columns are split into too many
     clusters; give ``n_clusters`` for these.
 
@@ -267,10 +267,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def _check_size(self, n: int) -> None:
         if n < 2:
             raise ValueError(f"ZeroShotClusterer needs at least 2 rows, got n_samples={n}.")
-        if n > MAX_ROWS:
+        if n > MOST_ROWS_OF_ZEROSHOT:
             raise ValueError(
-                f"ZeroShotClusterer fits at most {MAX_ROWS:,} rows, got {n:,}: fit a random sample of them and call "
-                "predict on all."
+                f"ZeroShotClusterer fits at most {MOST_ROWS_OF_ZEROSHOT:,} rows, got {n:,}: fit a random sample of "
+                "them and call predict on all."
             )
         if self.n_clusters is None:
             return

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.catalogue import MOST_ROWS_OF_ZEROSHOT
 from coterie.estimators.capabilities import encodes_tables, finds_count, has_parameter, parameter, takes_labels
 from coterie.selection import Candidate, Choice, check_criterion, choose_k
 from coterie.tables.columns import TableError
@@ -24,7 +25,6 @@ from coterie.tabular.out_of_core import Blocks, cluster_files
 from coterie.wording import joined, plural
 
 MANY_ROWS = 100_000  # from here on one start instead of ten
-MOST_ROWS_OF_ZEROSHOT = 1_000_000
 MOST_CLUSTERS = 10  # that are tried if no number is given
 CRITERION = "silhouette"
 
