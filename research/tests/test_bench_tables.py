@@ -96,3 +96,10 @@ def test_real_tables_are_those_of_the_fold_that_was_kept_aside(tmp_path, monkeyp
     assert json.loads((tmp_path / "out/real_tables.json").read_text())["tables"] == record["tables"]
     assert "| HDBSCAN |" in (tmp_path / "out/README.md").read_text()
     assert (tmp_path / "out/calibration.png").stat().st_size > 1000
+
+
+def test_the_calibration_of_an_index_that_is_too_high_lowers_it_and_errs_less():
+    expected = np.linspace(0.1, 0.9, 40)
+    found = real_tables.calibration(expected, expected**2)
+    assert found["shift"] < 0
+    assert found["left_out"] < found["as_it_is"] < found["constant"]

@@ -113,7 +113,8 @@ def calibration(expected: np.ndarray, reached: np.ndarray) -> dict[str, float]:
         return minimize(loss, np.array([0.0, 1.0])).x
 
     every = np.arange(len(y))
-    left_out = [float(expit(x[i] @ fitted(every[every != i])) - y[i]) for i in every]
+    others = [every[every != i] if len(every) > 1 else every for i in every]
+    left_out = [float(expit(x[i] @ fitted(rest)) - y[i]) for i, rest in enumerate(others)]
     shift, factor = map(float, fitted(every))
     errors = {"as_it_is": expected - y, "left_out": np.array(left_out), "constant": y - y.mean()}
     return {"shift": shift, "factor": factor, **{name: float((each**2).mean()) for name, each in errors.items()}}
