@@ -97,8 +97,8 @@ def once_failed() -> dict[str, bytes]:
     """What ended in a traceback, in wrong values, or in much memory or time."""
     packed = gzip.compress(MIXED.encode() * 50, mtime=0)
     plain = valid()["plain.parquet"]
-    wide = ",".join(f"column_{i}" for i in range(6_000))
-    row = ",".join("1" for _ in range(6_000))
+    wide = ",".join(f"column_{i}" for i in range(4_000))
+    row = ",".join("1" for _ in range(4_000))
     days = pd.DataFrame({"when": pd.Series(["0001-01-01", "9999-12-31", None], dtype="string"), "x": [1.0, 2.0, 3.0]})
     arrow_days = pa.table({"when": pa.array([-(2**31), 2**31 - 1, 0], pa.date32()), "x": [1.0, 2.0, 3.0]})
     arrow_times = pa.table({"when": pa.array([-(2**62), 2**62, 0], pa.timestamp("ms")), "x": [1.0, 2.0, 3.0]})
