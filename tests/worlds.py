@@ -102,6 +102,8 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     if os.environ.get("COTERIE_WORLD") == "order":
         random.Random(int(os.environ.get("COTERIE_WORLD_SEED", "1"))).shuffle(items)
+    if os.environ.get("COTERIE_WORLD") == "seed":  # stored predictions belong to rows of a known seed
+        items[:] = [item for item in items if "tests/releases" not in item.nodeid]
 
 
 def pytest_terminal_summary(terminalreporter):
