@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml research/pyproject.toml constraints.txt
 		else echo "python3-venv is missing: install it (Debian: apt-get install python3-venv)"; exit 1; fi
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP) $(TORCH) -c $(PINS)
-	$(BIN)/python $(PIP) -c $(PINS) -e '.[dask,train,studio,duckdb,sql,onnx,dev]' -e ./research
+	$(BIN)/python $(PIP) -c $(PINS) -e '.[dask,studio,duckdb,sql,onnx,dev]' -e ./research
 	@touch $(STAMP)
 
 demo: $(STAMP)
@@ -71,7 +71,7 @@ $(LOWEST)/.installed: pyproject.toml .ci/lower_bounds.py
 	$(PYTHON) -m venv --clear $(LOWEST)
 	$(LOWEST)/bin/python .ci/lower_bounds.py $(LOWEST_TORCH) > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python $(PIP) $(TORCH) -c $(LOWEST)/constraints.txt
-	$(LOWEST)/bin/python $(PIP) --only-binary=:all: -c $(LOWEST)/constraints.txt -e '.[dask,train,studio,test]' -e ./research
+	$(LOWEST)/bin/python $(PIP) --only-binary=:all: -c $(LOWEST)/constraints.txt -e '.[dask,studio,test]' -e ./research
 	@touch $@
 
 test-lowest: $(LOWEST)/.installed browser

@@ -1,4 +1,4 @@
-"""Print the lower bounds that pyproject.toml declares as pip constraints.
+"""Print the lower bounds that both pyproject.toml declare as pip constraints.
 
     python .ci/lower_bounds.py [NAME==VERSION ...] > constraints-lowest.txt
 
@@ -16,19 +16,27 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     from pip._vendor import tomli as tomllib
 
-PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
+ROOT = Path(__file__).parent.parent
+PYPROJECTS = (ROOT / "pyproject.toml", ROOT / "research" / "pyproject.toml")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[[^]]*\])?(>=(?P<bound>[\w.]+))?")
 
 
-def lower_bounds(pyproject: Path = PYPROJECT) -> dict[str, str]:
+def lower_bounds() -> dict[str, str]:
     """The lowest declared version of every package, over the dependencies and all extras."""
+    bounds: dict[str, str] = {}
+    for pyproject in PYPROJECTS:
+        bounds |= _bounds(pyproject)
+    return bounds
+
+
+def _bounds(pyproject: Path) -> dict[str, str]:
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
     bounds = {}
-    for requirement in chain(project["dependencies"], *project["optional-dependencies"].values()):
-        found = REQUIREMENT.fullmatch(requirement)
+    for requirement in chain(project["dependencies"], *project.get("optional-dependencies", {}).values()):
+        found = REQUIREMENT.fullmatch(requirement.partition(";")[0].strip())
         if found is None:
             raise SystemExit(f"{requirement!r} is not of the form NAME>=VERSION: write it so in {pyproject}.")
-        if found["name"] == project["name"]:  # an extra that is made of other extras
+        if found["name"] == "coterie":  # an extra that is made of other extras
             continue
         if found["bound"] is None:
             raise SystemExit(

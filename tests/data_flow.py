@@ -76,20 +76,6 @@ def studio() -> None:
         run(rows, wanted, Path(folder), lambda _: None)
 
 
-def train() -> None:
-    from typer.testing import CliRunner
-
-    from coterie.cli import app
-
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "run.json").write_text(
-            '{"model": {"width": 16, "n_heads": 2}, "training": {"steps": 1}, "choice_problems": 0,'
-            ' "stages": [{"until": 1, "n_points": [16, 16], "pairs": 256}]}'
-        )
-        settings = ["train", "zeroshot", "--config", f"{folder}/run.json", "--output", f"{folder}/run"]
-        CliRunner().invoke(app, settings, catch_exceptions=False)
-
-
 CALLS: dict[str, Callable[[], None]] = {
     "`KMeans.fit(array)`": array,
     "`ZeroShotClusterer.fit(DataFrame)`": frame,
@@ -97,7 +83,6 @@ CALLS: dict[str, Callable[[], None]] = {
     "`coterie cluster FILE -k 3`": command_line,
     "a run of the studio": studio,
     "`KMeans.fit(Dask array)`": dask,
-    "`coterie train zeroshot`": train,
 }
 
 

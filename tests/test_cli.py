@@ -491,33 +491,19 @@ def test_the_demo_tells_its_stories_and_writes_pictures(folder):
     assert "cannot be created" in refuse("demo", "-o", "file/demo")
 
 
-def test_unknown_networks_and_missing_configs_are_refused():
-    assert "Known names" in refuse("train", "flwo", "--config", "a.json", "--output", "run")
-    assert "--config names" in refuse("train", "flow", "--config", "a.json", "--output", "run")
-
-
-def test_a_network_is_trained_shipped_listed_and_used(folder, monkeypatch):
-    monkeypatch.setenv("COTERIE_HOME", str(folder / "home"))
-    stages = [{"until": 3, "n_points": [24, 30], "n_layers": 2, "tokens": 64}]
-    run = {"model": {"width": 16, "n_layers": 2}, "training": {"steps": 3, "log_every": 1}, "stages": stages}
-    Path("flow.json").write_text(json.dumps(run))
-    assert "coterie ship run NAME" in succeed("train flow --config flow.json --output run").stdout
-    Path("scores.json").write_text('{"ari": 0.5}')
-    assert "network mine" in succeed("ship run mine --scores scores.json --licence MIT").stdout
+def test_the_networks_of_the_package_are_listed():
     listed = succeed("models").stdout
-    assert "mine" in listed
-    assert "zeroshot" in listed
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    assert coterie.FlowMixture(network="mine").fit(X).n_clusters_ >= 1
-    assert "already a network 'mine'" in refuse("ship run mine")
-    assert "comes with the package" in refuse("ship run zeroshot-3")
-    assert "there is no run.json" in refuse("ship home mine")
-    succeed("ship run mine --force")
+    assert "zeroshot-3" in listed
+    assert "flow-d8" in listed
 
 
-@pytest.mark.parametrize(
-    "command", [[], ["cluster"], ["predict"], ["demo"], ["reproduce"], ["bench"], ["train"], ["ship"], ["models"]]
-)
+@pytest.mark.parametrize("command", ["reproduce", "bench", "train", "ship"])
+def test_commands_of_the_research_package_say_how_to_get_it(command, monkeypatch):
+    monkeypatch.setattr("coterie.cli.research.find_spec", lambda name: None)
+    assert "coterie-research, which is not installed: pip install ./research" in refuse(command, "--config", "a")
+
+
+@pytest.mark.parametrize("command", [[], ["cluster"], ["predict"], ["demo"], ["models"]])
 def test_help_reads(command):
     text = succeed(*command, "--help").stdout
     assert "Usage" in text

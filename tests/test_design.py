@@ -30,7 +30,6 @@ LEVEL = {
     "zeroshot": 5,
     "mixtures": 4,
     "starts": 3,
-    "training": 3,
     "em": 2,
     "geometry": 2,
     "metrics": 2,

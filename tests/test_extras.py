@@ -30,12 +30,10 @@ CASES = {  # the command, the packages that are missing, the extra that has them
     "studio --no-browser": (["starlette", "uvicorn"], "studio"),
     "bench kills --quick": (["dask", "distributed"], "dask"),
     "bench soak --quick": (["psutil"], "test"),
-    "train learned-lloyd --config run.json --output run": (["lightning"], "train"),
 }
 
 
 def test_a_command_names_the_extra_that_it_needs(tmp_path):
-    (tmp_path / "run.json").write_text(json.dumps({"model": {"n_layers": 2}, "training": {"steps": 1}}))
     asked = json.dumps([[command, blocked] for command, (blocked, _) in CASES.items()])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, asked], cwd=tmp_path, capture_output=True, text=True, check=True

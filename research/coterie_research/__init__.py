@@ -1,4 +1,4 @@
-"""The laboratory of coterie: one folder per paper, benchmarks, and the networks of experiments."""
+"""The laboratory of coterie: one folder per paper, benchmarks, training, and the networks of experiments."""
 
 from pathlib import Path
 

@@ -1,10 +1,13 @@
-"""The commands of the package, called as ``coterie reproduce`` and ``coterie bench``."""
+"""The commands of the package, called as ``coterie reproduce``, ``bench``, ``train`` and ``ship``."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import coterie
 from coterie.cli import app
 from coterie_research import experiments
 
@@ -69,3 +72,32 @@ def test_benchmarks_are_found_by_name(folder, monkeypatch):
 def test_a_benchmark_whose_data_are_missing_says_where_to_put_them(monkeypatch):
     monkeypatch.setenv("COTERIE_DATA", "nowhere")
     assert "set COTERIE_DATA to the folder" in refuse("bench constraints --quick")
+
+
+def test_unknown_networks_and_missing_configs_are_refused():
+    assert "Known names" in refuse("train", "flwo", "--config", "a.json", "--output", "run")
+    assert "--config names" in refuse("train", "flow", "--config", "a.json", "--output", "run")
+
+
+def test_a_network_is_trained_shipped_listed_and_used(folder, monkeypatch):
+    monkeypatch.setenv("COTERIE_HOME", str(folder / "home"))
+    stages = [{"until": 3, "n_points": [24, 30], "n_layers": 2, "tokens": 64}]
+    run = {"model": {"width": 16, "n_layers": 2}, "training": {"steps": 3, "log_every": 1}, "stages": stages}
+    Path("flow.json").write_text(json.dumps(run))
+    assert "coterie ship run NAME" in succeed("train flow --config flow.json --output run").stdout
+    Path("scores.json").write_text('{"ari": 0.5}')
+    assert "network mine" in succeed("ship run mine --scores scores.json --licence MIT").stdout
+    assert "mine" in succeed("models").stdout
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    assert coterie.FlowMixture(network="mine").fit(X).n_clusters_ >= 1
+    assert "already a network 'mine'" in refuse("ship run mine")
+    assert "comes with the package" in refuse("ship run zeroshot-3")
+    assert "there is no run.json" in refuse("ship home mine")
+    succeed("ship run mine --force")
+
+
+@pytest.mark.parametrize("command", ["reproduce", "bench", "train", "ship"])
+def test_help_reads(command):
+    text = succeed(command, "--help").stdout
+    assert "Usage: coterie " in text
+    assert len(text.splitlines()) > 5

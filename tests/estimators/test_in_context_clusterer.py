@@ -5,6 +5,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import coterie
 from coterie import InContextClusterer, checkpoints
+from tests.separated import mixtures
 
 
 @pytest.fixture(scope="module")
@@ -140,16 +141,10 @@ def test_a_thousand_rows_take_less_than_a_second():
 
 def test_overlapping_mixtures_are_labelled_better_than_by_kmeans():
     """The bar of the shipped weights, on a few instances: 4 x 50 points, 10 dimensions, distance 5, variance 5."""
-    import torch
     from sklearn.cluster import KMeans
 
-    from coterie.incontext.prior import sample_separated
-
-    count = 30
-    generator = torch.Generator().manual_seed(7)
-    data = sample_separated([50] * 4, 10, torch.full((count,), 5.0), torch.full((count,), 5.0), generator)
     ours, theirs = [], []
-    for x, y in zip(data.points_BND.double().numpy(), data.labels_BN.numpy()):
+    for x, y in zip(*mixtures([50] * 4, 10, 5.0, 5**0.5, batch=30, seed=7)[:2]):
         ours.append(adjusted_rand_score(y, InContextClusterer(4, random_state=0).fit(x).labels_))
         theirs.append(adjusted_rand_score(y, KMeans(4, n_init=10, random_state=0).fit(x).labels_))
     assert np.mean(ours) > np.mean(theirs)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
@@ -12,7 +11,7 @@ from sklearn.utils import estimator_checks
 import coterie
 from coterie import SoftKMeans
 from coterie.distributed.chunks import Chunks
-from coterie.incontext.prior import sample_separated
+from tests.separated import mixtures
 
 
 def overlapping(seed, n=(20, 20, 60, 100), spread=1.6):
@@ -48,11 +47,8 @@ def test_predict_gives_the_labels_and_shares_add_up_to_one(fitted):
 
 def test_of_overlapping_clusters_shares_and_labels_are_better_than_those_of_em():
     # the setting of Figure 8 at variance 10, where 512 data sets give .27 and .24, and log losses of 1.0 and 1.5
-    data = sample_separated(
-        [50] * 4, 10, torch.full((8,), 5.0), torch.full((8,), 10.0), torch.Generator().manual_seed(0)
-    )
     gains, losses = [], []
-    for X, truth in zip(data.points_BND.double().numpy(), data.labels_BN.numpy()):
+    for X, truth in zip(*mixtures([50] * 4, 10, 5.0, 10**0.5, batch=8)[:2]):
         plain = SoftKMeans(4, mixing_weights=True, random_state=0, n_init=3).fit(X)
         model = refined(n_init=3).fit(X)
         gains.append(adjusted_rand_score(truth, model.labels_) - adjusted_rand_score(truth, plain.labels_))

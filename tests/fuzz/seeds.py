@@ -17,10 +17,10 @@ import torch
 from safetensors.numpy import save as to_safetensors
 
 from coterie import KMeans
+from coterie.checkpoints.state import save_state
 from coterie.distributed.checkpointing import Checkpoint, Saved
 from coterie.tables.encoding import Encoding
 from coterie.tabular import TableModel
-from coterie.training.state import save_state
 
 MIXED = (
     "name,size,when,colour,flag\n"

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 import coterie
+from coterie.checkpoints.state import load_state
 from coterie.distributed.checkpointing import Checkpoint
 from coterie.distributed.chunks import Chunks
 from coterie.tables.columns import TableError
 from coterie.tables.table import Table
 from coterie.tabular import EncodedTable, TableModel
-from coterie.training.state import load_state
 
 TABLES = (".csv", ".tsv", ".csv.gz", ".npy", ".parquet", ".xlsx", ".jsonl", ".jsonl.gz", ".sqlite")
 LONGEST = 2_000  # characters of a message

@@ -6,15 +6,14 @@ import torch
 
 from coterie.incontext.inference import read
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer
-from coterie.incontext.prior import sample_separated
 from coterie.incontext.starting import distinct_modes, em, fitted_starts
+from tests.separated import mixtures
 
 
 @pytest.fixture(scope="module")
 def data():
-    generator = torch.Generator().manual_seed(0)
-    drawn = sample_separated([20, 60, 40], 3, torch.full((4,), 2.5), torch.ones(4), generator)
-    return drawn.points_BND.double(), drawn.labels_BN
+    points, labels, _ = mixtures([20, 60, 40], 3, 2.5, batch=4)
+    return torch.from_numpy(points), labels
 
 
 def network(*, trained: bool, n_layers=3):
@@ -86,21 +85,19 @@ def test_em_raises_the_likelihood(data, mixing_weights):
 
 
 def test_em_finds_shares_and_variance():
-    generator = torch.Generator().manual_seed(5)
-    drawn = sample_separated([300, 100], 2, torch.full((1,), 8.0), torch.full((1,), 2.0), generator)
-    fitted = em(drawn.points_BND, drawn.centers_BKD, 20)
+    points, _, centers = mixtures([300, 100], 2, 8.0, 2**0.5, seed=5)
+    fitted = em(torch.from_numpy(points), torch.from_numpy(centers), 20)
     assert sorted(fitted.shares_BK[0].tolist()) == pytest.approx([0.25, 0.75], abs=0.02)
     assert fitted.var_B.item() == pytest.approx(2.0, rel=0.15)
 
 
 def test_evidence_prefers_equal_shares_where_sizes_are_equal():
     for counts, equal in (([60, 60, 60], True), ([120, 40, 20], False)):
-        generator = torch.Generator().manual_seed(6)
-        drawn = sample_separated(counts, 4, torch.full((8,), 4.0), torch.ones(8), generator)
-        found = fitted_starts(drawn.points_BND, 3, generator, n_starts=1)
+        points = torch.from_numpy(mixtures(counts, 4, 4.0, batch=8)[0])
+        found = fitted_starts(points, 3, torch.Generator().manual_seed(6), n_starts=1)
         first = found.evidence_B.view(2, 8).argmax(0) == 0
         assert first.sum() >= 7 if equal else first.sum() <= 1
-        assert torch.equal(found.shares_BK[:8], torch.full((8, 3), 1 / 3))
+        assert torch.equal(found.shares_BK[:8], torch.full((8, 3), 1 / 3, dtype=torch.float64))
 
 
 def test_modes_are_distinct_and_near_the_best():

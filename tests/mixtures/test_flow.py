@@ -2,7 +2,6 @@ import pytest
 import torch
 
 from coterie.mixtures.flow import FlowConfig, FlowPredictor, MeasureFlow, step_sizes
-from coterie.mixtures.prior import MixturePrior, sample_mixtures
 
 
 def close(got, expected):  # the encoder is orthonormal to single precision
@@ -22,8 +21,9 @@ def network():
 @pytest.fixture
 def data():
     generator = torch.Generator().manual_seed(1)
-    batch = sample_mixtures(MixturePrior(dims=(3, 3)), 5, 40, generator)
-    return batch.points_BND.double(), batch.snr_db_B.double()
+    places = torch.randn(5, 4, 3, generator=generator, dtype=torch.float64).repeat(1, 10, 1)
+    points = places + 0.4 * torch.randn(5, 40, 3, generator=generator, dtype=torch.float64)
+    return points, torch.linspace(3, 15, 5, dtype=torch.float64)
 
 
 def test_untrained_network_is_the_identity(data):

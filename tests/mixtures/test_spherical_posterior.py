@@ -3,7 +3,7 @@ import pytest
 from scipy.special import gammaln
 
 from coterie.mixtures import spherical_posterior
-from coterie.mixtures.spherical_posterior import Sweeps, _draw_concentration, temperatures
+from coterie.mixtures.spherical_posterior import Sweeps, _draw_concentration, draw_components, temperatures
 
 SHORT = Sweeps(burn_in=5, apart=3, n_draws=30)
 FAR = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0]])
@@ -116,3 +116,11 @@ def test_centres_and_their_residual_agree():
 def test_equal_points_give_finite_draws():
     members = sample(np.ones((6, 2)), np.ones((2, 2)), np.random.default_rng(0), SHORT)
     assert np.isfinite(members).all()
+
+
+def test_the_number_of_components_follows_its_conditional_law():
+    # two clusters in use, three points: p(2, 3, 4) is in proportion to 1/24, 1/30, 1/40
+    rng, work = np.random.default_rng(4), np.zeros(4)
+    drawn = [draw_components(3.0, 2, 4, rng, work) for _ in range(4000)]
+    shares = np.bincount(drawn, minlength=5) / 4000
+    np.testing.assert_allclose(shares, [0, 0, 5 / 12, 4 / 12, 3 / 12], atol=0.03)

@@ -1,7 +1,7 @@
 """Tables that networks are judged on, and those of a corpus that are the same and so must stay outside of training.
 
 ``python -m coterie_research.benchmarks.judged_tables corpus`` prints the names of such tables of the corpus as JSON,
-for the entry ``without`` of a prior (:class:`coterie.zeroshot.prior.problems.Prior`).
+for the entry ``without`` of a prior (:class:`coterie_research.training.zeroshot.prior.problems.Prior`).
 """
 
 import json
@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from coterie.tables.table import Table, read_table
-from coterie.zeroshot.prior.corpus import RealTable, compared, read_corpus, same_tables
 from coterie_research.benchmarks import labelled_sets, table_sets
+from coterie_research.training.zeroshot.prior.corpus import RealTable, compared, read_corpus, same_tables
 
 
 def judged() -> Iterator[RealTable]:

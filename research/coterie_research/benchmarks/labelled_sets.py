@@ -76,7 +76,7 @@ def seen() -> Iterator[LabelledSet]:
 
 def draws(count: int) -> Iterator[LabelledSet]:
     """Problems that training has never seen, ``count`` of every family; the same whenever they are drawn."""
-    from coterie.zeroshot.prior.problems import FAMILIES, Prior
+    from coterie_research.training.zeroshot.prior.problems import FAMILIES, Prior
 
     for place, family in enumerate(FAMILIES):
         low, high = np.log((max(POINTS[0], 128), POINTS[1]) if family == "many" else POINTS)

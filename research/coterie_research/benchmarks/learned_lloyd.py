@@ -11,9 +11,9 @@ from torch import Tensor
 
 from coterie import checkpoints
 from coterie.kmeans.learned import SHIPPED, inertia, lloyd_layers
-from coterie.kmeans.train import Instances, random_rows
 from coterie_research import images
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row
+from coterie_research.training.learned_lloyd import Instances, random_rows
 
 BATCH = 20
 MOST_LAYERS = 100

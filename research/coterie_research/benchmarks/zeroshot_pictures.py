@@ -126,7 +126,7 @@ def failures(rows: list[Row], path: Path) -> None:
 
 def prior(path: Path, count: int = 64, seed: int = 1_000) -> Path:
     """Draws of the prior, in two of their columns or, of more, on their first principal axes."""
-    from coterie.zeroshot.prior.problems import Prior
+    from coterie_research.training.zeroshot.prior.problems import Prior
 
     side = int(np.sqrt(count))
     figure = Figure(figsize=(2 * side, 2 * side), layout="constrained")

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from coterie.incontext.prior import Separated, sample_separated
+from coterie_research.training.incontext.prior import Separated, sample_separated
 
 Source = Callable[[int, torch.Generator], Separated]
 

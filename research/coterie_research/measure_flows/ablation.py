@@ -18,13 +18,13 @@ from torch import Tensor
 
 from coterie.metrics import squared_w2
 from coterie.mixtures.atoms import Atoms, noise_variance
-from coterie.mixtures.prior import MixturePrior, Mixtures, sample_mixtures
 from coterie.mixtures.spherical_posterior import Sweeps
-from coterie.mixtures.train import posterior_samples
 from coterie_research.measure_flows import published, scoring, tables
 from coterie_research.measure_flows.atoms import refine_and_prune, run_em
 from coterie_research.measure_flows.inference import barycentre, bayesian_information, cell_tokens, token_atoms
 from coterie_research.measure_flows.record import write
+from coterie_research.training.flow.prior import MixturePrior, Mixtures, sample_mixtures
+from coterie_research.training.flow.targets import posterior_samples
 
 KMEANS_CLUSTERS = 10
 KMEANS_CLUSTERS_HARD = 24

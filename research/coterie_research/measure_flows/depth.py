@@ -16,11 +16,11 @@ import torch
 from coterie.metrics import squared_w2
 from coterie.mixtures.atoms import flow_tokens
 from coterie.mixtures.flow import FlowConfig, MeasureFlow, Regime
-from coterie.mixtures.prior import MixturePrior, Mixtures
-from coterie.mixtures.train import FlowRun, Stage
-from coterie.training.loop import LOG_FILE, STATE_FILE, TrainingConfig
 from coterie_research.measure_flows import pictures, published, scoring
 from coterie_research.measure_flows.record import write
+from coterie_research.training.flow.prior import MixturePrior, Mixtures
+from coterie_research.training.flow.run import FlowRun, Stage
+from coterie_research.training.loop import LOG_FILE, STATE_FILE, TrainingConfig
 
 # name -> layers, blocks with weights of their own, steps
 NETWORKS = {

@@ -9,11 +9,11 @@ import torch
 
 from coterie.mixtures.atoms import flow_tokens
 from coterie.mixtures.flow import MeasureFlow
-from coterie.mixtures.prior import Mixtures
 from coterie_research.measure_flows import pictures, published, scoring, tables
 from coterie_research.measure_flows.depth import training_log
 from coterie_research.measure_flows.dynamics import integrate, nearest_neighbour_entropy
 from coterie_research.measure_flows.record import write
+from coterie_research.training.flow.prior import Mixtures
 
 HIGH, LOW = "flow-d2-high", "flow-d2-low"
 FEWER_INSTANCES = 40  # per point of a slow curve

@@ -16,9 +16,9 @@ from coterie.files import replacing
 from coterie.metrics import squared_w2
 from coterie.mixtures.atoms import Atoms, flow_tokens
 from coterie.mixtures.flow import MeasureFlow, Regime
-from coterie.mixtures.prior import MixturePrior, Mixtures, sample_mixtures
 from coterie.mixtures.spherical_posterior import Sweeps
 from coterie_research.measure_flows.inference import LONG, estimate_snr, posterior_tokens, token_atoms
+from coterie_research.training.flow.prior import MixturePrior, Mixtures, sample_mixtures
 
 SEED = 20_250
 BATCH = 20

@@ -73,7 +73,7 @@ def _training(wanted: int, draw: random.Random) -> Row:
     def damaged(folder: Path, whole: Path) -> int:
         import torch
 
-        from coterie.training.state import load_state
+        from coterie.checkpoints.state import load_state
 
         if not (folder / "run" / "state.pt").exists():
             return 0

@@ -10,10 +10,10 @@ import sys
 
 import typer
 
-from coterie.cli import cluster, export, studio, training
+from coterie.cli import cluster, export, models, research, studio
 from coterie.cli.application import MISUSE, app, complain
 
-__all__ = ["app", "cluster", "export", "main", "run_application", "studio", "training"]
+__all__ = ["app", "cluster", "export", "main", "models", "research", "run_application", "studio"]
 
 
 def main() -> None:

@@ -88,7 +88,7 @@ def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: boo
         print(json.dumps(_document(file, facts, files), allow_nan=False))
         return
     _print_notes(facts.notes)
-    console = _console()
+    console = wide_console()
     encoding = facts.encoding
     names = encoding.names
     columns = f"{len(names)} columns" if len(names) > 1 else f"column {escape(names[0])}"
@@ -150,14 +150,15 @@ def show_prediction(
         print(json.dumps(document))
         return
     _print_notes(notes)
-    console = _console()
+    console = wide_console()
     console.print(f"{escape(file)}: {len(labels):,} rows, assigned to the clusters of {escape(model)}", highlight=False)
     sizes = [*counts.items(), *([(-1, outliers)] if outliers else [])]
     console.print(_sizes_table([(label, size, size / len(labels)) for label, size in sizes], called=names))
     _print_files(console, files)
 
 
-def _console() -> Console:
+def wide_console() -> Console:
+    """As wide as the terminal, and 120 columns in a file."""
     return Console(width=None if sys.stdout.isatty() else 120)
 
 
@@ -266,34 +267,3 @@ def _document(file: str, facts: Facts, files: dict[str, str]) -> dict[str, Any]:
         "files": files,
         "notes": list(facts.notes),
     }
-
-
-@contextmanager
-def training() -> Iterator[Callable[[int, int, float, float], None]]:
-    """A progress bar with the loss and the remaining time on a terminal; elsewhere one line now and then."""
-    console = Console(stderr=True)
-    columns = (TextColumn("step"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("")
-
-        def show(step: int, steps: int, loss: float, seconds_left: float) -> None:
-            text = f"loss {loss:.4g}, {seconds_left / 60:.0f} min left"
-            progress.update(task, completed=step, total=steps, description=text)
-            if not console.is_terminal:
-                print(f"step {step} of {steps}: {text}", file=sys.stderr)
-
-        yield show
-
-
-def tell_models(shelves: dict[str, list[dict[str, Any]]]) -> None:
-    """The result of ``coterie models``: the cards on every shelf."""
-    table = Table()
-    for title in ("name", "kind", "shelf", "description", "size", "training", "licence"):
-        table.add_column(title, overflow="fold")
-    for shelf, cards in shelves.items():
-        for card in cards:
-            size = f"{card['bytes'] / 2**10:,.1f} kB"
-            minutes = f"{card['training']['cpu_seconds'] / 60:.0f} CPU min"
-            cells = (card["name"], card["kind"], shelf, card["about"], size, minutes, card["licence"])
-            table.add_row(*map(escape, cells))
-    _console().print(table)

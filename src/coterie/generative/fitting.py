@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from coterie import em
+from coterie.checkpoints.state import load_state, save_state
 from coterie.files import check_writable, make_folder
 from coterie.generative import data_parallel
 from coterie.generative.evidence import Neighbours
 from coterie.generative.mixture import EMSettings, Expectation, State
 from coterie.generative.split_merge import MovingMixture
 from coterie.generative.vaes import Densities
-from coterie.training.state import load_state, save_state
 
 OnIteration = Callable[[em.Iteration], Any]
 

@@ -1,11 +1,10 @@
 """Gibbs sampling of mixtures of spherical Gaussians: the posterior without known centres.
 
 A state is centres, mixing weights and one noise variance. A sweep draws labels given the state, then the state given
-the labels. :func:`sample` is for a given number of clusters, :func:`sample_numbers` for an unknown one, and
-:mod:`coterie.mixtures.posterior` for any covariances. They share their steps, but not their loops: what differs would
-have to be tested in every sweep, in front of steps that take microseconds.
+the labels. :mod:`coterie.mixtures.posterior` is for an unknown number of clusters of any covariances. They share some
+steps but not their loops: what differs would have to be tested in every sweep, in front of steps of microseconds.
 
-Prior of :func:`sample`: labels from weights that are Dirichlet(a, ..., a), with a drawn from a short list (a large one
+Prior: labels from weights that are Dirichlet(a, ..., a), with a drawn from a short list (a large one
 means clusters of equal size); centres normal with mean zero and one variance; both variances have the scale-free
 density 1/variance, the ratio of the centres' to the noise's being at least ``LEAST_RATIO`` (the density has no integral
 without that bound).
@@ -14,12 +13,7 @@ Replicas at lower inverse temperatures, at which the likelihood is raised to a p
 with the chain of interest (parallel tempering; Geyer, 1991), so that it leaves a mode from which single sweeps would
 not escape.
 
-Prior of :func:`sample_numbers`: that of the training mixtures. K has probability proportional to 1/K, the weights are
-uniform on the simplex, and the centres are normal around zero with a given variance. A sweep draws K given the
-partition (the telescoping sampler for mixtures of finite mixtures); components without points are drawn from the
-prior, so that clusters can appear and disappear.
-
-Shapes: N points, K clusters, D dimensions, J draws, R replicas, M components at most.
+Shapes: N points, K clusters, D dimensions, J draws, R replicas.
 """
 
 import math
@@ -31,7 +25,6 @@ from coterie import threads
 
 TINY = 1e-300
 LEAST_RATIO = 0.02
-SPARE, LEAST = 4, 16  # components beyond those in use, and at least in all
 CONCENTRATIONS = (2.0, 1000.0)  # clusters of unequal size, and of nearly equal size
 
 
@@ -154,74 +147,6 @@ def _chain(
         for r in range(n_replicas - 1):
             if math.log(rng.random() + TINY) < (beta[r] - beta[r + 1]) * (energy[r] - energy[r + 1]):
                 _exchange(center, weight, var, signal, energy, r)
-
-
-def sample_numbers(
-    points_ND: np.ndarray,
-    start_KD: np.ndarray,
-    shares_K: np.ndarray,
-    var: float,
-    signal: float,
-    rng: np.random.Generator,
-    sweeps: Sweeps,
-    most: int,
-    *,
-    var_known: bool = True,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw mixtures of up to ``most`` clusters, from a chain that starts at the given ones.
-
-    ``signal`` is the variance of the centres. With ``var_known=False`` the noise variance ``var`` is only an initial
-    value: a slightly wrong one would split or merge clusters.
-
-    Returns
-    -------
-    centers : array of shape (n_draws, most, n_features)
-        Conditional means given a draw of the labels; zero for components without points.
-    counts : array of shape (n_draws, most)
-        How many points each has.
-    """
-    centers, counts = np.zeros((sweeps.n_draws, most, points_ND.shape[1])), np.zeros((sweeps.n_draws, most))
-    given = start_KD, shares_K, var, var_known, signal, rng, sweeps.burn_in, sweeps.apart
-    _chain_of_numbers(np.ascontiguousarray(points_ND), *given, centers, counts)
-    return centers, counts
-
-
-@threads.kernel()
-def _chain_of_numbers(points, start, shares, var, var_known, signal, rng, burn_in, apart, draws, draw_counts):
-    """Fill ``draws`` (J, M, D) and ``draw_counts`` (J, M); the first components are those with points."""
-    n_draws, most, dim = draws.shape
-    n_now = len(start)
-    center, weight = np.zeros((most, dim)), np.zeros(most)
-    center[:n_now], weight[:n_now] = start, shares
-    total, count, work = np.zeros((most, dim)), np.zeros(most), np.zeros(most)
-    sq_norm = np.square(points).sum()
-    for sweep in range(burn_in + (n_draws - 1) * apart + 1):
-        draw_labels(points, center, weight, n_now, var, rng, total, count, work)
-        n_used = _in_front(total, count, n_now)
-        n_now = draw_components(1.0 * len(points), n_used, most, rng, work)
-        if sweep >= burn_in and (sweep - burn_in) % apart == 0:
-            draw = (sweep - burn_in) // apart
-            for k in range(n_now):
-                draws[draw, k] = total[k] / (count[k] + var / signal)
-                draw_counts[draw, k] = count[k]
-        residual = sq_norm + draw_centers(center, total, count, n_now, var, signal, rng)
-        draw_weights(weight, count, n_now, 1.0, rng)
-        if not var_known:
-            var = max(residual, TINY) / 2 / rng.standard_gamma(points.size / 2)
-
-
-@threads.kernel()
-def _in_front(total, count, n_now):
-    """Components with points to the front, the others cleared; returns how many have points."""
-    n_used = 0
-    for k in range(n_now):
-        if count[k] > 0:
-            count[n_used] = count[k]
-            total[n_used] = total[k]
-            n_used += 1
-    count[n_used:] = 0.0
-    total[n_used:] = 0.0
-    return n_used
 
 
 @threads.kernel()

@@ -12,8 +12,6 @@ from coterie.zeroshot.network.torch_modules import TwoPassNetwork
 from coterie.zeroshot.network.two_passes import TwoPassConfig
 from coterie.zeroshot.partitions.candidates import Candidates, best_candidate, describe
 from coterie.zeroshot.partitions.cuts import agreement
-from coterie.zeroshot.prior.problems import Prior
-from coterie.zeroshot.training.head_fitting import Example, examples, head_loss, together, train_head
 
 FLAT = np.full(20, 1 / 20)
 IN_TURN = np.arange(60) % 2
@@ -145,15 +143,6 @@ def test_the_order_of_points_and_clusters_does_not_matter_and_torch_gives_the_sa
     np.testing.assert_allclose(found, network.scores(told).detach().numpy(), atol=1e-4)
 
 
-def test_padding_does_not_change_a_score():
-    affinity, labels = halves()
-    many = np.arange(60) % 7
-    parts = [describe(affinity, np.zeros(60), FLAT, each[None]) for each in (labels, many)]
-    head = network_with_head().head
-    apart = np.concatenate([scored(head, part) for part in parts])
-    np.testing.assert_allclose(scored(head, together(parts)), apart, atol=1e-5)
-
-
 @pytest.mark.parametrize(("sign", "place"), [(1.0, 2), (-1.0, 0)])
 def test_the_candidate_of_the_highest_score_is_chosen_however_large_scores_are(sign, place):
     points, affinity = two_lines()[0][:40], halves()[0][:40, :40]  # the second line is shorter
@@ -190,25 +179,3 @@ def test_weights_of_another_shape_are_refused():
     del arrays["partitions.whole.weight"]
     with pytest.raises(ValueError, match="must have the shapes"):
         flattened(arrays)
-
-
-def test_the_loss_is_least_at_the_index_that_is_reached_and_where_the_best_is_chosen():
-    index = np.array([0.9, 0.2, 0.5], dtype=np.float32)
-    one = Example(None, index, [2, 1])
-    best = head_loss(torch.logit(torch.from_numpy(index)), one)
-    for shift in ([1.0, 0, 0], [-1.0, 0, 0], [0, 2.0, 0], [0, 0, 0.5]):
-        assert head_loss(torch.logit(torch.from_numpy(index)) + torch.tensor(shift), one) > best
-    wrong = head_loss(torch.logit(torch.tensor([0.2, 0.9, 0.5])), one)
-    assert wrong - best > 0.7  # of which 2 x (0.9 - 0.2) / 2 are lost by the choice
-
-
-def test_training_changes_the_head_alone_and_lowers_its_loss():
-    torch.manual_seed(0)
-    network = TwoPassNetwork(CONFIG).eval()
-    before = {name: weight.clone() for name, weight in network.state_dict().items()}
-    rng = np.random.default_rng(0)
-    given_examples = examples(network, Prior(clusters=(2, 4), dims=(1, 3)), 12, rng, n_points=(24, 40))
-    curve = train_head(network, given_examples, rng)
-    assert curve[-1] < curve[0]
-    changed = {name.split(".")[0] for name, weight in network.state_dict().items() if not weight.equal(before[name])}
-    assert changed == {"partitions"}

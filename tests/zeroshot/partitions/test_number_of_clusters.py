@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from coterie.zeroshot.partitions.number_of_clusters import choice_features, clusters_proba
-from coterie.zeroshot.training.choice_fitting import calibrated
 
 
 def test_evidence_for_a_number_of_clusters_by_hand():
@@ -15,12 +14,3 @@ def test_one_cluster_has_the_calibrated_probability_that_the_network_gives_it():
     np.testing.assert_allclose(clusters_proba(*given, (1.0, 0.0, 1.0)), [0.4, 0.6 * 2 / 5, 0.6 * 3 / 5])
     odds = (0.4 / 0.6) ** 0.5 * np.exp(-1)
     assert clusters_proba(*given, (0.5, -1.0, 1.0))[0] == pytest.approx(odds / (1 + odds))
-
-
-def test_a_calibrated_logit_is_right_as_often_as_it_says():
-    rng = np.random.default_rng(0)
-    logits = 2 * rng.normal(size=4_000)
-    true = rng.random(4_000) < 1 / (1 + np.exp(1 - 0.5 * logits))
-    factor, shift = calibrated(logits, true, share=true.mean())
-    assert factor == pytest.approx(0.5, abs=0.1)
-    assert shift == pytest.approx(-1, abs=0.15)

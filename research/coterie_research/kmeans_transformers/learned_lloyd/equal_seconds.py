@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from coterie.kmeans.train import Instances
 from coterie_research import images
 from coterie_research.kmeans_transformers.learned_lloyd import plain
 from coterie_research.kmeans_transformers.learned_lloyd.conditioned import (
@@ -25,6 +24,7 @@ from coterie_research.kmeans_transformers.learned_lloyd.conditioned import (
     shipped_schedule,
 )
 from coterie_research.records import save, spent
+from coterie_research.training.learned_lloyd import Instances
 
 N, K = 600, 10
 SIZES = Instances(clusters=(K, K), points_per_cluster=(N // K, N // K))

@@ -17,10 +17,10 @@ from coterie.attention import Softmax
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.learned import inertia, lloyd_layers
-from coterie.kmeans.train import Instances
 from coterie.kmeans.transformer import Attention, EncoderDecoder, Layer
 from coterie.kmeans.weights import Stream, layer
 from coterie_research.records import save, spent
+from coterie_research.training.learned_lloyd import Instances
 
 __all__ = ["from_random_weights"]
 K, D, LAYERS, BATCH = 4, 2, 5, 32

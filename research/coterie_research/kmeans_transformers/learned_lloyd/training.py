@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from coterie.kmeans.train import Instances
 from coterie_research.kmeans_transformers.learned_lloyd import plain
 from coterie_research.kmeans_transformers.learned_lloyd.conditioned import (
     FIRST,
@@ -21,6 +20,7 @@ from coterie_research.kmeans_transformers.learned_lloyd.conditioned import (
     shipped_schedule,
 )
 from coterie_research.records import save, spent
+from coterie_research.training.learned_lloyd import Instances
 
 POPULATION, KEPT, INSTANCES = 12, 4, 20
 SPREAD = Parameters(0.2, 0.1, 0.1, 0.1, 0.1, 0.5, 0.7).vector()  # of the first generation

@@ -2,8 +2,8 @@
 
 For each candidate, it estimates the adjusted Rand index with the true clusters from the mean affinities within and
 between its clusters, from how well it agrees with all affinities, and from its number of clusters. It corrects the
-index that the affinities themselves expect, and is trained on the index that is reached
-(:mod:`coterie.zeroshot.training.head_fitting`). The order of the clusters and that of the points do not matter.
+index that the affinities themselves expect, and was trained on the index that is reached. The order of the clusters and
+that of the points do not matter.
 
 Shapes: J candidates, K clusters, C features of a cluster, G features of a candidate, H hidden units.
 """

@@ -20,8 +20,8 @@ class Hierarchical:
     """A hierarchy of the rows that were read, and the evidence for each number of clusters.
 
     ``clusters_proba`` are the probabilities of 1, 2, ... clusters; ``expected_ari`` is the adjusted Rand index that the
-    cut at each is expected to have if there are several. ``choice`` and ``single`` say how the evidence is weighed
-    (:mod:`coterie.zeroshot.training.choice_fitting`).
+    cut at each is expected to have if there are several. ``choice`` and ``single`` say how the evidence is weighed;
+    they were fitted to fresh draws when the network was shipped.
     """
 
     def __init__(self, reading: Reading, choice: Sequence[float], single: Sequence[float]):

@@ -1,0 +1,1 @@
+"""Training of the measure flow: mixtures, targets and runs."""

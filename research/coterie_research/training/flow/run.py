@@ -1,0 +1,117 @@
+"""Training of the measure flow: new mixtures in every step, a loss scaled by the SNR, and a curriculum of stages.
+
+A stage determines the number of points, the number of layers and the number of tokens per step. The flow is a
+differential equation with a shared vector field. Early stages therefore use few points and a few long steps, and later
+stages refine both.
+
+Where clusters overlap, many mixtures explain the points about as well as the most likely one. A sampler that starts at
+the true parameters, which are themselves a draw from the posterior, gives others: the loss averaged over the draws has
+the same mean as the distance to the true measure, and a gradient of much smaller variance.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from coterie.metrics import own_center_error, squared_w2
+from coterie.mixtures.atoms import Atoms
+from coterie.mixtures.flow import FlowConfig, MeasureFlow
+from coterie.mixtures.spherical_posterior import Sweeps
+from coterie_research.training.flow.prior import MixturePrior, Mixtures, sample_mixtures
+from coterie_research.training.flow.targets import posterior_samples
+from coterie_research.training.run import TrainingRun
+
+TARGETS = Sweeps(burn_in=16, apart=16, n_draws=8)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Until step ``until``, data sets have a log-uniform number of points, and a step has ``tokens`` points in all."""
+
+    until: int
+    n_points: tuple[int, int]
+    n_layers: int
+    tokens: int
+    # distance to the centre of each point, or exact W2 to the true measure, or its mean over draws from the posterior
+    loss: Literal["own", "w2", "posterior"] = "w2"
+
+
+@dataclass(frozen=True)
+class FlowRun(TrainingRun):
+    """Everything that defines a training run of a measure flow."""
+
+    model: FlowConfig
+    stages: tuple[Stage, ...]
+    prior: MixturePrior = field(default_factory=MixturePrior)
+
+    kind = "flow"
+    drawn = "Gaussian mixtures, new in every step"
+
+    def task(self) -> "FlowTask":
+        return FlowTask(self)
+
+    def about(self) -> str:
+        low, high = self.prior.dims
+        dims = f"{low}" if low == high else f"{low} to {high}"
+        layers = f"{self.model.n_layers} {'shared' if self.model.n_blocks == 1 else 'distinct'} layers"
+        speed = "no flow" if self.model.regime == "none" else f"{self.model.regime} flow speed"
+        ratios = "{:g} to {:g} dB".format(*self.prior.snr_db)
+        return f"Measure flow for {dims} dimensions, {layers}, {speed}, {ratios}"
+
+
+class FlowTask:
+    """The measure flow as a :class:`coterie_research.training.loop.Task`."""
+
+    def __init__(self, run: FlowRun):
+        if (run.prior.stretch or run.prior.unequal) and any(stage.loss == "posterior" for stage in run.stages):
+            raise ValueError(
+                'The loss "posterior" samples spherical mixtures, but the prior has stretch or unequal above 0: use '
+                'the loss "w2".'
+            )
+        self.run = run
+        torch.manual_seed(run.training.seed)
+        self.model = MeasureFlow(run.model)
+
+    def matrices(self) -> Iterable[nn.Parameter]:
+        return [p for p in self.model.blocks.parameters() if p.ndim == 2]
+
+    def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+        stage = next((s for s in self.run.stages if step < s.until), self.run.stages[-1])
+        low, high = (math.log(n) for n in stage.n_points)
+        u = torch.rand((), generator=generator, device=generator.device).item()
+        n_points = round(math.exp(low + (high - low) * u))
+        data = sample_mixtures(self.run.prior, max(1, stage.tokens // n_points), n_points, generator)
+        estimate_BND = model(data.points_BND, data.snr_db_B, dims_B=data.dims_B, n_layers=stage.n_layers)
+        if stage.loss == "own":
+            error_B = own_center_error(estimate_BND, data.own_centers_BND)
+        elif stage.loss == "w2":
+            error_B = squared_w2(estimate_BND, data.centers_BKD, data.empirical_weights_BK)
+        else:
+            error_B = expected_squared_w2(estimate_BND, data, generator)
+        scaled_B = 10 ** (data.snr_db_B / 10) * error_B / data.dims_B * 2
+        return scaled_B.mean(), {"log_error": error_B.detach().clamp_min(1e-12).log().mean().item()}
+
+
+def expected_squared_w2(estimate_BND: Tensor, data: Mixtures, generator: torch.Generator) -> Tensor:
+    """Squared W2, averaged over draws from the posterior by Markov chains that start at the true parameters."""
+    truth = Atoms(data.centers_BKD, data.weights_BK)
+    draws = posterior_samples(
+        data.points_BND,
+        truth,
+        data.var_B,
+        torch.ones_like(data.var_B),
+        generator,
+        TARGETS,
+        origin_BD=torch.zeros_like(data.centers_BKD[:, 0]),
+        dims_B=data.dims_B,
+    )
+    repeated_MND = estimate_BND.repeat(TARGETS.n_draws, 1, 1)
+    error_M = squared_w2(repeated_MND, draws.centers_BKD.flatten(0, 1), draws.weights_BK.flatten(0, 1))
+    return error_M.view(TARGETS.n_draws, -1).mean(0)
+
+
+RUN = FlowRun

@@ -1,0 +1,1 @@
+"""Training of the in-context clusterer: mixtures, targets and runs."""

@@ -1,0 +1,121 @@
+"""Pretraining of the in-context clusterer on labelled mixtures, drawn fresh every step.
+
+The network is taught the posterior of each data set (:mod:`coterie_research.training.incontext.targets`).
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor, nn
+
+from coterie.incontext.pair_transformer import PairConfig, PairTransformer
+from coterie.incontext.starting import Mixtures, fitted_starts
+from coterie_research.training.incontext.prior import SeparatedPrior
+from coterie_research.training.incontext.targets import aligned_targets, pair_loss, posterior_members, together
+from coterie_research.training.run import TrainingRun
+
+
+@dataclass(frozen=True)
+class PairRun(TrainingRun):
+    """Everything that defines a run of the shipped network.
+
+    ``pairs`` is the number of (point, cluster) pairs of a step, which come from ``groups`` draws of the numbers of
+    points, dimensions and clusters. The share of data sets with clusters of unequal size rises from zero to the prior's
+    over the first ``curriculum`` steps.
+    """
+
+    model: PairConfig
+    prior: SeparatedPrior = field(default_factory=SeparatedPrior)
+    pairs: int = 8_000
+    groups: int = 2
+    n_starts: int = 2
+    second_best: float = 0.3  # share of the data sets that start from any of the mixtures instead of the likeliest
+    n_draws: int = 32  # from the posterior, ``apart`` sweeps from each to the next
+    apart: int = 4
+    pair_weight: float = 1.0  # of the binary cross-entropy of pairs of points
+    early_layers: float = 0.5  # weight of the mean loss of the layers before the last
+    doubt: float = 1e-3  # share of every posterior that the loss spreads over all labels
+    curriculum: int = 0
+
+    kind = "incontext"
+    drawn = "Gaussian mixtures with a least distance between centres"
+
+    def task(self) -> "PairTask":
+        return PairTask(self)
+
+    def about(self) -> str:
+        return f"In-context clusterer: pairs (point, cluster), {self.model.n_layers} layers, width {self.model.width}"
+
+    def prior_at(self, step: int) -> SeparatedPrior:
+        """The prior of a step of the curriculum."""
+        return replace(self.prior, unequal=self.prior.unequal * min(1.0, (step + 1) / max(1, self.curriculum)))
+
+
+class PairTask:
+    """The shipped network as a :class:`coterie_research.training.loop.Task`."""
+
+    def __init__(self, run: PairRun):
+        self.run = run
+        torch.manual_seed(run.training.seed)
+        self.model = PairTransformer(run.model)
+
+    def matrices(self) -> Iterable[nn.Parameter]:
+        return [p for p in self.model.layers.parameters() if p.ndim == 2 and min(p.shape) > 1]
+
+    def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+        parts = [self._group_loss(model, step, generator) for _ in range(self.run.groups)]
+        numbers = {name: sum(metrics[name] for _, metrics in parts) / len(parts) for name in parts[0][1]}
+        return torch.stack([loss for loss, _ in parts]).mean(), numbers
+
+    def _group_loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+        run = self.run
+        data = run.prior_at(step).sample(run.pairs // run.groups, generator)
+        members_BJNK = posterior_members(data, generator, run.n_draws, run.apart)
+        with torch.no_grad():
+            start = self._start(data.points_BND, data.n_clusters, generator)
+        begun, *early, last = (doubting(log_p, run.doubt) for log_p in model(data.points_BND, start))
+        target_BNK = aligned_targets(members_BJNK, last)
+        partners_BPN = torch.rand(len(data), 4, data.labels_BN.shape[1], generator=generator).argsort(-1)
+        wanted_BPN = together(members_BJNK, partners_BPN)
+
+        def both(log_p: Tensor) -> tuple[Tensor, Tensor]:
+            return -(target_BNK * log_p).sum(-1).mean(), pair_loss(log_p, partners_BPN, wanted_BPN)
+
+        slots, pairs = both(last)
+        earlier = (
+            torch.stack([torch.stack(both(log_p)).sum() for log_p in early]).mean() if early else slots.new_zeros(())
+        )
+        with torch.no_grad():
+            floor = -torch.xlogy(target_BNK, target_BNK).sum(-1).mean()
+            slots_begun, pairs_begun = both(begun)
+        numbers = {
+            "slots": slots.item(),
+            "pairs": pairs.item(),
+            "slots_above_target": (slots - floor).item(),
+            "slots_below_em": (slots_begun - slots).item(),
+            "pairs_below_em": (pairs_begun - pairs).item(),
+        }
+        return slots + run.pair_weight * pairs + run.early_layers * earlier, numbers
+
+    def _start(self, x_BND: Tensor, n_clusters: int, generator: torch.Generator) -> Mixtures:
+        batch, n_starts = len(x_BND), self.run.n_starts
+        found = fitted_starts(x_BND, n_clusters, generator, n_starts=n_starts, spectral=n_starts // 2)
+        best_B = found.evidence_B.view(2 * n_starts, batch).argmax(0)
+        any_B = torch.randint(2 * n_starts, (batch,), generator=generator)
+        chosen_B = torch.where(torch.rand(batch, generator=generator) < self.run.second_best, any_B, best_B)
+        return found.pick(chosen_B * batch + torch.arange(batch))
+
+
+def doubting(log_p_BNK: Tensor, doubt: float) -> Tensor:
+    """The log posterior with a share ``doubt`` spread over all labels.
+
+    Far clusters of which a start missed one give log posteriors of -1000 and less, and one such data set would
+    outweigh thousands of others.
+    """
+    even = math.log(doubt / log_p_BNK.shape[-1])
+    return torch.logaddexp(log_p_BNK + math.log1p(-doubt), torch.full_like(log_p_BNK, even))
+
+
+RUN = PairRun
