@@ -59,7 +59,6 @@ def trajectory(
     start: Any = None,
     controls: bool = True,
     title: str = "",
-    theme: str = "light",
 ) -> go.Figure:
     """The centres and the colours of the points, one frame per layer.
 
@@ -76,11 +75,6 @@ def trajectory(
     controls : bool
         Whether the figure has its own slider and button.
     title : str
-    theme : {"light", "dark"}
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
     """
     X = np.asarray(X)
     layers = Layers.of(X, steps, start=start)
@@ -107,95 +101,39 @@ def trajectory(
         f"{axis}axis": {"title": {"text": words(titles[i])}, "range": [float(least[i]), float(most[i])]}
         for i, axis in enumerate("xy")
     }
-    made = figure([ground, *frames[0].data[1:]], theme, title={"text": words(title)}, showlegend=False, **axes)
+    made = figure([ground, *frames[0].data[1:]], title={"text": words(title)}, showlegend=False, **axes)
     if view.dims == 1:
         made.update_yaxes(visible=False)
     return _played(made, frames, controls)
 
 
-def attention(
-    X: np.ndarray,
-    steps: Sequence[Any],
-    *,
-    start: Any = None,
-    controls: bool = True,
-    title: str = "",
-    theme: str = "light",
-) -> go.Figure:
+def attention(X: np.ndarray, steps: Sequence[Any], *, start: Any = None, controls: bool = True) -> go.Figure:
     """The attention weights between points and centres: one row per centre, one column per point, one frame per layer.
 
-    Points are sorted by their final cluster, so that converged assignments look like a staircase.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    steps : :class:`Layers`, or ``trajectory_`` of an estimator with ``engine="literal"``
-    start : array of shape (k, d), optional
-        The centres before the first layer.
-    controls : bool
-        Whether the figure has its own slider and button.
-    title : str
-    theme : {"light", "dark"}
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
+    Points are sorted by their final cluster, so that converged assignments look like a staircase. The parameters are
+    those of :func:`trajectory`.
     """
     layers = Layers.of(np.asarray(X), steps, start=start)
     order = _ordered(layers.assignments[-1])
     k = layers.assignments.shape[2]
     marked = digits(np.arange(len(order)))
     scale = [[0, see_through(PALETTE[0], 0.05)], [1, see_through(PALETTE[0], 1.0)]]
-
-    def seen(i: int) -> np.ndarray:
-        shares = np.clip(layers.assignments[i][order].T, 0, 1)
-        return np.round(shares * 100).astype(np.uint8)
-
+    seen = [np.round(100 * np.clip(shares[order].T, 0, 1)).astype(np.uint8) for shares in layers.assignments]
     heat = go.Heatmap(
-        z=seen(0), x=marked, y=[f"centre {j}" for j in range(k)], zmin=0, zmax=100, colorscale=scale, showscale=False,
+        z=seen[0], x=marked, y=[f"centre {j}" for j in range(k)], zmin=0, zmax=100, colorscale=scale, showscale=False,
         ygap=1, hovertemplate="%{y}: %{z}% of the attention of a point<extra></extra>",
     )  # fmt: skip
-    frames = [go.Frame(name=name, data=[go.Heatmap(z=seen(i))]) for i, name in enumerate(layers.names)]
+    frames = [go.Frame(name=name, data=[go.Heatmap(z=z)]) for name, z in zip(layers.names, seen)]
     made = figure(
         [heat],
-        theme,
-        title={"text": words(title)},
-        xaxis={
-            "title": {"text": "points, sorted by their final cluster"},
-            "showticklabels": False,
-            "showgrid": False,
-        },
+        xaxis={"title": {"text": "points, sorted by their final cluster"}, "showticklabels": False, "showgrid": False},
         yaxis={"autorange": "reversed", "showgrid": False},
     )
     return _played(made, frames, controls)
 
 
-def objective(
-    X: np.ndarray,
-    steps: Sequence[Any],
-    *,
-    start: Any = None,
-    controls: bool = True,
-    title: str = "",
-    theme: str = "light",
-) -> go.Figure:
-    """The objective in every layer; a dot marks the layer that is shown.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-    steps : :class:`Layers`, or ``trajectory_`` of an estimator with ``engine="literal"``
-    start : array of shape (k, d), optional
-        The centres before the first layer.
-    controls : bool
-        Whether the figure has its own slider and button.
-    title : str
-    theme : {"light", "dark"}
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-    """
+def objective(X: np.ndarray, steps: Sequence[Any], *, start: Any = None, controls: bool = True) -> go.Figure:
+    """The objective in every layer; a dot marks the layer that is shown. Parameters as for :func:`trajectory`."""
     layers = Layers.of(np.asarray(X), steps, start=start)
     x, y = list(layers.names), digits(layers.objective)
     line = go.Scatter(
@@ -211,8 +149,6 @@ def objective(
         frame.traces = [1, 2]
     made = figure(
         [line, gone, dot],
-        theme,
-        title={"text": words(title)},
         showlegend=False,
         xaxis={"title": {"text": "layer"}, "type": "category", "categoryarray": x, "range": [-0.4, len(x) - 0.6]},
         yaxis={"title": {"text": "objective"}, "rangemode": "normal"},

@@ -27,7 +27,6 @@ def clusters(
     row_names: Sequence[Any] | None = None,
     max_points: int = MAX_POINTS,
     title: str = "",
-    theme: str = "light",
     called: Mapping[int, str] | None = None,
 ) -> go.Figure:
     """A map of the points, coloured by cluster, and the centres.
@@ -49,13 +48,8 @@ def clusters(
         Up to 3,000 points are vector graphics, and up to ``max_points`` points are drawn with WebGL. Beyond that, the
         points are counted in small squares. (A UMAP map shows a sample instead.)
     title : str
-    theme : {"light", "dark"}
     called : mapping of int to str, optional
         Names of clusters.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
     """
     X, names = matrix_of(X, names)
     labels = labels_of(labels, len(X))
@@ -80,21 +74,15 @@ def clusters(
         layout = _frame(places, middle, view)
         if len(middle):
             traces.append(numbered_centers(middle, called))
-    return figure(traces, theme, title={"text": words(title)}, **_legend(len(np.unique(labels))), **layout)
+    return figure(traces, title={"text": words(title)}, **_legend(len(np.unique(labels))), **layout)
 
 
-def _points(
-    places: np.ndarray,
-    labels: np.ndarray,
-    rows: np.ndarray,
-    row_names: Sequence[Any] | None,
-    called: Mapping[int, str] | None,
-) -> list:
+def _points(places: np.ndarray, labels: np.ndarray, rows: np.ndarray, row_names: Any, called: Any) -> list:
     shown = labels[rows]
     kind = go.Scatter if len(rows) <= SVG_POINTS else go.Scattergl
     size = float(np.clip(9 - 1.6 * np.log10(max(len(rows), 10) / 100), 3.5, 9))
     opacity = 0.85 if len(rows) <= 2_000 else 0.6
-    traces = []
+    traces: list[Any] = []
     for label, name in _named(labels, called):
         own = shown == label
         if not own.any():
@@ -103,17 +91,9 @@ def _points(
         look: dict[str, Any] = {"symbol": symbol(label), "size": size, "color": color(label), "opacity": opacity}
         if label < 0:
             look |= {"size": size + 2, "opacity": 1.0, "line": {"width": 1.3, "color": OUTLIER}}
-        traces.append(
-            kind(
-                x=digits(places[own, 0]),
-                y=digits(places[own, 1]),
-                mode="markers",
-                marker=look,
-                name=name,
-                text=who,
-                hovertemplate=f"row %{{text}}<br>{words(cluster_name(label, called))}<extra></extra>",
-            )
-        )
+        hint = f"row %{{text}}<br>{words(cluster_name(label, called))}<extra></extra>"
+        x, y = digits(places[own]).T
+        traces.append(kind(x=x, y=y, mode="markers", marker=look, name=name, text=who, hovertemplate=hint))
     return traces
 
 
@@ -122,10 +102,8 @@ def _bins(view: View, places: np.ndarray, labels: np.ndarray, called: Mapping[in
     least, most = view.limits(places)
     places = view.warped(places)
     edges = [np.linspace(least[i], most[i], BINS[i] + 1) for i in range(2)]
-    cells = [np.clip(((places[:, i] - least[i]) / (most[i] - least[i]) * BINS[i]).astype(int), -1, BINS[i])
-             for i in range(2)]  # fmt: skip
-    inside = np.logical_and.reduce([(cell >= 0) & (cell < size) for cell, size in zip(cells, BINS)])
-    inside &= ((places >= least) & (places <= most)).all(axis=1)
+    inside = ((places >= least) & (places < most)).all(axis=1)
+    cells = ((places - least) / (most - least) * BINS).clip(0, np.array(BINS) - 1).astype(int).T
     mids = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
     mids = [10**mid if log else mid for mid, log in zip(mids, view.logs)]
     traces = []
@@ -139,28 +117,14 @@ def _bins(view: View, places: np.ndarray, labels: np.ndarray, called: Mapping[in
         np.add.at(counts, (y - y0, x - x0), 1)
         z = np.where(counts > 0, np.sqrt(counts), np.nan)
         shade = color(label)
-        traces.append(
-            go.Heatmap(
-                x=digits(mids[0][x0:x1]),
-                y=digits(mids[1][y0:y1]),
-                z=digits(z),
-                zmin=0,
-                colorscale=[[0, see_through(shade, 0.25)], [0.3, see_through(shade, 0.7)], [1, see_through(shade, 1)]],
-                showscale=False,
-                hoverongaps=False,
-                name=name,
-                hovertemplate=f"{words(cluster_name(label, called))}<extra></extra>",
-            )
-        )
+        scale = [[0, see_through(shade, 0.25)], [0.3, see_through(shade, 0.7)], [1, see_through(shade, 1)]]
+        together = {"name": name, "legendgroup": str(label)}
+        heat = go.Heatmap(x=digits(mids[0][x0:x1]), y=digits(mids[1][y0:y1]), z=digits(z), zmin=0, colorscale=scale)
+        hint = f"{words(cluster_name(label, called))}<extra></extra>"
+        traces.append(heat.update(showscale=False, hoverongaps=False, hovertemplate=hint, **together))
         # A heat map has no symbol in the legend: an empty trace provides it.
-        traces.append(
-            go.Scatter(
-                x=[None], y=[None], mode="markers", name=name, hoverinfo="skip",
-                marker={"symbol": "square" if label >= 0 else "x", "size": 10, "color": shade},
-            )
-        )  # fmt: skip
-    for i in range(0, len(traces), 2):
-        traces[i].legendgroup = traces[i + 1].legendgroup = str(i)
+        look = {"symbol": "square" if label >= 0 else "x", "size": 10, "color": shade}
+        traces.append(go.Scatter(x=[None], y=[None], mode="markers", marker=look, hoverinfo="skip", **together))
     return traces
 
 
@@ -184,41 +148,22 @@ def _center_lines(places: np.ndarray) -> dict[str, Any]:
          "line": {"color": OUTLIER, "width": 1.5, "dash": "dot"}}
         for x in places.tolist()
     ]  # fmt: skip
-    notes = [
-        {
-            "x": x,
-            "y": 1,
-            "yref": "paper",
-            "text": f"<b>{j}</b>",
-            "showarrow": False,
-            "yanchor": "top",
-            "xanchor": "left",
-        }
-        for j, x in enumerate(places.tolist())
-    ]
+    at_top = {"y": 1, "yref": "paper", "showarrow": False, "yanchor": "top", "xanchor": "left"}
+    notes = [{"x": x, "text": f"<b>{j}</b>", **at_top} for j, x in enumerate(places.tolist())]
     return {"shapes": lines, "annotations": notes}
 
 
 def numbered_centers(places: np.ndarray, called: Mapping[int, str] | None = None) -> go.Scatter:
     """Numbered circles, white on any background."""
-    numbers, few = np.arange(len(places)), len(places) <= FEW
+    numbers, few = range(len(places)), len(places) <= FEW
+    ring = {"width": 3 if few else 2, "color": [color(j) for j in numbers]}
     return go.Scatter(
-        x=digits(places[:, 0]),
-        y=digits(places[:, 1]),
-        mode="markers+text",
-        marker={
-            "size": 21 if few else 15,
-            "color": "#ffffff",
-            "line": {"width": 3 if few else 2, "color": [color(j) for j in numbers.tolist()]},
-        },
-        text=[f"<b>{j}</b>" for j in numbers],
-        textfont={"color": "#1d2430", "size": 12 if few else 9},
-        name="centres",
-        customdata=[words(cluster_name(j, called)) for j in numbers.tolist()],
+        x=digits(places[:, 0]), y=digits(places[:, 1]), mode="markers+text", name="centres", cliponaxis=False,
+        marker={"size": 21 if few else 15, "color": "#ffffff", "line": ring}, showlegend=False,
+        text=[f"<b>{j}</b>" for j in numbers], textfont={"color": "#1d2430", "size": 12 if few else 9},
+        customdata=[words(cluster_name(j, called)) for j in numbers],
         hovertemplate="centre of %{customdata}<extra></extra>",
-        cliponaxis=False,
-        showlegend=False,
-    )
+    )  # fmt: skip
 
 
 def _frame(points: np.ndarray, centers: np.ndarray, view: View) -> dict[str, Any]:
@@ -249,15 +194,8 @@ def _named(labels: np.ndarray, called: Mapping[int, str] | None = None) -> list[
 
 
 def _legend(count: int) -> dict[str, Any]:
+    look = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"}
     return {
         "showlegend": 1 < count <= LEGEND_LIMIT,
-        "legend": {
-            "orientation": "h",
-            "y": 1.02,
-            "yanchor": "bottom",
-            "x": 0,
-            "xanchor": "left",
-            "itemsizing": "constant",
-            "traceorder": "normal",
-        },
+        "legend": {**look, "itemsizing": "constant", "traceorder": "normal"},
     }

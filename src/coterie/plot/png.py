@@ -59,11 +59,6 @@ def save_clusters(
         principal axes; "columns" shows the first two columns.
     called : mapping of int to str, optional
         Names of clusters.
-
-    Returns
-    -------
-    pathlib.Path
-        The file that was written.
     """
     X, names = matrix_of(X, names)
     labels, view = labels_of(labels, len(X)), View(X, names, kind)
@@ -104,11 +99,6 @@ def save_comparison(
         Marked by crosses in every panel.
     window : pair of float, optional
         Limits both axes to this interval; the number of points outside is shown in the corner.
-
-    Returns
-    -------
-    pathlib.Path
-        The file that was written.
     """
     view = View(X, names)
     figure = Figure(figsize=(4.6 * len(runs), 5.4), dpi=DPI, layout="constrained")
@@ -126,8 +116,10 @@ def save_comparison(
         _frame(axes, view, None, window)
     for axes in panels[1:]:
         axes.set_ylabel("")
-    handles, legend_names = _unlike(panels)
-    if handles:
+    entries = [zip(*axes.get_legend_handles_labels()) for axes in panels]
+    handles_of = {name: handle for panel in reversed(entries) for handle, name in panel}
+    if handles_of:
+        legend_names, handles = list(handles_of), list(handles_of.values())
         legend = figure.legend(handles, legend_names, loc="outside lower center", ncols=len(handles), frameon=False)
         for name, handle in zip(legend_names, legend.legend_handles):
             if handle is not None and name != "outlier":
@@ -160,11 +152,6 @@ def save_trajectory(
     names : sequence of str, optional
         Names of the columns.
     title : str
-
-    Returns
-    -------
-    pathlib.Path
-        The file that was written.
     """
     centers = np.asarray(centers)
     view = View(X, names)
@@ -204,18 +191,10 @@ def _draw_points(axes: Any, view: View, labels: np.ndarray, centers: np.ndarray 
     if len(outliers):
         axes.scatter(*outliers.T, s=max(size, 16), c=OUTLIER, marker="x", linewidths=1.0, zorder=3, label="outlier")
     if centers is not None:
+        look: dict[str, Any] = {"fontsize": 9, "fontweight": "bold", "ha": "center", "va": "center", "zorder": 7}
         for j, place in enumerate(view.place(centers)):
-            axes.text(
-                *place,
-                str(j),
-                fontsize=9,
-                fontweight="bold",
-                ha="center",
-                va="center",
-                zorder=7,
-                clip_on=True,
-                bbox={"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": color(j), "linewidth": 2.0},
-            )
+            ring = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": color(j), "linewidth": 2.0}
+            axes.text(*place, str(j), clip_on=True, bbox=ring, **look)
 
 
 def _draw_histogram(axes: Any, view: View, labels: np.ndarray, centers: np.ndarray | None) -> None:
@@ -229,15 +208,8 @@ def _draw_histogram(axes: Any, view: View, labels: np.ndarray, centers: np.ndarr
     if centers is not None:
         for j, place in enumerate(view.place(centers)[:, 0]):
             axes.axvline(place, color="black", linewidth=1.0, linestyle=":")
-            axes.annotate(
-                str(j),
-                (place, 1.0),
-                xycoords=("data", "axes fraction"),
-                xytext=(3, -11),
-                textcoords="offset points",
-                fontsize=9,
-                fontweight="bold",
-            )
+            at_top = {"xycoords": ("data", "axes fraction"), "xytext": (3, -11), "textcoords": "offset points"}
+            axes.annotate(str(j), (place, 1.0), fontsize=9, fontweight="bold", **at_top)
     _text(axes.set_xlabel(view.titles[0]))
     axes.set_xscale("log" if view.logs[0] else "linear")
     axes.set_ylabel("points")
@@ -274,28 +246,11 @@ def _legend(axes: Any, labels: np.ndarray, called: Mapping[int, str] | None = No
     if len(found) > limit:
         handles.append(axes.plot([], [], " ", label=f"{len(found) - limit} more")[0])
     legend = axes.legend(
-        handles=handles,
-        title="cluster (points)",
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1.0),
-        borderaxespad=0.0,
-        ncols=-(-len(handles) // _LEGEND_ROWS),
-        frameon=False,
-        fontsize=9,
-        columnspacing=1.0,
-        handletextpad=0.3,
-    )
+        handles=handles, title="cluster (points)", loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0,
+        ncols=-(-len(handles) // _LEGEND_ROWS), frameon=False, fontsize=9, columnspacing=1.0, handletextpad=0.3,
+    )  # fmt: skip
     for text in legend.get_texts():
         _text(text)
-
-
-def _unlike(panels: Sequence[Any]) -> tuple[list, list]:
-    """The legend entries of all panels, each once."""
-    seen: dict[str, Any] = {}
-    for axes in panels:
-        for handle, name in zip(*axes.get_legend_handles_labels()):
-            seen.setdefault(name, handle)
-    return list(seen.values()), list(seen)
 
 
 def _size(n: int) -> float:

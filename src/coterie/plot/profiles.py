@@ -27,7 +27,6 @@ def profile(
     max_columns: int = MAX_COLUMNS,
     scale_bar: bool = True,
     title: str = "",
-    theme: str = "light",
     called: Mapping[int, str] | None = None,
 ) -> go.Figure:
     """What the columns hold in each cluster: texts in the units of the column, colours in standard deviations.
@@ -46,13 +45,8 @@ def profile(
     scale_bar : bool
         Whether to explain the colours beside the figure.
     title : str
-    theme : {"light", "dark"}
     called : mapping of int to str, optional
         Names of clusters.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
     """
     read = columns_of(X, names)
     labels = labels_of(labels, len(read[0].values) if read else 0)
@@ -67,20 +61,12 @@ def profile(
     z = away[columns]
     limit = float(np.clip(np.ceil(2 * np.abs(z).max(initial=0.0)) / 2, 1.0, 3.0))  # where the colour is full
     heat = go.Heatmap(
-        z=digits(z),
-        x=heads,
-        y=_distinct([words(short(read[i].name, 28)) for i in columns]),
+        z=digits(z), x=heads, y=_distinct([words(short(read[i].name, 28)) for i in columns]),
         text=[[words(text) for text in cells[i][1]] for i in columns],
         texttemplate="%{text}" if len(found) <= 12 else None,
         customdata=[[words(short(read[i].name, 60))] * len(found) for i in columns],
         hovertemplate="%{customdata}, %{x}<br>%{text}: %{z:+.2f} standard deviations from all<extra></extra>",
-        colorscale=DIVERGING,
-        zmin=-limit,
-        zmax=limit,
-        zmid=0,
-        xgap=2,
-        ygap=2,
-        showscale=scale_bar,
+        colorscale=DIVERGING, zmin=-limit, zmax=limit, zmid=0, xgap=2, ygap=2, showscale=scale_bar,
         colorbar={
             "thickness": 10, "len": 0.9, "tickvals": [-limit, 0, limit],
             "ticktext": [f"{limit:g} std. below", "mean of all rows", f"{limit:g} above"],
@@ -88,7 +74,6 @@ def profile(
     )  # fmt: skip
     return figure(
         [heat],
-        theme,
         title={"text": words(title)},
         height=70 + 28 * len(columns),
         margin={"t": 80 if title else 30},
@@ -103,7 +88,6 @@ def distributions(
     names: Sequence[Any] | None = None,
     *,
     max_columns: int = MULTIPLES,
-    theme: str = "light",
     called: Mapping[int, str] | None = None,
 ) -> go.Figure:
     """Small multiples: one panel per column, with a box per cluster for numbers and dates, and shares for categories.
@@ -113,20 +97,9 @@ def distributions(
 
     Parameters
     ----------
-    X : array or DataFrame of shape (n, d)
-        The rows in the units to be shown.
-    labels : array of shape (n,)
+    X, labels, names, called : as for :func:`profile`
         Outliers (-1) are not shown.
-    names : sequence of str, optional
-        Names of the columns.
     max_columns : int
-    theme : {"light", "dark"}
-    called : mapping of int to str, optional
-        Names of clusters.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
     """
     read = columns_of(X, names)
     labels = labels_of(labels, len(read[0].values) if read else 0)
@@ -160,7 +133,7 @@ def distributions(
             traces += _bars(one, labels, found, heads, where)
             layout[f"xaxis{axis}"] |= {"range": [0, 1], "tickformat": ".0%"}
     return figure(
-        traces, theme, height=down * (tall + 60), barmode="stack", showlegend=False, annotations=notes,
+        traces, height=down * (tall + 60), barmode="stack", showlegend=False, annotations=notes,
         margin={"t": 20, "b": 20}, **layout,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from coterie.plot.marks import OUTLIER, PALETTE, color, see_through
 from coterie.plot.themes import digits, figure
 
 
-def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") -> go.Figure:
+def silhouette(values: np.ndarray, labels: np.ndarray) -> go.Figure:
     """The silhouettes of the rows: one area per cluster, with its rows in decreasing order.
 
     Parameters
@@ -19,11 +19,6 @@ def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") 
         The silhouette of every row, for example of :func:`sklearn.metrics.silhouette_samples`.
     labels : array of shape (n,)
         The cluster of every row.
-    theme : {"light", "dark"}
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
     """
     values = np.asarray(values)
     labels = labels_of(labels, len(values))
@@ -46,7 +41,6 @@ def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") 
     line = {"type": "line", "x0": mean, "x1": mean, "yref": "paper", "y0": 0, "y1": 1}
     return figure(
         traces,
-        theme,
         showlegend=False,
         height=int(np.clip(160 + 45 * len(ticks), 260, 900)),
         shapes=[line | {"line": {"color": OUTLIER, "dash": "dash", "width": 1.5}}],
@@ -58,7 +52,7 @@ def silhouette(values: np.ndarray, labels: np.ndarray, *, theme: str = "light") 
     )  # fmt: skip
 
 
-def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light") -> go.Figure:
+def memberships(shares: np.ndarray, labels: np.ndarray) -> go.Figure:
     """A histogram of the largest probability of every row, with one colour per cluster.
 
     Parameters
@@ -67,11 +61,6 @@ def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light")
         The probabilities of the clusters, as ``predict_proba`` gives them.
     labels : array of shape (n,)
         The cluster of every row.
-    theme : {"light", "dark"}
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
     """
     labels = labels_of(labels, len(shares))
     largest = np.asarray(shares).max(axis=1)
@@ -88,7 +77,6 @@ def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light")
         )  # fmt: skip
     return figure(
         traces,
-        theme,
         barmode="stack",
         bargap=0.05,
         showlegend=False,
@@ -97,7 +85,7 @@ def memberships(shares: np.ndarray, labels: np.ndarray, *, theme: str = "light")
     )
 
 
-def agreement(matrix: np.ndarray, names: Sequence[str], *, theme: str = "light") -> go.Figure:
+def agreement(matrix: np.ndarray, names: Sequence[str]) -> go.Figure:
     """A heat map of how well several clusterings agree with each other.
 
     Parameters
@@ -106,11 +94,6 @@ def agreement(matrix: np.ndarray, names: Sequence[str], *, theme: str = "light")
         The adjusted Rand index of every two clusterings.
     names : sequence of m str
         Names of the clusterings.
-    theme : {"light", "dark"}
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
     """
     scale = [[0, see_through(PALETTE[0], 0.02)], [1, see_through(PALETTE[0], 0.75)]]
     heat = go.Heatmap(
@@ -119,12 +102,10 @@ def agreement(matrix: np.ndarray, names: Sequence[str], *, theme: str = "light")
         hovertemplate="%{y} and %{x}: %{text}<extra></extra>",
     )  # fmt: skip
     axis = {"showgrid": False, "type": "category"}
-    return figure([heat], theme, height=110 + 42 * len(names), xaxis=axis, yaxis=axis | {"autorange": "reversed"})
+    return figure([heat], height=110 + 42 * len(names), xaxis=axis, yaxis=axis | {"autorange": "reversed"})
 
 
-def candidates(
-    ks: Sequence[int], scores: Sequence[float], chosen: int, criterion: str, *, theme: str = "light"
-) -> go.Figure:
+def candidates(ks: Sequence[int], scores: Sequence[float], chosen: int, criterion: str) -> go.Figure:
     """The score of each number of clusters; a large dot marks the chosen one, if it has a score.
 
     Parameters
@@ -137,11 +118,6 @@ def candidates(
         The number of clusters that was chosen.
     criterion : str
         Name of the score, the title of the vertical axis.
-    theme : {"light", "dark"}
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
     """
     ks, scores = list(ks), [float(score) for score in scores]
     marked = [i for i, k in enumerate(ks) if k == chosen]
@@ -155,7 +131,6 @@ def candidates(
     )  # fmt: skip
     return figure(
         [line, dot],
-        theme,
         showlegend=False,
         xaxis={"title": {"text": "number of clusters"}, "dtick": 1, "showgrid": False},
         yaxis={"title": {"text": criterion}},

@@ -45,10 +45,10 @@ def template(theme: str = "light") -> dict[str, Any]:
     }
 
 
-def figure(traces: list, theme: str, **layout: Any) -> go.Figure:
+def figure(traces: list, **layout: Any) -> go.Figure:
     if not layout.get("title", {}).get("text"):
         layout = {"margin": {"t": 14}, **layout}
-    return go.Figure(traces, {"template": template(theme), **layout})
+    return go.Figure(traces, {"template": template(), **layout})
 
 
 def digits(values: Any) -> np.ndarray:

@@ -16,7 +16,6 @@ def dendrogram(
     sizes: Sequence[int],
     *,
     called: Mapping[int, str] | None = None,
-    theme: str = "light",
 ) -> go.Figure:
     """How clusters are joined, step by step, until one is left.
 
@@ -28,7 +27,6 @@ def dendrogram(
         Number of rows of each cluster.
     called : mapping of int to str, optional
         Names of clusters.
-    theme : {"light", "dark"}
     """
     k = len(sizes)
     steps = np.arange(1.0, k)
@@ -49,7 +47,6 @@ def dendrogram(
     names = [f"{words(short(cluster_name(label, called), 24))} ({sizes[label]:,})" for label in order]
     return figure(
         [*traces, dots],
-        theme,
         showlegend=False,
         height=90 + 26 * k,
         xaxis={
