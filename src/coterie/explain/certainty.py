@@ -1,7 +1,5 @@
 """What an estimator says about its own certainty: about the number of clusters, and about every row."""
 
-from typing import Any
-
 import numpy as np
 
 from coterie.estimators.capabilities import finds_outliers
@@ -43,36 +41,34 @@ def row_certainty(clustered: ClusteredTable) -> np.ndarray | None:
 
 def outlier_rows(clustered: ClusteredTable) -> np.ndarray | None:
     """(N,) which rows are outliers, with the label -1; None if the estimator does not look for outliers."""
-    return _outliers(clustered.estimator, clustered.labels)
-
-
-def _outliers(estimator: Any, labels: np.ndarray) -> np.ndarray | None:
-    found = labels < 0
-    return found if found.any() or finds_outliers(estimator) else None
+    found = clustered.labels < 0
+    return found if found.any() or finds_outliers(clustered.estimator) else None
 
 
 def row_facts(clustered: ClusteredTable) -> dict[str, np.ndarray]:
     """The columns beside the labels: ``name``, ``certainty`` and ``outlier``, each where it is known."""
-    names = [clustered.name(label) for label in clustered.labels.tolist()] if clustered.names else None
-    return _known(names, row_certainty(clustered), outlier_rows(clustered))
+    return _known(clustered, clustered.labels, row_certainty(clustered))
 
 
 def predicted_facts(model: TableModel, rows: EncodedTable, labels: np.ndarray) -> dict[str, np.ndarray]:
     """The same columns for rows of another table, whose labels were predicted."""
-    names = [cluster_name(label, model.names) for label in labels.tolist()] if model.names else None
     given = rows.input(model.estimator)
     certainty = None
     if hasattr(model.estimator, "predict_certainty"):
         certainty = model.estimator.predict_certainty(given)
     elif hasattr(model.estimator, "predict_proba"):
         certainty = np.asarray(model.estimator.predict_proba(given)).max(axis=1)
-    return _known(names, certainty, _outliers(model.estimator, labels))
+    return _known(model, labels, certainty)
 
 
-def _known(names: list[str] | None, certainty: np.ndarray | None, outlier: np.ndarray | None) -> dict[str, np.ndarray]:
-    columns = {
-        "name": None if names is None else np.array(names),
-        "certainty": None if certainty is None else certainty.round(4),
-        "outlier": outlier,
-    }
-    return {name: values for name, values in columns.items() if values is not None}
+def _known(
+    made: ClusteredTable | TableModel, labels: np.ndarray, certainty: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    known = {}
+    if made.names:
+        known["name"] = np.array([cluster_name(label, made.names) for label in labels.tolist()])
+    if certainty is not None:
+        known["certainty"] = certainty.round(4)
+    if (labels < 0).any() or finds_outliers(made.estimator):
+        known["outlier"] = labels < 0
+    return known

@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
 from coterie.explain.rules import Rule, rules
-from coterie.plot.frames import Column
+from coterie.plot.frames import Column, shares_of
 from coterie.selection import stratified_sample
 from coterie.tabular.clustered_table import ClusteredTable
 
@@ -77,20 +77,12 @@ class Portrait:
 def portraits(clustered: ClusteredTable) -> list[Portrait]:
     """One portrait per cluster that has rows, in the order of the labels."""
     traits, mentions, found = _traits(clustered), _mentions(clustered), rules(clustered)
-    return [
-        Portrait(
-            j,
-            int(size),
-            float(size / clustered.n),
-            traits[j],
-            clustered.nearest_rows(j)[:TYPICAL].tolist(),
-            _borderline(clustered, j),
-            mentions.get(j, []),
-            found.get(j),
-        )
-        for j, size in enumerate(clustered.sizes)
-        if size > 0
-    ]
+    made = []
+    for j in np.flatnonzero(clustered.sizes).tolist():
+        size, typical = int(clustered.sizes[j]), clustered.nearest_rows(j)[:TYPICAL].tolist()
+        border, beside = _borderline(clustered, j), mentions.get(j, [])
+        made.append(Portrait(j, size, size / clustered.n, traits[j], typical, border, beside, found.get(j)))
+    return made
 
 
 def _borderline(clustered: ClusteredTable, label: int) -> list[int]:
@@ -156,12 +148,9 @@ def _mentions(clustered: ClusteredTable, max_values: int = 50) -> dict[int, list
         codes, kinds = pd.factorize(column)
         if not 2 <= len(kinds) <= max_values:
             continue
-        counts = np.zeros((clustered.k, len(kinds)))
-        valid = (codes >= 0) & (clustered.labels >= 0)
-        np.add.at(counts, (clustered.labels[valid], codes[valid]), 1)
-        overall = np.bincount(codes[codes >= 0], minlength=len(kinds)) / clustered.n
+        overall = shares_of(codes, len(kinds))
         for j in np.flatnonzero(clustered.sizes):
-            shares = counts[j] / clustered.sizes[j]
+            shares = shares_of(codes[clustered.labels == j], len(kinds))
             best = int(np.argmax(shares - overall))
             if shares[best] - overall[best] > 0.1:
                 entry = (name, str(kinds[best]), float(shares[best]), float(overall[best]))

@@ -67,16 +67,12 @@ class Facts:
     ) -> "Facts":
         """``more`` are fields that not every clustering has."""
         inertia, iterations = getattr(estimator, "inertia_", None), getattr(estimator, "n_iter_", None)
-        below = sum(one.size for one in summaries if one.label < 0)
-        return cls(
-            run,
-            encoding,
-            sum(one.size for one in summaries),
-            tuple(summaries),
-            inertia=None if inertia is None else float(inertia),
-            iterations=None if iterations is None else int(iterations),
-            **{"notes": run.notes, "outliers": below or None, **more},
-        )
+        found = {
+            "notes": run.notes, "inertia": None if inertia is None else float(inertia),
+            "iterations": None if iterations is None else int(iterations),
+            "outliers": sum(one.size for one in summaries if one.label < 0) or None,
+        }  # fmt: skip
+        return cls(run, encoding, sum(one.size for one in summaries), tuple(summaries), **{**found, **more})
 
     @property
     def n_clusters(self) -> int:

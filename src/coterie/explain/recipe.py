@@ -1,6 +1,7 @@
 """Python code that makes the same clusters again."""
 
 import inspect
+from pprint import pformat
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def recipe(clustered: ClusteredTable) -> str:
         encoding = clustered.encoding
         imports.append("from coterie.tables.table import read_table")
         lines.append(f"table = read_table({clustered.run.source!r})")
-        wanted = _wrapped([repr(name) for name in encoding.names])
+        wanted = pformat(encoding.names, width=88, compact=True)
         if encoding.complete or encodes_tables(estimator):
             lines.append(f"X = table[{wanted}]")
             extra = ", table=table"
@@ -79,16 +80,3 @@ def _call(given: list[str]) -> str:
         text, mark, comment = one.strip().rstrip(",").partition("  # ")
         rows.append(f"    {text},{mark}{comment}")
     return "\n" + "\n".join(rows) + "\n"
-
-
-def _wrapped(items: list[str], width: int = 88) -> str:
-    one = f"[{', '.join(items)}]"
-    if len(one) <= width:
-        return one
-    lines, line = [], "   "
-    for item in items:
-        if len(line) + len(item) > width:
-            lines.append(line)
-            line = "   "
-        line += f" {item},"
-    return "[\n" + "\n".join([*lines, line]) + "\n]"

@@ -8,12 +8,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coterie.tables.columns import TableError
+from coterie.tables.raw_files import unpacking
 from coterie.wording import quoted
 from coterie.wording import shown as printable
 
@@ -75,20 +76,19 @@ def _sheet(path: Path, sheet: str | None) -> tuple[list[str], list[tuple]]:
 
 def read_json_lines(path: Path) -> Any:
     """An Arrow table from a file with one JSON object per line."""
-    import pyarrow as pa
-    import pyarrow.json
-
-    for _ in _objects(path):
-        pass  # Arrow's reader crashes at a line that is null, so that all lines are checked first
-    try:
-        with _opened(path) as stream:
-            table = pyarrow.json.read_json(stream)
-        table.validate(full=True)  # Arrow takes bytes that are not UTF-8 as they are
-        if table.column_names:
-            return table
-    except (pa.ArrowException, UnicodeDecodeError):
-        pass  # a column with values of several types, or bytes that are not UTF-8
-    return _of_records(list(_objects(path)))
+    records = []
+    with unpacking(path) as stream:
+        content = stream.read().removeprefix(codecs.BOM_UTF8)
+    for number, line in enumerate(content.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            records.append(json.loads(line.decode("utf-8", errors="replace")))
+        except (ValueError, RecursionError):
+            records.append(None)
+        if not isinstance(records[-1], dict):
+            raise TableError(f"Line {number} of {path} is not a JSON object: one object per line was expected.")
+    return _of_records(records)
 
 
 def read_json(path: Path) -> Any:
@@ -96,8 +96,6 @@ def read_json(path: Path) -> Any:
 
     A file with one object per line is read as well.
     """
-    import pyarrow as pa
-
     try:
         found = json.loads(path.read_bytes().removeprefix(codecs.BOM_UTF8).decode("utf-8", errors="replace"))
     except (ValueError, RecursionError):
@@ -112,18 +110,17 @@ def read_json(path: Path) -> Any:
     records = [found] if isinstance(found, dict) else found
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records) or not records:
         raise TableError(f"{path} is not a table: a list of JSON objects, one per row, was expected.")
-    try:
-        return pa.Table.from_pylist([dict.fromkeys(dict.fromkeys(key for one in records for key in one)) | one
-                                     for one in records])  # fmt: skip
-    except (pa.ArrowException, UnicodeEncodeError, OverflowError):
-        return _of_records(records)  # a column with values of several types
+    return _of_records(records)
 
 
 def _of_records(records: list[dict[str, Any]]) -> Any:
-    """An Arrow table of texts."""
+    """An Arrow table; of texts if a column has values of several types, or texts that are not UTF-8."""
     import pandas as pd
     import pyarrow as pa
 
+    names = dict.fromkeys(key for one in records for key in one)
+    with suppress(pa.ArrowException, UnicodeEncodeError, OverflowError):
+        return pa.table({name: pa.array([one.get(name) for one in records]) for name in names})
     valid = [{_valid(key): _plain(value) for key, value in record.items()} for record in records]
     return pa.Table.from_pandas(pd.DataFrame(valid).astype("string"), preserve_index=False)
 
@@ -149,28 +146,6 @@ def read_statistics(path: Path) -> "pd.DataFrame":
     except Exception as error:  # the file is there, so whatever the reader says is about its bytes
         program = "Stata" if is_stata else "SPSS"
         raise TableError(f"{path} is not a complete {program} file: save it again, or save it as CSV.") from error
-
-
-def _opened(path: Path) -> Any:
-    import pyarrow as pa
-
-    return pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None)
-
-
-def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    """What the lines of a file contain. A line that is no JSON object raises a TableError."""
-    with _opened(path) as stream:
-        content = stream.read().removeprefix(codecs.BOM_UTF8)
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line.decode("utf-8", errors="replace"))
-        except (ValueError, RecursionError):
-            record = None
-        if not isinstance(record, dict):
-            raise TableError(f"Line {number} of {path} is not a JSON object: one object per line was expected.")
-        yield record
 
 
 def _plain(value: Any) -> str | None:

@@ -2,14 +2,14 @@
 
 import gzip
 import io
-import mmap
 import os
 import re
 import tokenize
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -27,50 +27,45 @@ def open_bytes(path: Path) -> IO[bytes]:
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb")  # type: ignore[return-value]
 
 
-def first_bytes(path: Path) -> bytes:
-    """The beginning of a text file, with the whole first line that is not blank."""
+@contextmanager
+def unpacking(path: Path) -> Iterator[IO[bytes]]:
+    """The file, decompressed if its name ends in .gz; a TableError if that fails."""
     try:
         with open_bytes(path) as file:
-            start = file.read(FIRST_READ)
-            while len(start) < LONGEST_LINE and b"\n" not in start.lstrip() and b"\r" not in start.lstrip():
-                more = file.read(len(start) or FIRST_READ)
-                if not more:
-                    break
-                start += more
-            return start
+            yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise TableError(f"{path} is not a complete gzip file: write it again, or check its extension.") from error
+
+
+def first_bytes(path: Path) -> bytes:
+    """The beginning of a text file, with the whole first line that is not blank."""
+    with unpacking(path) as file:
+        start = file.read(FIRST_READ)
+        while len(start) < LONGEST_LINE and b"\n" not in start.lstrip() and b"\r" not in start.lstrip():
+            more = file.read(len(start) or FIRST_READ)
+            if not more:
+                break
+            start += more
+        return start
 
 
 def has_hexadecimal(path: Path) -> bool:
     """Whether a text file contains something like 0x1F."""
-    try:
-        return any(HEXADECIMAL.search(block) for block in _blocks(path))
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise TableError(f"{path} is not a complete gzip file: write it again, or check its extension.") from error
+    before = b""
+    with unpacking(path) as file:
+        while block := file.read(2**20):
+            if HEXADECIMAL.search(before + block):
+                return True
+            before = block[-8:]
+    return False
 
 
 def unpacked_size(path: Path) -> int:
     """The length of a file in bytes, after decompression if its name ends in .gz."""
     if path.suffix.lower() != ".gz":
         return path.stat().st_size
-    try:
-        with open_bytes(path) as packed:
-            return sum(len(block) for block in iter(lambda: packed.read(2**20), b""))
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise TableError(f"{path} is not a complete gzip file: write it again, or check its extension.") from error
-
-
-def _blocks(path: Path) -> Iterator[Any]:
-    if path.suffix.lower() != ".gz" and path.stat().st_size:
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-            yield whole
-        return
-    with open_bytes(path) as packed:
-        before = b""
-        while block := packed.read(2**20):
-            yield before + block
-            before = block[-8:]
+    with unpacking(path) as packed:
+        return sum(len(block) for block in iter(lambda: packed.read(2**20), b""))
 
 
 def read_npy(path: Path, *, mapped: bool = False) -> np.ndarray:
@@ -78,10 +73,9 @@ def read_npy(path: Path, *, mapped: bool = False) -> np.ndarray:
     with open(path, "rb") as file:
         _check_npy(path, file)
     try:
-        array = np.load(path, allow_pickle=False, mmap_mode="r" if mapped else None)
+        return np.load(path, allow_pickle=False, mmap_mode="r" if mapped else None)
     except (ValueError, EOFError, SyntaxError, OverflowError) as error:
         raise TableError(f"{path} is not a complete NPY file: write it again with np.save.") from error
-    return array
 
 
 def _check_npy(path: Path, file: IO[bytes]) -> None:
