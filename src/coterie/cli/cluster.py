@@ -10,138 +10,64 @@ from coterie.cli import in_memory
 from coterie.cli.application import Refused, app, make_folder, user_errors
 from coterie.cli.outputs import Outputs
 
-
-def _option(panel: str | None, *names: str, **settings: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, **settings)
-
-
 FILES, TUNING, BLOCKS = "Output files", "Fine tuning", "Parquet files that do not fit in memory"
-Table = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="A table with one point per row: .csv, .tsv, .json, .jsonl, .parquet, .feather, .npy, .xlsx, "
-        ".dta, .sav, .sqlite, .duckdb, the URL of a database, or - for standard input.",
-    ),
-]
-K = Annotated[
-    str | None,
-    _option(
-        None, "--clusters", "-k", metavar="K", help="The number of clusters (5), or a range to choose from (2..12)."
-    ),
-]
-Algorithm = Annotated[
-    str | None,
-    _option(
-        None,
-        "--algorithm",
-        "-a",
-        metavar="NAME",
-        help="One of the algorithms above.",
-        show_default=False,
-        autocompletion=lambda: list(algorithms()),
-    ),
-]
-Columns = Annotated[
-    list[str] | None, _option(None, "--columns", "-c", metavar="A,B", help="Columns to use. Default: all.")
-]
-Exclude = Annotated[list[str] | None, _option(None, "--exclude", "-x", metavar="A,B", help="Columns not to use.")]
-Kind = Annotated[
-    list[str] | None,
-    _option(None, "--kind", metavar="A=KIND", help="Override guessed column kinds, for example year=category,no=id."),
-]
-Keep = Annotated[
-    list[str] | None,
-    _option(None, "--keep", metavar="A,B", help="Use these columns even if they seem to be identifiers."),
-]
-Scale = Annotated[bool, _option(None, "--scale", help="Standardise every column to mean 0 and standard deviation 1.")]
-Encode = Annotated[
-    bool | None,
-    _option(
-        None,
-        "--encode/--no-encode",
-        help="Read text as categories and dates as days, fill missing values, and scale. Default: if the table has "
-        "text, dates or missing values.",
-    ),
-]
-Criterion = Annotated[
-    str | None,
-    _option(None, metavar="NAME", help="The criterion that chooses from a range, see above. Default: silhouette."),
-]
-Known = Annotated[
-    str | None,
-    _option(None, "--labels", "-l", metavar="COLUMN", help="Column with known labels; empty means unknown."),
-]
-Header = Annotated[
-    bool | None,
-    _option(None, "--header/--no-header", help="Whether line 1 contains column names.", show_default=False),
-]
-Query = Annotated[
-    str | None, _option(None, metavar="SQL", help="The query of a database, or the sheet of an Excel workbook.")
-]
-Labels = Annotated[
-    Path | None,
-    _option(
-        FILES,
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Cluster and certainty of every row: .csv, .tsv, .parquet, .xlsx or .npy.",
-    ),
-]
-WithData = Annotated[bool, _option(FILES, "--with-data", help="Write the columns of the table to --output too.")]
-EscapeFormulas = Annotated[
-    bool,
-    _option(FILES, "--escape-formulas", help="Write ' before texts that a spreadsheet would run."),
-]
-Plot = Annotated[
-    Path | None, _option(FILES, "--plot", "-p", metavar="FILE", help="A picture of the clusters: .png or .svg.")
-]
-Report = Annotated[
-    Path | None, _option(FILES, "--report", "-r", metavar="FILE", help="A web page that explains the clusters: .html.")
-]
-MapView = Annotated[
-    str | None,
-    _option(FILES, "--view", metavar="VIEW", help="Axes of --plot and --report: A,B (columns), pca or umap."),
-]
-Save = Annotated[Path | None, _option(FILES, "--save", "-s", metavar="FILE", help="The model, for coterie predict.")]
-Names = Annotated[
-    str | None, _option(FILES, "--names", metavar="A,B", help="Names of the clusters in their order, or 0=A,3=B.")
-]
-Json = Annotated[bool, _option(FILES, "--json", help="Print one JSON document and nothing else.")]
-Trim = Annotated[
-    float | None, _option(TUNING, metavar="SHARE", help="trimmed: the share of rows to leave out. Default: 0.05.")
-]
-Gamma = Annotated[
-    float | None,
-    _option(TUNING, metavar="X", help="soft, robust: larger values give harder clusters. Default: from the data."),
-]
-Contexts = Annotated[
-    int | None,
-    _option(TUNING, metavar="N", min=1, help="zeroshot: number of samples that are read of a large table."),
-]
-Starts = Annotated[
-    int | None,
-    _option(TUNING, metavar="N", min=1, help="Number of starts; the best is kept. Default: 10, or 1 for large tables."),
-]
-MaxIter = Annotated[
-    int | None, _option(TUNING, metavar="N", min=1, help="Maximum number of iterations per start. Default: 300.")
-]
-FromModel = Annotated[
-    Path | None,
-    _option(TUNING, "--from", metavar="MODEL", help="Cut the hierarchy of this model at -k, without fitting again."),
-]
-Scheduler = Annotated[
-    str | None, _option(BLOCKS, metavar="ADDRESS", help="Run on this Dask cluster, for example tcp://10.0.0.1:8786.")
-]
-Workers = Annotated[
-    int | None, _option(BLOCKS, metavar="N", min=1, help="Number of processes of a cluster on this machine.")
-]
-Checkpoint = Annotated[
-    Path | None, _option(BLOCKS, metavar="FILE", help="Save the centres to this file after every iteration.")
-]
-Resume = Annotated[bool, _option(BLOCKS, "--resume", help="Continue from the centres in --checkpoint.")]
-Seed = Annotated[int, _option(TUNING, metavar="N", min=0, help="Random seed. The same seed gives the same clusters.")]
+
+
+def _option(about: str, metavar: str | None = None, *names: str, panel: str | None = None, **more: Any) -> Any:
+    return typer.Option(None, *names, metavar=metavar, help=about, rich_help_panel=panel, show_default=False, **more)
+
+
+def _flag(about: str, *names: str, panel: str | None = None) -> Any:
+    return typer.Option(False, *names, help=about, rich_help_panel=panel)
+
+
+FILE = typer.Argument(
+    metavar="FILE",
+    help="A table with one point per row: .csv, .tsv, .json, .jsonl, .parquet, .feather, .npy, .xlsx, .dta, .sav, "
+    ".sqlite, .duckdb, the URL of a database, or - for standard input.",
+)
+MODEL = typer.Argument(metavar="MODEL", help="A file that `coterie cluster --save MODEL` wrote.")
+CLUSTERS = _option("The number of clusters (5), or a range to choose from (2..12).", "K", "--clusters", "-k")
+ALGORITHM = _option(
+    "One of the algorithms above.", "NAME", "--algorithm", "-a", autocompletion=lambda: list(algorithms())
+)
+COLUMNS = _option("Columns to use. Default: all.", "A,B", "--columns", "-c")
+EXCLUDE = _option("Columns not to use.", "A,B", "--exclude", "-x")
+KIND = _option("Override guessed column kinds, for example year=category,no=id.", "A=KIND")
+KEEP = _option("Use these columns even if they seem to be identifiers.", "A,B")
+SCALE = _flag("Standardise every column to mean 0 and standard deviation 1.", "--scale")
+ENCODE = _option(
+    "Read text as categories and dates as days, fill missing values, and scale. Default: if the table has text, dates "
+    "or missing values.", None, "--encode/--no-encode",
+)  # fmt: skip
+CRITERION = _option("The criterion that chooses from a range, see above. Default: silhouette.", "NAME")
+KNOWN = _option("Column with known labels; empty means unknown.", "COLUMN", "--labels", "-l")
+HEADER = _option("Whether line 1 contains column names.", None, "--header/--no-header")
+QUERY = _option("The query of a database, or the sheet of an Excel workbook.", "SQL")
+OUTPUT = _option(
+    "Cluster and certainty of every row: .csv, .tsv, .parquet, .xlsx or .npy.", "FILE", "--output", "-o", panel=FILES
+)
+WITH_DATA = _flag("Write the columns of the table to --output too.", "--with-data", panel=FILES)
+ESCAPE = _flag("Write ' before texts that a spreadsheet would run.", "--escape-formulas", panel=FILES)
+PLOT = _option("A picture of the clusters: .png or .svg.", "FILE", "--plot", "-p", panel=FILES)
+REPORT = _option("A web page that explains the clusters: .html.", "FILE", "--report", "-r", panel=FILES)
+VIEW = _option("Axes of --plot and --report: A,B (columns), pca or umap.", "VIEW", "--view", panel=FILES)
+SAVE = _option("The model, for coterie predict.", "FILE", "--save", "-s", panel=FILES)
+NAMES = _option("Names of the clusters in their order, or 0=A,3=B.", "A,B", "--names", panel=FILES)
+JSON = _flag("Print one JSON document and nothing else.", "--json", panel=FILES)
+TRIM = _option("trimmed: the share of rows to leave out. Default: 0.05.", "SHARE", panel=TUNING)
+GAMMA = _option("soft, robust: larger values give harder clusters. Default: from the data.", "X", panel=TUNING)
+CONTEXTS = _option("zeroshot: number of samples that are read of a large table.", "N", panel=TUNING, min=1)
+STARTS = _option("Number of starts; the best is kept. Default: 10, or 1 for large tables.", "N", panel=TUNING, min=1)
+MAX_ITER = _option("Maximum number of iterations per start. Default: 300.", "N", panel=TUNING, min=1)
+FROM = _option("Cut the hierarchy of this model at -k, without fitting again.", "MODEL", "--from", panel=TUNING)
+SEED = typer.Option(
+    0, metavar="N", min=0, help="Random seed. The same seed gives the same clusters.", rich_help_panel=TUNING
+)
+SCHEDULER = _option("Run on this Dask cluster, for example tcp://10.0.0.1:8786.", "ADDRESS", panel=BLOCKS)
+WORKERS = _option("Number of processes of a cluster on this machine.", "N", panel=BLOCKS, min=1)
+CHECKPOINT = _option("Save the centres to this file after every iteration.", "FILE", panel=BLOCKS)
+RESUME = _flag("Continue from the centres in --checkpoint.", "--resume", panel=BLOCKS)
 
 
 def _listing_algorithms(command: Any) -> Any:
@@ -154,39 +80,39 @@ def _listing_algorithms(command: Any) -> Any:
 @app.command()
 @_listing_algorithms
 def cluster(
-    file: Table,
-    clusters: K = None,
-    algorithm: Algorithm = None,
-    columns: Columns = None,
-    exclude: Exclude = None,
-    kind: Kind = None,
-    keep: Keep = None,
-    scale: Scale = False,
-    encode: Encode = None,
-    criterion: Criterion = None,
-    labels: Known = None,
-    header: Header = None,
-    query: Query = None,
-    output: Labels = None,
-    with_data: WithData = False,
-    escape_formulas: EscapeFormulas = False,
-    plot: Plot = None,
-    report: Report = None,
-    view: MapView = None,
-    save: Save = None,
-    names: Names = None,
-    as_json: Json = False,
-    trim: Trim = None,
-    gamma: Gamma = None,
-    contexts: Contexts = None,
-    n_init: Starts = None,
-    max_iter: MaxIter = None,
-    seed: Seed = 0,
-    from_model: FromModel = None,
-    scheduler: Scheduler = None,
-    workers: Workers = None,
-    checkpoint: Checkpoint = None,
-    resume: Resume = False,
+    file: str = FILE,
+    clusters: str | None = CLUSTERS,
+    algorithm: str | None = ALGORITHM,
+    columns: list[str] | None = COLUMNS,
+    exclude: list[str] | None = EXCLUDE,
+    kind: list[str] | None = KIND,
+    keep: list[str] | None = KEEP,
+    scale: bool = SCALE,
+    encode: bool | None = ENCODE,
+    criterion: str | None = CRITERION,
+    labels: str | None = KNOWN,
+    header: bool | None = HEADER,
+    query: str | None = QUERY,
+    output: Path | None = OUTPUT,
+    with_data: bool = WITH_DATA,
+    escape_formulas: bool = ESCAPE,
+    plot: Path | None = PLOT,
+    report: Path | None = REPORT,
+    view: str | None = VIEW,
+    save: Path | None = SAVE,
+    names: str | None = NAMES,
+    as_json: bool = JSON,
+    trim: float | None = TRIM,
+    gamma: float | None = GAMMA,
+    contexts: int | None = CONTEXTS,
+    n_init: int | None = STARTS,
+    max_iter: int | None = MAX_ITER,
+    seed: int = SEED,
+    from_model: Path | None = FROM,
+    scheduler: str | None = SCHEDULER,
+    workers: int | None = WORKERS,
+    checkpoint: Path | None = CHECKPOINT,
+    resume: bool = RESUME,
 ) -> None:
     """Find clusters in a table.
 
@@ -252,7 +178,12 @@ def cluster(
 
 @app.command()
 def columns(
-    file: Table, kind: Kind = None, keep: Keep = None, header: Header = None, query: Query = None, as_json: Json = False
+    file: str = FILE,
+    kind: list[str] | None = KIND,
+    keep: list[str] | None = KEEP,
+    header: bool | None = HEADER,
+    query: str | None = QUERY,
+    as_json: bool = JSON,
 ) -> None:
     """Show how the columns of a table are read, before it is clustered.
 
@@ -275,14 +206,14 @@ def columns(
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that `coterie cluster --save MODEL` wrote.")],
-    file: Table,
-    output: Labels = None,
-    with_data: WithData = False,
-    escape_formulas: EscapeFormulas = False,
-    header: Header = None,
-    query: Query = None,
-    as_json: Json = False,
+    model: Path = MODEL,
+    file: str = FILE,
+    output: Path | None = OUTPUT,
+    with_data: bool = WITH_DATA,
+    escape_formulas: bool = ESCAPE,
+    header: bool | None = HEADER,
+    query: str | None = QUERY,
+    as_json: bool = JSON,
 ) -> None:
     """Assign the rows of another table to the clusters of a saved model.
 
