@@ -221,7 +221,7 @@ def test_two_uploads_at_once_do_not_mix(served):
     for number, table in answers.items():
         assert table["name"] == f"table{number}.csv"
         assert table["rows"] == 500 + number
-        assert table["columns"][0]["mean"] == number
+        assert table["columns"][0]["values"] == str(number)
 
 
 def test_a_first_line_of_numbers_is_data_unless_told_otherwise(served):

@@ -4,56 +4,24 @@ import json
 from typing import Any
 
 from coterie.cli.application import user_errors
-from coterie.wording import number
 from coterie.wording import shown as printable
-
-SHOWN_VALUES = 3
 
 
 def run(file: str, how: dict[str, Any], kinds: str | None, keep: str | None, as_json: bool) -> None:
     """Print the kind of every column."""
     from coterie.cli.in_memory import shown_source
+    from coterie.tables.columns import described
     from coterie.tables.table import Table
 
     with user_errors():
         table = Table.read(file, **how)
         read = table.read_columns(kinds=kinds, keep=keep or ())
-    described, file = [_described(column) for column in read], shown_source(file)
+    rows, file = [described(column) for column in read], shown_source(file)
     if as_json:
-        document = {"file": file, "rows": len(table), "columns": described, "notes": list(table.notes)}
+        document = {"file": file, "rows": len(table), "columns": rows, "notes": list(table.notes)}
         print(json.dumps(document, allow_nan=False))
         return
-    _show(file, len(table), described, table.notes)
-
-
-def _described(column: Any) -> dict[str, Any]:
-    return {
-        "name": column.name, "kind": column.kind, "used": column.used, "why": column.why,
-        "missing": int(column.missing.sum()), "values": _values(column), "unit": column.unit,
-        "sources": list(column.sources),
-    }  # fmt: skip
-
-
-def _values(column: Any) -> str:
-    """The range of numbers and dates, or the most frequent values of a category."""
-    from collections import Counter
-
-    import numpy as np
-
-    from coterie.tables.kinds import DATE, shown
-
-    if column.values.dtype == object:
-        common = Counter(value for value in column.values if value is not None).most_common()
-        few = ", ".join(value if len(value) <= 20 else value[:19] + "…" for value, _ in common[:SHOWN_VALUES])
-        return few + (", …" if len(common) > SHOWN_VALUES else "")
-    known = column.values[np.isfinite(column.values)]
-    if not len(known):
-        return ""
-    low, high = (float(known.min()), float(known.max()))
-    unit = f" {column.unit}" if column.unit else ""
-    if column.kind == DATE:
-        return f"{shown(low, is_date=True)} to {shown(high, is_date=True)}"
-    return f"{number(low)} to {number(high)}{unit}"
+    _show(file, len(table), rows, table.notes)
 
 
 def _show(file: str, rows: int, described: list[dict[str, Any]], notes: tuple[str, ...]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import pairwise_distances_argmin_min
 
 MOST_KEPT = 20_000_000  # numbers; beyond that, no layers are kept
 MOST_LAYERS = 40
@@ -69,22 +70,10 @@ def colours(rows: np.ndarray, steps: list[np.ndarray], final: np.ndarray) -> lis
     shown = np.unique(np.linspace(0, len(steps) - 1, most).astype(int))
     layers = []
     for i in shown.tolist():
-        labels, cost = _nearest(rows, steps[i])
-        last = i == len(steps) - 1
-        layers.append({"layer": i + 1, "labels": final if last else labels, "cost": cost, "centers": steps[i]})
+        labels, sq = pairwise_distances_argmin_min(rows, steps[i], metric="sqeuclidean")
+        labels = final if i == len(steps) - 1 else labels
+        layers.append({"layer": i + 1, "labels": labels, "cost": float(sq.mean()), "centers": steps[i]})
     return layers
-
-
-def _nearest(rows: np.ndarray, centers: np.ndarray, block: int = 16_384) -> tuple[np.ndarray, float]:
-    labels, total = np.empty(len(rows), dtype=np.int64), 0.0
-    half = 0.5 * (centers**2).sum(axis=1)
-    for first in range(0, len(rows), block):
-        part = rows[first : first + block]
-        score = half - part @ centers.T
-        nearest = score.argmin(axis=1)
-        labels[first : first + block] = nearest
-        total += float((2 * score[np.arange(len(part)), nearest] + (part**2).sum(axis=1)).sum())
-    return labels, max(total, 0.0) / max(len(rows), 1)
 
 
 def rounded(values: np.ndarray) -> list[list[float]]:

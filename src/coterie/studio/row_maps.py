@@ -39,28 +39,24 @@ class RowMap:
         points = self.view.warped(self.view.points)
         if points.shape[1] == 1:  # points on a line are spread vertically, so that they can be told apart
             points = np.column_stack([points, np.random.default_rng(0).uniform(0.1, 0.9, len(points))])
-        titles = [*self.view.titles, ""][:2]
-        return {
-            "x": packed(points[:, 0].astype("<f4")),
-            "y": packed(points[:, 1].astype("<f4")),
-            "rows": packed(numbers.astype("<u4")),
-            "titles": titles,
-            "logs": self.view.logs.tolist(),  # axes on which positions are logarithms to base 10
-            "line": self.view.dims == 1,
-            "frame": [side.tolist() for side in bulk(points)],
-            "note": "; ".join(part for part in (self.view.note, outside(points), self._about_length) if part),
-        }
-
-    @property
-    def _about_length(self) -> str:
-        return "every row has length 1" if self.spherical else ""
+        length = "every row has length 1" if self.spherical else ""
+        return {"rows": packed(numbers.astype("<u4")), **_drawn(self.view, points, self.view.note, length)}
 
 
-def outside(points: np.ndarray) -> str:
-    """How many points the frame of the map leaves out, in words; empty if there are none."""
+def _drawn(view: View, points: np.ndarray, note: str, more: str = "") -> dict[str, Any]:
+    """Positions on a screen, and what to write beside them."""
     least, most = bulk(points)
     count = int(((points < least) | (points > most)).any(axis=1).sum())
-    return "" if not count else f"{plural(count, 'point')} {'is' if count == 1 else 'are'} outside the frame"
+    outside = f"{plural(count, 'point')} {'is' if count == 1 else 'are'} outside the frame" if count else ""
+    return {
+        "x": packed(points[:, 0].astype("<f4")),
+        "y": packed(points[:, 1].astype("<f4")),
+        "titles": [*view.titles, ""][:2],
+        "logs": view.logs.tolist(),  # axes on which positions are logarithms to base 10
+        "line": view.dims == 1,
+        "frame": [least.tolist(), most.tolist()],
+        "note": "; ".join(part for part in (note, outside, more) if part),
+    }
 
 
 def hover(rows: Encoded, shown: np.ndarray) -> list[dict[str, Any]]:
@@ -91,14 +87,8 @@ def axes(folder: Path, wanted: Sequence[str]) -> dict[str, Any]:
     points = np.asarray(values[shown][:, places], dtype=np.float64)
     centers = np.array([[one["center"][place] for place in places] for one in result["clusters"] if one["label"] >= 0])
     view = View(points, wanted, (0, 1))
-    points, centers = view.warped(points), view.warped(centers)
     note = "" if len(shown) == len(values) else f"{len(shown):,} of {len(values):,} points are shown"
-    return {
-        "x": packed(points[:, 0].astype("<f4")), "y": packed(points[:, 1].astype("<f4")), "titles": view.titles,
-        "frame": [side.tolist() for side in bulk(points)], "centers": centers.tolist(), "line": False,
-        "logs": view.logs.tolist(),
-        "note": "; ".join(part for part in (note, outside(points)) if part),
-    }  # fmt: skip
+    return {"centers": view.warped(centers).tolist(), **_drawn(view, view.warped(points), note)}
 
 
 def packed(values: np.ndarray) -> str:

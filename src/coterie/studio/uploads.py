@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from coterie.tables.columns import Column, TableError, holds_dates
-from coterie.tables.kinds import DATE, EMPTY, shown
+from coterie.tables.columns import TableError, described, holds_dates
 from coterie.tables.table import Table
 
 BLOCK = 2**20
@@ -153,10 +152,16 @@ def _check_text(path: Path, bounds: dict[str, int]) -> None:
 
 
 def describe(frame: pd.DataFrame) -> dict[str, Any]:
-    """What is needed to choose columns: their kinds and ranges, and the first rows."""
+    """What is needed to choose columns: their kinds and ranges, and the first rows.
+
+    ``part_of`` names the category whose values are in several columns.
+    """
     read = Table.of(frame).read_columns()
     by_source = {source: column for column in read for source in column.sources}
-    columns = [_column(str(name), by_source[str(name)]) for name in frame.columns]
+    columns = [described(by_source[str(name)]) | {"name": str(name)} for name in frame.columns]
+    for one in columns:
+        column = by_source[one["name"]]
+        one["part_of"] = column.name if len(column.sources) > 1 else None
     return {"rows": len(frame), "columns": columns, "preview": _preview(frame)}
 
 
@@ -168,32 +173,6 @@ def _preview(frame: pd.DataFrame) -> list[list[Any]]:
 
 def _shortened(value: Any, most: int) -> Any:
     return value[: most - 1] + "…" if isinstance(value, str) and len(value) > most else value
-
-
-def _column(name: str, column: Column) -> dict[str, Any]:
-    """One column of the table; ``part_of`` names the category whose values are in several columns."""
-    values, missing = column.values, column.missing
-    entry: dict[str, Any] = {
-        "name": name, "kind": column.kind, "used": column.used, "why": column.why, "missing": int(missing.sum()),
-    }  # fmt: skip
-    if len(column.sources) > 1:
-        entry["part_of"] = column.name
-    if values.dtype == object:
-        entry["values"] = len(set(values[~missing]))
-        return entry
-    finite = values[np.isfinite(values)]
-    if not len(finite):
-        return entry | {"kind": EMPTY, "used": False, "missing": len(values)}
-    low, high, mean = float(finite.min()), float(finite.max()), float(finite.mean())
-    entry |= {
-        "missing": len(values) - len(finite),
-        "mean": mean if np.isfinite(mean) else None,
-        "low": low,
-        "high": high,
-    }
-    if column.kind == DATE:
-        entry |= {"first": shown(low, is_date=True), "last": shown(high, is_date=True)}
-    return entry
 
 
 def cells(frame: pd.DataFrame) -> list[list[Any]]:

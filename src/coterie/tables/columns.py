@@ -3,6 +3,7 @@
 What the values mean is guessed in :mod:`coterie.tables.kinds`; :mod:`coterie.tables.reading` brings both together.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta, timezone
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coterie.tables.kinds import DATE, shown
 from coterie.tables.spelling import is_missing
+from coterie.wording import number
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SECONDS_PER_DAY = 86_400
+SHOWN_VALUES = 3
 DATE_TYPES = ("date", "datetime", "timedelta")  # pandas' names for objects that are read as days
 
 
@@ -57,6 +61,25 @@ class Column:
     def infinite(self) -> np.ndarray:
         """(N,) which rows have an infinite value."""
         return np.zeros(len(self.values), dtype=bool) if self.values.dtype == object else np.isinf(self.values)
+
+
+def described(column: Column) -> dict[str, Any]:
+    """A column as every front shows it, with the range of its numbers or dates, or its most frequent texts."""
+    if column.values.dtype == object:
+        common = Counter(value for value in column.values if value is not None).most_common(SHOWN_VALUES + 1)
+        few = ", ".join(value if len(value) <= 20 else value[:19] + "…" for value, _ in common[:SHOWN_VALUES])
+        values = few + ", …" * (len(common) > SHOWN_VALUES)
+    else:
+        known = column.values[np.isfinite(column.values)]
+        ends = [float(known.min()), float(known.max())] if len(known) else []
+        told = (shown(one, is_date=True) if column.kind == DATE else number(one) for one in ends)
+        values = " to ".join(dict.fromkeys(told))
+        values += f" {column.unit}" * bool(values and column.unit)
+    return {
+        "name": column.name, "kind": column.kind, "used": column.used, "why": column.why,
+        "missing": int((column.missing | column.infinite).sum()), "values": values, "unit": column.unit,
+        "sources": list(column.sources),
+    }  # fmt: skip
 
 
 def values_of(series: "pd.Series") -> np.ndarray:

@@ -156,9 +156,7 @@ function columnLine(column) {
 function aboutColumn(column) {
   const missing = column.missing ? `, ${count(column.missing)} missing` : "";
   if (column.part_of) return `part of ${column.part_of}`;
-  if (column.kind === "date") return `${column.first} to ${column.last}${missing}`;
-  if (column.low !== undefined) return `${number(column.low)} to ${number(column.high)}${missing}`;
-  if (column.values !== undefined) return plural(column.values, "value") + missing;
+  if (column.values) return column.values + missing;
   return "no values";
 }
 
