@@ -43,8 +43,9 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     other columns; identifiers, row numbers and free text are ignored with a warning. The columns of an array are
     numbers. Neither the order of the rows nor that of the columns changes the clusters.
 
-    ``fit`` accepts up to 10,000,000 rows and finds up to 100 clusters; ``predict`` accepts any number of rows. Clusters
-    with only a few of the 1,024 rows that are read are missed. Tables of a few binary columns are split into too many
+    ``fit`` accepts up to 10,000,000 rows and finds up to 100 clusters; ``predict`` accepts any number of rows. Of
+    larger tables, the sample holds rows of small groups that stand apart; a small cluster that touches a larger one is
+    missed if only a few of its rows are read. Tables of a few binary columns are split into too many
     clusters; give ``n_clusters`` for these.
 
     Parameters
@@ -246,13 +247,18 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
         """Indices of the rows to read, in an order that depends neither on that of the rows nor of the columns."""
+        from coterie.zeroshot.rare_groups import with_rare_groups
+
         kept = different_rows(points)
         points = points[kept] if len(kept) < len(points) else points
-        order = kept[np.lexsort([points.sum(axis=1), (points**3).sum(axis=1), (points**2).sum(axis=1).round(9)])]
+        order = np.lexsort([points.sum(axis=1), (points**3).sum(axis=1), (points**2).sum(axis=1).round(9)])
+        points, order = points[order], kept[order]
         if len(order) <= self.max_context:
             return [order] * self.n_contexts
-        places = (np.sort(rng.choice(len(order), self.max_context, replace=False)) for _ in range(self.n_contexts))
-        return [order[each] for each in places]
+        places = [np.sort(rng.choice(len(order), self.max_context, replace=False)) for _ in range(self.n_contexts)]
+        apart = rng.spawn(self.n_contexts)  # their draws leave those of the network as they are
+        n_threads = threads.count(self.n_jobs)
+        return [order[with_rare_groups(points, each, own, n_threads)] for each, own in zip(places, apart)]
 
     def _with_enough_rows(self, points: np.ndarray, context: np.ndarray) -> np.ndarray:
         """The context, or one that has as many different rows as clusters are asked for, if the table has them."""
