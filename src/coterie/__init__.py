@@ -28,11 +28,17 @@ if TYPE_CHECKING:
     from coterie.estimators import ZeroShotClusterer as ZeroShotClusterer
     from coterie.estimators import load as load
     from coterie.explain.report import report as report
+    from coterie.living import LivingClusterer as LivingClusterer
     from coterie.tabular.clustering import cluster_table as cluster_table
 
 __version__ = "0.1.0"
 
-_HOMES = {"cluster_table": "coterie.tabular", "load": "coterie.estimators", "report": "coterie.explain.report"}
+_HOMES = {
+    "LivingClusterer": "coterie.living",
+    "cluster_table": "coterie.tabular",
+    "load": "coterie.estimators",
+    "report": "coterie.explain.report",
+}
 _MODULES = ("checkpoints", "distributed", "plot", "selection")
 __all__ = ["__version__", *CATALOGUE, *_HOMES, *_MODULES]
 

@@ -19,6 +19,7 @@ ORDER = [
     "cluster",
     "columns",
     "predict",
+    "edit",
     "export",
     "studio",
     "reproduce",

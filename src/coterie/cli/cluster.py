@@ -64,6 +64,10 @@ FROM = _option("Cut the hierarchy of this model at -k, without fitting again.", 
 SEED = typer.Option(
     0, metavar="N", min=0, help="Random seed. The same seed gives the same clusters.", rich_help_panel=TUNING
 )
+PREVIOUS = _option(
+    "A model of an earlier table: clusters that continue one of its clusters keep its number and name.", "MODEL",
+    panel=TUNING,
+)  # fmt: skip
 SCHEDULER = _option("Run on this Dask cluster, for example tcp://10.0.0.1:8786.", "ADDRESS", panel=BLOCKS)
 WORKERS = _option("Number of processes of a cluster on this machine.", "N", panel=BLOCKS, min=1)
 CHECKPOINT = _option("Save the centres to this file after every iteration.", "FILE", panel=BLOCKS)
@@ -109,6 +113,7 @@ def cluster(
     max_iter: int | None = MAX_ITER,
     seed: int = SEED,
     from_model: Path | None = FROM,
+    previous: Path | None = PREVIOUS,
     scheduler: str | None = SCHEDULER,
     workers: int | None = WORKERS,
     checkpoint: Path | None = CHECKPOINT,
@@ -146,6 +151,7 @@ def cluster(
     coterie cluster shop.sqlite --query "SELECT age, spent FROM customers"
     coterie cluster patients.csv --labels diagnosis --output labels.csv
     coterie cluster shop.csv --from shop.model -k 7 --output labels.csv
+    coterie cluster may.csv --previous april.model --save may.model
     coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
     use, leave, kinds, keeps = (_joined(one) for one in (columns, exclude, kind, keep))
@@ -161,10 +167,22 @@ def cluster(
     wanted = {
         "columns": use, "exclude": leave, "kinds": kinds, "keep": keeps or (), "scale": scale, "encode": encode,
         "algorithm": algorithm, "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
-        "labels": labels, "names": names or "",
+        "labels": labels, "names": names or "", "previous": previous,
     }  # fmt: skip
     if from_model is not None:
-        chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, scheduler, workers, *settings.values())
+        chosen = (
+            algorithm,
+            use,
+            leave,
+            criterion,
+            labels,
+            kinds,
+            keeps,
+            scheduler,
+            workers,
+            previous,
+            *settings.values(),
+        )
         if numbers is None or len(numbers) > 1:
             raise Refused("--from MODEL needs one number of clusters: add, for example, -k 7.")
         if scale or encode or any(one is not None for one in chosen):

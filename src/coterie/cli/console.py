@@ -128,7 +128,7 @@ def print_verdict(console: Console, facts: Facts) -> None:
 def show_prediction(
     model: str,
     file: str,
-    n_clusters: int,
+    ids: Sequence[int],
     labels: np.ndarray,
     files: dict[str, str],
     notes: list[str],
@@ -136,7 +136,7 @@ def show_prediction(
     names: Mapping[int, str],
 ) -> None:
     """The result of ``coterie predict``."""
-    counts = {label: int((labels == label).sum()) for label in range(n_clusters)}
+    counts = {label: int((labels == label).sum()) for label in ids}
     outliers = int((labels < 0).sum())
     if as_json:
         rows = [

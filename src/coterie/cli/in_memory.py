@@ -35,7 +35,7 @@ def run(
         elif outputs.checkpoint is not None:
             raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or remove --checkpoint.")
         else:
-            outputs.check([file])
+            outputs.check([file], wanted["previous"])
         watcher = console.ProgressWatcher(outputs, in_blocks=in_blocks and not as_json)
         names = cluster_names(wanted.pop("names")) if wanted["names"] else {}
         clustered = cluster_table(file, Request(**{**wanted, "names": names}), watcher, blocks=blocks, **how)
@@ -153,6 +153,5 @@ def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_js
             table = rows.table if outputs.with_data else None
             beside, escape = predicted_facts(loaded, rows, labels), outputs.escape_formulas
             files["labels"] = str(write_labels(outputs.output, labels, table, beside, escape_formulas=escape))
-    n_clusters = len(loaded.estimator.cluster_centers_)
-    told = (str(model), shown_source(file), n_clusters, labels, files, list(rows.notes), as_json, loaded.names)
+    told = (str(model), shown_source(file), loaded.ids, labels, files, list(rows.notes), as_json, loaded.names)
     console.show_prediction(*told)

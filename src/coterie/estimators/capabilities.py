@@ -32,11 +32,21 @@ def given_count(estimator: Any) -> int | None:
     return int(given) if isinstance(given, int | np.integer) else None
 
 
+def is_edited(estimator: Any) -> bool:
+    """Whether the clusters have ids of their own, because they were edited or continue those of an earlier model."""
+    return hasattr(estimator, "ids_")
+
+
+def fitted_inside(estimator: Any) -> Any:
+    """The estimator that was fitted: that of a model whose clusters were edited, else itself."""
+    return estimator.estimator_ if is_edited(estimator) else estimator
+
+
 def on_sphere(estimator: Any) -> bool:
     """Whether the estimator compares directions instead of positions."""
     from coterie.estimators.base import algorithm_of
 
-    algorithm = algorithm_of(estimator)
+    algorithm = algorithm_of(fitted_inside(estimator))
     return algorithm is not None and algorithm.spherical
 
 

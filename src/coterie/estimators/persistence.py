@@ -20,6 +20,7 @@ from safetensors.numpy import save as to_bytes
 
 from coterie.checkpoints.json_shapes import SCALAR, check
 from coterie.distributed import is_dask
+from coterie.estimators.editing import EditMixin
 from coterie.estimators.notebook import NotebookMixin
 from coterie.files import check_writable, replacing
 
@@ -30,8 +31,8 @@ STORED = (*SCALAR, [SCALAR], {"tensor": str}, {"names": [str]})  # a parameter o
 TABLE_ENTRY = "coterie-table"  # of an estimator that saw what was made of the columns of a table
 
 
-class SaveMixin(NotebookMixin):
-    """Adds the method ``save`` to an estimator, and its clusters to what notebooks show of it."""
+class SaveMixin(NotebookMixin, EditMixin):
+    """Adds ``save`` and edits of the clusters to an estimator, and its clusters to what notebooks show of it."""
 
     def save(self, path: str | os.PathLike) -> None:
         """Save the fitted estimator to a file, which :func:`coterie.load` reads.
@@ -113,6 +114,8 @@ def packed(estimator) -> tuple[dict[str, np.ndarray], str]:
     from coterie.estimators import schema
 
     check_is_fitted(estimator)
+    if hasattr(estimator, "_packed"):
+        return estimator._packed()
     tensors: dict[str, np.ndarray] = {}
     fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") or name == "_n_features_out"}
     params = schema.unfolded(type(estimator), estimator.get_params(deep=False))
@@ -147,6 +150,10 @@ def unpacked(
         raise ValueError(f"{path} is damaged: its header cannot be read. Save the model again.") from error
     if number > FORMAT:
         raise ValueError(f"{path} was saved by coterie {version:.40} in a newer format: update coterie to read it.")
+    if name == "LivingClusterer":
+        from coterie.living.saving import unpacked as living
+
+        return living(tensors, header, path, network)
     if name not in CATALOGUE:
         raise ValueError(f"{path} contains a {name:.40}, which this version of coterie does not have.")
     try:

@@ -72,6 +72,8 @@ OPTIONAL = {
     "center_covariances_": "k d d",
     "center_intervals_": "2 k d",
     "head_": "h",
+    "value_profile_": "u v",
+    "point_profile_": "y z",
 }
 REMOVED = {  # parameters of earlier versions, used by fit only
     "FlowMixture": {"snr_db", "n_layers", "regime"},

@@ -427,10 +427,39 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             other._label(self._encoded(X, reset=False), n_clusters)
         return other
 
+    def _read(self) -> Encoded:
+        """The rows that were read; their values in the units of the table are not known any more."""
+        encoding = Encoding.from_json(self.encoding_)
+        return Encoded(encoding, np.full((len(self.context_), len(encoding.value_names)), np.nan), self.context_)
+
+    def _within(self, rows):
+        """This fit on some of the rows that were read, whose hierarchy divides one cluster into parts."""
+        other = copy.copy(self)
+        other.context_, other.context_noise_ = self.context_[rows], self.context_noise_[rows]
+        other.affinity_, other.context_indices_ = self.affinity_[np.ix_(rows, rows)], np.arange(len(rows))
+        other.children_ = restricted(self.children_, rows)
+        other.head_ = np.zeros(0)
+        return other
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def restricted(children: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """(len(rows) - 1, 2) the merges of a hierarchy between some of its rows."""
+    n = len(children) + 1
+    place = np.full(2 * n - 1, -1)
+    place[rows] = np.arange(len(rows))
+    merges: list[tuple[int, int]] = []
+    for node, (left, right) in enumerate(np.asarray(children).tolist(), n):
+        one, other = int(place[left]), int(place[right])
+        place[node] = max(one, other)
+        if min(one, other) >= 0:
+            place[node] = len(rows) + len(merges)
+            merges.append((one, other))
+    return np.array(merges, dtype=np.int64).reshape(-1, 2)
 
 
 @contextmanager

@@ -92,7 +92,7 @@ def _about_columns(clustered: ClusteredTable) -> list[Caution]:
 
 def _about_missing(clustered: ClusteredTable) -> list[Caution]:
     """Columns whose missing values the clusters follow."""
-    encoding, k = clustered.encoding, clustered.k
+    encoding, k = clustered.encoding, len(clustered.sizes)
     if encoding is None or encoding.complete or k < 2:
         return []
     rows = np.linspace(0, clustered.n - 1, min(clustered.n, 5_000)).astype(int)
@@ -144,7 +144,7 @@ def _about_sizes(clustered: ClusteredTable) -> list[Caution]:
         what = f"{'One cluster is' if len(tiny) == 1 else 'Some clusters are'} very small: {listed}."
         advice = f"Their rows may be outliers rather than groups: check them{',' if trim else ''}{trim}."
         found.append(Caution(what, advice if len(tiny) > 1 else advice.replace("Their", "Its", 1)))
-    empty = [str(j) for j, size in enumerate(sizes) if size == 0]
+    empty = [str(j) for j in clustered.ids if sizes[j] == 0]
     if empty:
         which = f"{'cluster' if len(empty) == 1 else 'clusters'} {joined(empty, limit=LISTED)}"
         found.append(Caution(f"No row belongs to {which}.", "Use fewer clusters."))

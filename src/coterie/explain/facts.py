@@ -105,7 +105,7 @@ def summaries_of(clustered: ClusteredTable) -> list[ClusterSummary]:
     mean = clustered.values.mean(axis=0, dtype=np.float64)
     with np.errstate(over="ignore"):  # of values beyond 1e154, which zeroshot compares by their logarithms or ranks
         deviation = clustered.values.std(axis=0, dtype=np.float64)
-    centers = dict(enumerate(clustered.value_centers))
+    centers = {label: clustered.value_centers[label] for label in clustered.ids}
     if len(clustered.outliers):
         centers[-1] = clustered.values[clustered.outliers].mean(axis=0, dtype=np.float64)
     sizes = {**dict(enumerate(clustered.sizes.tolist())), -1: len(clustered.outliers)}

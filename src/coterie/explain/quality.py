@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score, silhouette_samples, silhouette_score
 
-from coterie.estimators.capabilities import given_count, has_parameter, start_was_given
+from coterie.estimators.capabilities import given_count, has_parameter, is_edited, start_was_given
 from coterie.selection import Choice, stratified_sample
 from coterie.tabular.clustered_table import ClusteredTable
 
@@ -108,6 +108,10 @@ def stability(clustered: ClusteredTable, refits: int = 5, seconds: float = 3.0, 
     """
     if clustered.k < 2:
         return "There is one cluster, so there is nothing that could change."
+    if is_edited(clustered.estimator):
+        return (
+            "The clusters were edited or continue those of an earlier model, so fits to other rows say little of them."
+        )
     rng = np.random.default_rng(seed)
     rows = stratified_sample(clustered.labels, REFIT_ROWS, seed)
     size = max(2, round(SUBSAMPLE * len(rows)))

@@ -81,7 +81,10 @@ def method(clustered: ClusteredTable) -> list[tuple[str, str]]:
 
 def sizes(clustered: ClusteredTable) -> list[list[Any]]:
     """One row per cluster, then the outliers."""
-    counts = [*enumerate(clustered.sizes.tolist()), *[(-1, len(clustered.outliers))] * bool(len(clustered.outliers))]
+    counts = [
+        *((j, int(clustered.sizes[j])) for j in clustered.ids),
+        *[(-1, len(clustered.outliers))] * bool(len(clustered.outliers)),
+    ]
     largest = max(1, *(size for _, size in counts))
     return [
         [chip(label, clustered.name(label)), bar(label, size / largest), f"{size:,}", f"{size / clustered.n:.1%}"]

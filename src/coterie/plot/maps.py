@@ -146,16 +146,17 @@ def _center_lines(places: np.ndarray) -> dict[str, Any]:
     lines = [
         {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1,
          "line": {"color": OUTLIER, "width": 1.5, "dash": "dot"}}
-        for x in places.tolist()
+        for x in places[np.isfinite(places)].tolist()
     ]  # fmt: skip
     at_top = {"y": 1, "yref": "paper", "showarrow": False, "yanchor": "top", "xanchor": "left"}
-    notes = [{"x": x, "text": f"<b>{j}</b>", **at_top} for j, x in enumerate(places.tolist())]
+    notes = [{"x": x, "text": f"<b>{j}</b>", **at_top} for j, x in enumerate(places.tolist()) if np.isfinite(x)]
     return {"shapes": lines, "annotations": notes}
 
 
 def numbered_centers(places: np.ndarray, called: Mapping[int, str] | None = None) -> go.Scatter:
     """Numbered circles, white on any background."""
-    numbers, few = range(len(places)), len(places) <= FEW
+    numbers = np.flatnonzero(np.isfinite(places).all(axis=1)).tolist()  # ids that are not used have no place
+    places, few = places[numbers], len(numbers) <= FEW
     ring = {"width": 3 if few else 2, "color": [color(j) for j in numbers]}
     return go.Scatter(
         x=digits(places[:, 0]), y=digits(places[:, 1]), mode="markers+text", name="centres", cliponaxis=False,

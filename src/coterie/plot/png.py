@@ -193,6 +193,8 @@ def _draw_points(axes: Any, view: View, labels: np.ndarray, centers: np.ndarray 
     if centers is not None:
         look: dict[str, Any] = {"fontsize": 9, "fontweight": "bold", "ha": "center", "va": "center", "zorder": 7}
         for j, place in enumerate(view.place(centers)):
+            if not np.isfinite(place).all():
+                continue
             ring = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": color(j), "linewidth": 2.0}
             axes.text(*place, str(j), clip_on=True, bbox=ring, **look)
 
@@ -207,6 +209,8 @@ def _draw_histogram(axes: Any, view: View, labels: np.ndarray, centers: np.ndarr
     axes.hist([values[shown == label] for label in groups], bins=edges, stacked=True, color=colors)
     if centers is not None:
         for j, place in enumerate(view.place(centers)[:, 0]):
+            if not np.isfinite(place):
+                continue
             axes.axvline(place, color="black", linewidth=1.0, linestyle=":")
             at_top = {"xycoords": ("data", "axes fraction"), "xytext": (3, -11), "textcoords": "offset points"}
             axes.annotate(str(j), (place, 1.0), fontsize=9, fontweight="bold", **at_top)

@@ -51,8 +51,11 @@ class View:
     def place(self, rows: np.ndarray) -> np.ndarray:
         """(n, dims) the positions of rows of the same space."""
         if not self.linear:  # the mean position of the nearest embedded rows
-            _, near = self._tree.query(np.asarray(rows, dtype=np.float64), k=min(5, len(self.points)))
-            return self.points[near.reshape(len(rows), -1)].mean(axis=1)
+            rows = np.asarray(rows, dtype=np.float64)
+            known, places = np.isfinite(rows).all(axis=1), np.full((len(rows), 2), np.nan)
+            _, near = self._tree.query(rows[known], k=min(5, len(self.points)))
+            places[known] = self.points[near.reshape(int(known.sum()), -1)].mean(axis=1)
+            return places
         return (np.asarray(rows, dtype=np.float64) - self.origin) @ self.axes
 
     def warped(self, points: np.ndarray) -> np.ndarray:
@@ -62,7 +65,8 @@ class View:
 
     def limits(self, *parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Limits of the map, as it is drawn, that do not depend on a few distant points."""
-        return bulk(self.warped(np.vstack(parts)))
+        points = np.vstack(parts)
+        return bulk(self.warped(points[np.isfinite(points).all(axis=1)]))
 
     @staticmethod
     def edges(drawn: np.ndarray) -> np.ndarray:

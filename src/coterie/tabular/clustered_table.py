@@ -13,7 +13,8 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.estimators.capabilities import encodes_tables, on_sphere
+from coterie.estimators.capabilities import encodes_tables, is_edited, on_sphere
+from coterie.living import LivingClusterer
 from coterie.tables.encoding import Encoded, Encoding
 from coterie.tables.table import Table
 from coterie.tabular.encoded_table import EncodedTable
@@ -74,6 +75,7 @@ class ClusteredTable:
         return cls(
             rows.table, rows.rows.values, encoding.value_names, rows.rows.points, encoding.point_names, estimator,
             labels, run, encoding, places=rows.places, encoded=rows.rows if encodes_tables(estimator) else None,
+            names=estimator.names_ if is_edited(estimator) else {},
         )  # fmt: skip
 
     @classmethod
@@ -143,9 +145,15 @@ class ClusteredTable:
     def n(self) -> int:
         return len(self.points)
 
+    @cached_property
+    def ids(self) -> list[int]:
+        """The labels of the clusters. Those of an edited model need not be consecutive."""
+        return list(self.estimator.ids_) if is_edited(self.estimator) else list(range(len(self.centers)))
+
     @property
     def k(self) -> int:
-        return len(self.centers)
+        """The number of clusters."""
+        return len(self.ids)
 
     @property
     def model(self) -> TableModel:
@@ -153,11 +161,51 @@ class ClusteredTable:
         assert self.encoding is not None
         return TableModel(self.estimator, self.encoding, self.names)
 
+    @property
+    def living(self) -> "LivingClusterer":
+        """The estimator as one whose clusters can be edited, continued and checked."""
+        return self.model.living if self.encoding is not None else LivingClusterer.of(self.estimator, self.names)
+
+    @property
+    def rows(self) -> Any:
+        """The rows in a form that an edit takes."""
+        return self.points if self.encoding is None else Encoded(self.encoding, self.values, self.points)
+
+    @property
+    def history(self) -> list[str]:
+        """What was done to the clusters since the fit, in words."""
+        return self.living.history
+
+    def edited(self, living: "LivingClusterer") -> "ClusteredTable":
+        """The same table with the clusters of an edited model."""
+        return replace(self, estimator=living, labels=living.labels_.astype(np.int64), names=living.names_)
+
+    def merge(self, labels: Sequence[int]) -> "ClusteredTable":
+        """Join clusters; see :meth:`coterie.LivingClusterer.merge`."""
+        return self.edited(self.living.merge(labels))
+
+    def split(self, label: int, n_clusters: int | None = None) -> "ClusteredTable":
+        """Divide a cluster; see :meth:`coterie.LivingClusterer.split`."""
+        return self.edited(self.living.split(label, n_clusters, X=self.rows))
+
+    def rename(self, label: int, name: str) -> "ClusteredTable":
+        """Name a cluster; see :meth:`coterie.LivingClusterer.rename`."""
+        return self.edited(self.living.rename(label, name))
+
+    def pin(self, rows: Sequence[int], label: int) -> "ClusteredTable":
+        """Put single rows into a cluster; see :meth:`coterie.LivingClusterer.pin`."""
+        return self.edited(self.living.pin(rows, label, X=self.rows))
+
+    def undo(self) -> "ClusteredTable":
+        """The clusters before the last change."""
+        return self.edited(self.living.undo())
+
     def named(self, names: Mapping[int, str]) -> "ClusteredTable":
         """The same with names of clusters."""
         from coterie.tabular.known_labels import checked_names
 
-        return replace(self, names=checked_names(names, range(self.k)))
+        names = checked_names(names, self.ids)
+        return self.edited(self.living.with_names(names)) if is_edited(self.estimator) else replace(self, names=names)
 
     def name(self, label: int) -> str:
         """What a cluster is called: its name if it has one, else its number."""
@@ -231,10 +279,16 @@ class ClusteredTable:
 
     @cached_property
     def centers(self) -> np.ndarray:
-        """The centres of the estimator, or the means of its clusters, among the points."""
+        """The centres of the estimator, or the means of its clusters, among the points: one row per label.
+
+        A label that is not used any more has the mean of all rows.
+        """
         centers = getattr(self.estimator, "cluster_centers_", None)
         if centers is not None and self.encoded is None:
             return np.asarray(centers, dtype=np.float64)
+        if is_edited(self.estimator):
+            whole, own = self.space.mean(axis=0), [self.labels == j for j in range(max(self.ids, default=-1) + 1)]
+            return np.array([self.space[one].mean(axis=0) if one.any() else whole for one in own], dtype=np.float64)
         count = int(self.labels.max(initial=-1)) + 1
         means = [self.space[self.labels == j].mean(axis=0) for j in range(count) if (self.labels == j).any()]
         return np.array(means, dtype=np.float64).reshape(-1, self.points.shape[1])
@@ -249,7 +303,7 @@ class ClusteredTable:
     def value_means(self) -> np.ndarray:
         """(k, D) the means of the clusters in the units of the table."""
         everywhere = self.values.mean(axis=0, dtype=np.float64)
-        members = [self.labels == j for j in range(self.k)]
+        members = [self.labels == j for j in range(len(self.centers))]
         return np.array(
             [self.values[own].mean(axis=0, dtype=np.float64) if own.any() else everywhere for own in members]
         )
@@ -276,13 +330,20 @@ class ClusteredTable:
         named = not isinstance(view, str)
         few = view in ("auto", "columns") and self.points.shape[1] <= 2 and self.same_columns and not self.spherical
         if named or few:
-            return self.values, self.value_centers, self.value_names
-        return self.space, self.centers, self.point_names
+            return self.values, self._of_ids(self.value_centers), self.value_names
+        return self.space, self._of_ids(self.centers), self.point_names
+
+    def _of_ids(self, centers: np.ndarray) -> np.ndarray:
+        """Centres with NaN for labels that are not used."""
+        unused = np.setdiff1d(np.arange(len(centers)), self.ids)
+        centers = centers.astype(np.float64)
+        centers[unused] = np.nan
+        return centers
 
     @cached_property
     def sizes(self) -> np.ndarray:
         """(k,) the number of rows of every cluster."""
-        return np.bincount(self.labels[self.labels >= 0], minlength=self.k)
+        return np.bincount(self.labels[self.labels >= 0], minlength=len(self.centers))
 
     @property
     def outliers(self) -> np.ndarray:
@@ -311,13 +372,13 @@ class ClusteredTable:
         rows = np.arange(self.n) if rows is None else rows
         result = np.empty(len(rows))
         labels = self.labels[rows]
-        for j in range(self.k):
+        for j in range(len(self.centers)):
             own = labels == j
             result[own] = np.linalg.norm(self.space[rows[own]] - self.centers[j], axis=1)
         far = np.flatnonzero(labels < 0)
         if len(far):
             space = self.space[rows[far]]
-            each = [np.linalg.norm(space - center, axis=1) for center in self.centers]
+            each = [np.linalg.norm(space - self.centers[j], axis=1) for j in self.ids]
             result[far] = np.min(each, axis=0) if each else 0.0
         return result
 

@@ -12,11 +12,13 @@ import numpy as np
 
 from coterie.catalogue import MOST_ROWS_OF_ZEROSHOT
 from coterie.estimators.capabilities import encodes_tables, finds_count, has_parameter, parameter, takes_labels
+from coterie.living.moments import remember
 from coterie.selection import Candidate, Choice, check_criterion, choose_k
 from coterie.tables.columns import TableError
 from coterie.tables.sources import source_name
 from coterie.tables.table import Table
 from coterie.tabular.clustered_table import ClusteredTable, Run
+from coterie.tabular.earlier import Earlier
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.known_labels import KnownLabels, without
 from coterie.tabular.make_estimator import SettingError, check_algorithm, make_estimator
@@ -65,6 +67,9 @@ class Request:
         Parameters of the estimator; one that it does not have raises an error.
     defaults : mapping
         Parameters for estimators of the k-means family, where they have them.
+    previous : :class:`coterie.tabular.TableModel` or path, optional
+        A model of an earlier table. Clusters that continue one of its clusters keep its id and name. Columns, scaling
+        and the algorithm with its settings are those of the model, where nothing else is asked for.
     """
 
     columns: str | Sequence[str] | None = None
@@ -83,6 +88,7 @@ class Request:
     names: Mapping[int, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    previous: "TableModel | str | Path | None" = None
 
     @property
     def ks(self) -> list[int]:
@@ -196,6 +202,8 @@ def cluster_table(
         known = None
         if request.labels is not None:
             known, table = KnownLabels.of(table, request.labels), without(table, request.labels)
+        earlier = None if request.previous is None else Earlier.of(request.previous)
+        request = request if earlier is None else earlier.completed(request)
         algorithm = request.algorithm_for(len(table))
         defaults = _defaults(request, len(table))
         estimator = make_estimator(algorithm, defaults, random_state=request.seed, **request.settings)
@@ -222,9 +230,13 @@ def cluster_table(
             raise SettingError(str(error)) from error
     warned = {" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)}
     notes = (*encoded.notes, *request.why_not_zeroshot(algorithm), *sorted(warned))
+    remember(estimator, encoded.rows)
+    if earlier is not None:
+        estimator = earlier.continued(estimator, encoded)
+        notes = (*notes, *estimator.history)
     seconds = time.perf_counter() - started
     made = ClusteredTable.fitted(encoded, estimator, Run(algorithm, request.seed, choice, notes, seconds, name))
-    names = {**({} if known is None else known.names), **request.names}
+    names = {**made.names, **({} if known is None else known.names), **request.names}
     if known is not None:
         made = replace(made, table=whole if encoded.places is None else whole.take(encoded.places))
     return made.named(names) if names else made

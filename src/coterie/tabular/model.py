@@ -3,9 +3,9 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from coterie.estimators.capabilities import encodes_tables
 from coterie.tables.columns import TableError
 from coterie.tables.encoding import Encoding
 from coterie.tabular.encoded_table import EncodedTable
+
+if TYPE_CHECKING:
+    from coterie.living import LivingClusterer
+    from coterie.living.checking import Check
 
 ENCODING = "encoding"  # of the table, in the metadata of the file
 NAMES = "names"  # of the clusters
@@ -48,6 +52,26 @@ class TableModel:
     def predict_encoded(self, rows: EncodedTable) -> np.ndarray:
         """The cluster of every row of a table that was encoded by :attr:`encoding`."""
         return self.estimator.predict(rows.input(self.estimator))
+
+    @property
+    def living(self) -> "LivingClusterer":
+        """The estimator as one whose clusters can be edited, continued and checked."""
+        from coterie.living import LivingClusterer
+
+        return LivingClusterer.of(self.estimator, self.names)
+
+    @property
+    def ids(self) -> list[int]:
+        """The labels of the clusters."""
+        return self.living.ids_
+
+    def with_living(self, living: "LivingClusterer") -> "TableModel":
+        """The same table with other clusters."""
+        return replace(self, estimator=living, names=living.names_)
+
+    def check(self, table: Any) -> "Check":
+        """Whether the clusters still describe the rows of another table; see :func:`coterie.living.checking.check`."""
+        return self.living.check(EncodedTable.apply(self.encoding, table).rows)
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write one safetensors file: the estimator, and the encoding as JSON in the metadata.

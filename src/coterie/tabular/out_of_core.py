@@ -153,7 +153,7 @@ def _estimator(source: object, request: "Request") -> Any:
     """The estimator that was asked for, if it and the other wishes suit data in blocks."""
     refuse_in_blocks(
         source, encode=request.encode, kinds=request.kinds, keep=request.keep, labels=request.labels,
-        names=request.names, drop_missing=request.drop_missing,
+        names=request.names, drop_missing=request.drop_missing, previous=request.previous,
     )  # fmt: skip
     ks, algorithm = request.ks, request.algorithm or "kmeans"
     if len(ks) != 1:
