@@ -33,7 +33,6 @@ LEVEL = {
     "starts": 3,
     "em": 2,
     "geometry": 2,
-    "metrics": 2,
     "tables": 2,
     "constraints": 2,
     "checkpoints": 2,

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from coterie.metrics import permutation_free_cross_entropy
 from coterie_research.incontext_em.point_training import ExponentialDecay, PointTask, train_points
 from coterie_research.incontext_em.point_transformer import PointConfig
+from coterie_research.metrics import permutation_free_cross_entropy
 from coterie_research.training.incontext.prior import sample_separated
 
 

@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from coterie.metrics import clustering_scores
 from coterie_research import images
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row, alone, installed
+from coterie_research.metrics import clustering_scores
 
 K = 10
 PEERS = ("VaDE", "DEC")

@@ -18,12 +18,12 @@ from sklearn.preprocessing import StandardScaler
 
 from coterie import checkpoints, threads
 from coterie.estimators import ZeroShotClusterer
-from coterie.metrics import normalised_accuracy
 from coterie_research.benchmarks import zeroshot_pictures
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row
 from coterie_research.benchmarks.labelled_sets import LabelledSet, all_sets
 from coterie_research.benchmarks.methods import GIVEN, binned, compared, differences, grouped, means, number_of_clusters
 from coterie_research.benchmarks.zeroshot_page import QUESTIONS, calibration, page
+from coterie_research.metrics import normalised_accuracy
 
 OURS = "coterie"
 # name in the tables -> network; the first is compared with all others, so that a new network names the previous one

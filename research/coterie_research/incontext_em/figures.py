@@ -17,7 +17,6 @@ import numpy as np
 import torch
 
 from coterie import checkpoints
-from coterie.metrics import best_renaming
 from coterie_research import records
 from coterie_research.incontext_em import pictures
 from coterie_research.incontext_em.point_training import start_of
@@ -53,6 +52,7 @@ from coterie_research.incontext_em.settings import (
     averaged,
     budget_of,
 )
+from coterie_research.metrics import best_renaming
 
 
 @dataclass(frozen=True)

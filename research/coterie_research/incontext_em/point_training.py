@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from coterie.metrics import permutation_free_cross_entropy
 from coterie.starts.batched import sq_to_centers
 from coterie_research.incontext_em.best_start import best_start
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer
+from coterie_research.metrics import permutation_free_cross_entropy
 from coterie_research.training.incontext.prior import Separated
 from coterie_research.training.loop import TrainingConfig, train
 

@@ -17,12 +17,12 @@ from coterie.incontext import consensus
 from coterie.incontext.inference import read
 from coterie.incontext.pair_transformer import PairTransformer
 from coterie.incontext.starting import em
-from coterie.metrics import clustering_scores, permutation_free_cross_entropy
 from coterie.mixtures import spherical_posterior
 from coterie.starts.batched import lloyd
 from coterie_research.incontext_em.point_training import ExponentialDecay, start_of, starting_labels, train_points
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer
 from coterie_research.incontext_em.settings import MOST_STEPS, Budget, Row, Setting
+from coterie_research.metrics import clustering_scores, permutation_free_cross_entropy
 from coterie_research.training.incontext.prior import Separated
 
 SEED = 20_250

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from coterie.metrics import squared_w2
 from coterie.mixtures.atoms import flow_tokens
 from coterie.mixtures.flow import FlowConfig, MeasureFlow, Regime
 from coterie_research.measure_flows import pictures, published, scoring
 from coterie_research.measure_flows.record import write
+from coterie_research.metrics import squared_w2
 from coterie_research.training.flow.prior import MixturePrior, Mixtures
 from coterie_research.training.flow.run import FlowRun, Stage
 from coterie_research.training.loop import LOG_FILE, STATE_FILE, TrainingConfig

@@ -15,7 +15,7 @@ import torch
 import coterie
 from coterie.em import Iteration
 from coterie.files import replacing
-from coterie.metrics import clustering_scores
+from coterie_research.metrics import clustering_scores
 
 
 def head(name: str, quick: bool) -> dict[str, Any]:

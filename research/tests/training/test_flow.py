@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from coterie import checkpoints
-from coterie.metrics import squared_w2
+from coterie_research.metrics import squared_w2
 from coterie_research.training.flow.prior import MixturePrior, sample_mixtures
 from coterie_research.training.flow.run import FlowRun, FlowTask, expected_squared_w2
 

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from coterie import threads
-from coterie.metrics import best_renaming
 from coterie.mixtures import spherical_posterior
+from coterie_research.metrics import best_renaming
 from coterie_research.training.incontext.prior import Separated
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.optimize import linear_sum_assignment, linprog
 
-from coterie.metrics import (
+from coterie_research.metrics import (
     clustering_scores,
     normalised_accuracy,
     own_center_error,
