@@ -29,8 +29,7 @@ class AttentionClustering(CenterClusterer):
     algorithm : str, default="lloyd"
         The row: "lloyd", "soft", "trimmed", "robust-softmax", "robust-sparsemax", "robust-topk" or "medoids", in
         Euclidean form or with the suffix "/dot", "/spherical" or "/spherical-layernorm".
-    n_clusters : int, default=8
-        Number of clusters.
+    <n_clusters>
     engine : {"auto", "fused", "literal"}, default="auto"
         "literal" multiplies the matrices of the transformer and keeps ``trajectory_`` (at most 20,000 rows). "fused"
         leaves out the self-attention that cancels. "auto" is the fastest that suits the data. All give the same result.
@@ -42,26 +41,10 @@ class AttentionClustering(CenterClusterer):
         - "keep" (float in (0, 1], default 0.95), the share of each cluster that trimmed rows keep.
         - "top" (int, default 50), the number of points that a centre takes into account in top-k rows.
         - "delta" (float, default 10.0), the gap of medoid rows: points of other clusters score 2 ``delta`` lower.
-    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
-        How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
-        clusters the projections on the leading eigenvectors. A callable is called as
-        ``init(X, n_clusters, random_state=...)`` and returns the centres.
-    n_init : int or "auto", default="auto"
-        Number of runs from different starts; the run with the lowest inertia is kept. "auto" is 10 for
-        ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
+    <init, n_init>
     max_iter : int, default=100
         Maximum number of iterations of a run. A run that reaches it raises a ``ConvergenceWarning``.
-    tol : float, default=1e-4
-        A run stops when the sum of the squared moves of the centres is at most ``tol`` times the mean variance of the
-        columns. With 0 it stops when the labels repeat.
-    device : str, torch.device or None, default=None
-        Where torch computes. None is the CPU, where compiled code without torch is used as far as possible.
-    n_jobs : int or None, default=None
-        Number of threads of the compiled code. None and -1 use all processors. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed or generator of the random starts. Pass an int for reproducible results.
-    verbose : int, default=0
-        1 shows a progress bar on standard error, 2 prints one line per iteration.
+    <tol, device, n_jobs, random_state, verbose>
 
     Attributes
     ----------
@@ -77,18 +60,7 @@ class AttentionClustering(CenterClusterer):
         The weights of the clusters, all equal. Only for soft rows.
     threshold_ : array of shape (n_clusters,)
         The largest cost that was kept, or -1 if the cluster has no rows. Only for trimmed rows.
-    n_iter_ : int
-        Number of iterations of the run that was kept.
-    converged_ : bool
-        Whether that run stopped by itself, before ``max_iter``.
-    n_clusters_ : int
-        Number of clusters that have at least one row.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the columns of X, if X is a DataFrame whose column names are all strings.
-    trajectory_ : list of (centers, assignments)
-        The centres and assignments after every layer. Only with ``engine="literal"``.
+    <n_iter_, converged_, n_clusters_, n_features_in_, feature_names_in_, trajectory_>
 
     Examples
     --------
@@ -122,17 +94,7 @@ class AttentionClustering(CenterClusterer):
         random_state=None,
         verbose=0,
     ):
-        super().__init__(
-            n_clusters,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            device=device,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self._set(n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose)
         self.algorithm = algorithm
         self.engine = engine
         self.settings = settings

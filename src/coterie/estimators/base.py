@@ -2,8 +2,7 @@
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from coterie.distributed import is_dask
 from coterie.distributed.chunks import is_chunked
 from coterie.em import Iteration
+from coterie.estimators.docstrings import completed
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.sources import RowsInMemory, Source
-from coterie.estimators.validation import check_device, check_rows, check_sized_rows, check_weights
+from coterie.estimators.validation import check_device, check_sized_rows, check_weights
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import Result
 from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm
@@ -40,7 +40,55 @@ class CenterClusterer(
     SaveMixin,
     BaseEstimator,
 ):
-    """Base class of the estimators with k centres. A subclass turns its parameters into an :class:`Algorithm`."""
+    """Base class of the estimators with k centres. A subclass turns its parameters into an :class:`Algorithm`.
+
+    A line of names in the docstring of a subclass, such as ``<init, tol>``, stands for the following entries.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
+        How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
+        clusters the projections on the leading eigenvectors. A callable is called as
+        ``init(X, n_clusters, random_state=...)`` and returns the centres.
+    n_init : int or "auto", default="auto"
+        Number of runs from different starts; the run with the lowest inertia is kept. "auto" is 10 for
+        ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
+    max_iter : int, default=300
+        Maximum number of iterations of a run. A run that reaches it raises a ``ConvergenceWarning``.
+    tol : float, default=1e-4
+        A run stops when the sum of the squared moves of the centres is at most ``tol`` times the mean variance of the
+        columns. With 0 it stops when the labels repeat.
+    device : str, torch.device or None, default=None
+        Where torch computes. None is the CPU, where compiled code without torch is used as far as possible.
+    n_jobs : int or None, default=None
+        Number of threads of the compiled code. None and -1 use all processors. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed or generator of the random starts. Pass an int for reproducible results.
+    verbose : int, default=0
+        1 shows a progress bar on standard error, 2 prints one line per iteration.
+
+    Attributes
+    ----------
+    labels_ : int32 array of shape (n_samples,)
+        The cluster of every row.
+    n_iter_ : int
+        Number of iterations of the run that was kept.
+    converged_ : bool
+        Whether that run stopped by itself, before ``max_iter``.
+    n_clusters_ : int
+        Number of clusters that have at least one row.
+    engine_info_ : str
+        How the fit was computed: by array operations if the table is small, or by the lazy engine with the vector width
+        of the processor. Not set by the other engines.
+    trajectory_ : list of (centers, assignments)
+        The centres and assignments after every layer. Only with ``engine="literal"``.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+    """
 
     _takes_sparse: ClassVar[bool] = False
     _takes_blocks: ClassVar[bool] = True  # chunks of files and Dask collections
@@ -70,6 +118,10 @@ class CenterClusterer(
         random_state=None,
         verbose=0,
     ):
+        self._set(n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose)
+
+    def _set(self, n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose) -> None:
+        """Store the parameters that all members have."""
         self.n_clusters = n_clusters
         self.init = init
         self.n_init = n_init
@@ -79,6 +131,11 @@ class CenterClusterer(
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if cls.__doc__ and CenterClusterer.__doc__:  # neither is there with python -OO
+            cls.__doc__ = completed(cls.__doc__, CenterClusterer.__doc__)
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:
@@ -163,31 +220,6 @@ class CenterClusterer(
             )
             return 1
         return self.n_init
-
-    def _starts(
-        self, X, weight, algorithm: Algorithm, random_state, n_runs: int = 1, exponent: int = 0
-    ) -> Iterator[np.ndarray]:
-        """The starting centres of each run for X, which was divided by 2^exponent."""
-        from coterie import starts
-
-        init = self.init
-        if callable(init) and exponent:
-            init = _Rescaled(init, exponent)
-        if not isinstance(init, str) and not callable(init):
-            try:
-                init = check_rows(_NoNames(), np.asarray(init), reset=True)
-            except ValueError as error:
-                message = str(error).replace("Input X", "init").replace("_NoNames", type(self).__name__)
-                raise ValueError(f"The array of starting centres cannot be used. {message}") from error
-            init = scaled(init, -exponent)
-        for centers in starts.several(
-            X, self.n_clusters, init, random_state, n_runs, weight, self._n_threads(), algorithm.outliers
-        ):
-            yield on_sphere(centers) if algorithm.spherical else centers
-
-    @staticmethod
-    def _seeded(algorithm: Algorithm, random_state) -> Algorithm:
-        return replace(algorithm, seed=int(random_state.randint(2**31 - 1))) if algorithm.draws else algorithm
 
     def _require_plain_fit(self, what: str) -> None:
         """Raise ValueError for parameters that need all rows in memory; ``what`` names the data."""
@@ -397,19 +429,3 @@ def algorithm_of(estimator: Any) -> Algorithm | None:
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     return Algorithm() if isinstance(estimator, KMeans | MiniBatchKMeans) else None
-
-
-@dataclass(frozen=True)
-class _Rescaled:
-    """A callable start for rows that were divided by 2^exponent."""
-
-    init: Callable[..., Any]
-    exponent: int
-
-    def __call__(self, X, n_clusters, random_state):
-        centers = self.init(scaled(X, self.exponent), n_clusters, random_state=random_state)
-        return scaled(np.asarray(centers), -self.exponent)
-
-
-class _NoNames(BaseEstimator):
-    """An estimator without column names, for the validation of an array of starting centres."""

@@ -24,20 +24,7 @@ class KMeans(CenterClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
-    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
-        How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
-        clusters the projections on the leading eigenvectors. A callable is called as
-        ``init(X, n_clusters, random_state=...)`` and returns the centres.
-    n_init : int or "auto", default="auto"
-        Number of runs from different starts; the run with the lowest inertia is kept. "auto" is 10 for
-        ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
-    max_iter : int, default=300
-        Maximum number of iterations of a run. A run that reaches it raises a ``ConvergenceWarning``.
-    tol : float, default=1e-4
-        A run stops when the sum of the squared moves of the centres is at most ``tol`` times the mean variance of the
-        columns. With 0 it stops when the labels repeat.
+    <n_clusters, init, n_init, max_iter, tol>
     algorithm : {"lloyd", "learned"}, default="lloyd"
         "learned" begins with ten pretrained layers, which reach a lower inertia than ten iterations of Lloyd's
         algorithm, and continues with Lloyd's algorithm, so that the result is a fixed point as well.
@@ -45,40 +32,19 @@ class KMeans(CenterClusterer):
         "lazy" (dense rows on the CPU) skips distances that provably cannot change the result. "fused" computes
         all scores in blocks, on any device. "literal" multiplies the matrices of the transformer for every pair of rows
         (at most 20,000 rows) and keeps ``trajectory_``. "auto" is "lazy" where possible and "fused" elsewhere.
-    device : str, torch.device or None, default=None
-        Where torch computes. None is the CPU, where compiled code without torch is used as far as possible.
-    n_jobs : int or None, default=None
-        Number of threads of the compiled code. None and -1 use all processors. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed or generator of the random starts. Pass an int for reproducible results.
-    verbose : int, default=0
-        1 shows a progress bar on standard error, 2 prints one line per iteration.
+    <device, n_jobs, random_state, verbose>
 
     Attributes
     ----------
     cluster_centers_ : array of shape (n_clusters, n_features)
         The centres, the means of the clusters.
-    labels_ : int32 array of shape (n_samples,)
-        The cluster of every row.
+    <labels_>
     inertia_ : float
         Weighted sum of squared distances of the rows to their nearest centres.
-    n_iter_ : int
-        Number of iterations of the run that was kept.
-    converged_ : bool
-        Whether that run stopped by itself, before ``max_iter``.
-    n_clusters_ : int
-        Number of clusters that have at least one row.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+    <n_iter_, converged_, n_clusters_, n_features_in_, feature_names_in_>
     counts_ : array of shape (n_clusters,)
         The total weight of the rows of each cluster.
-    engine_info_ : str
-        How the fit was computed: by array operations if the table is small, or by the lazy engine with the vector width
-        of the processor. Not set by the other engines.
-    trajectory_ : list of (centers, assignments)
-        The centres and assignments after every layer. Only with ``engine="literal"``.
+    <engine_info_, trajectory_>
 
     Examples
     --------
@@ -112,30 +78,12 @@ class KMeans(CenterClusterer):
         random_state=None,
         verbose=0,
     ):
-        super().__init__(
-            n_clusters,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            device=device,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self._set(n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose)
         self.algorithm = algorithm
         self.engine = engine
 
     def _algorithm(self) -> Algorithm:
         return Algorithm()
-
-    def _starts(self, X, weight, algorithm, random_state, n_runs=1, exponent=0):
-        starts = super()._starts(X, weight, algorithm, random_state, n_runs, exponent)
-        if self.algorithm == "lloyd":
-            return starts
-        from coterie.kmeans import learned
-
-        return (learned.improved_start(X, centers, weight, self._device()) for centers in starts)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, sample_weight=None, *, must_link=None, cannot_link=None):

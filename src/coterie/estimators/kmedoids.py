@@ -17,8 +17,7 @@ class KMedoids(CenterClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    <n_clusters>
     method : {"annealed", "sampler"}, default="annealed"
         "sampler" is the randomised algorithm of Clarkson et al. (2025, Algorithm 6), a random walk that ends after
         ``max_iter`` steps. "annealed" raises its inverse temperature step by step, keeps the best medoids and
@@ -27,20 +26,12 @@ class KMedoids(CenterClusterer):
         Inverse temperature of the sampler.
     delta : float, default=10.0
         Gap of the sampler: rows of other clusters score 2 ``delta`` lower.
-    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
-        How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
-        clusters the projections on the leading eigenvectors. A callable is called as
-        ``init(X, n_clusters, random_state=...)`` and returns the centres. Each
-        starting centre is moved to the nearest row.
-    n_init : int or "auto", default="auto"
-        Number of runs from different starts; the run with the lowest inertia is kept. "auto" is 10 for
-        ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
+    <init>
+        Each starting centre is moved to the nearest row.
+    <n_init>
     max_iter : int, default=30
         Number of steps of the sampler.
-    random_state : int, RandomState or None, default=None
-        Seed or generator of the random starts. Pass an int for reproducible results.
-    verbose : int, default=0
-        1 shows a progress bar on standard error, 2 prints one line per iteration.
+    <random_state, verbose>
 
     Attributes
     ----------
@@ -48,20 +39,10 @@ class KMedoids(CenterClusterer):
         Which rows of X are the medoids (of equal rows, the first that takes part).
     cluster_centers_ : array of shape (n_clusters, n_features)
         The centres, which are those rows.
-    labels_ : int32 array of shape (n_samples,)
-        The cluster of every row.
+    <labels_>
     inertia_ : float
         Weighted sum of squared distances of the rows to their nearest medoids.
-    n_iter_ : int
-        Number of iterations of the run that was kept.
-    converged_ : bool
-        Whether that run stopped by itself, before ``max_iter``.
-    n_clusters_ : int
-        Number of clusters that have at least one row.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+    <n_iter_, converged_, n_clusters_, n_features_in_, feature_names_in_>
 
     Examples
     --------

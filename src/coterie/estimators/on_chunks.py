@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from coterie.distributed.chunks import Chunks
-from coterie.estimators.sources import Source
+from coterie.estimators.sources import Source, starts_in_memory
 from coterie.estimators.validation import check_enough_rows, check_rows, check_size_of_all, check_weights
 from coterie.kmeans import chunked
 from coterie.kmeans.scaling import exponent_of, scaled
@@ -30,7 +30,7 @@ class ChunkedRows(Source):
 
     def starts(self, n_runs, random_state):
         rows, times = scaled(self.X, -self.exponent), self.sample.times
-        return self.estimator._starts(rows, times, self.algorithm, random_state, n_runs, self.exponent)
+        return starts_in_memory(self.estimator, rows, times, self.algorithm, random_state, n_runs, self.exponent)
 
     def run(self, starts, algorithm, random_state, on_iteration):
         one = self.estimator
@@ -56,7 +56,7 @@ def partial_fit(model, X, sample_weight):
     if first:
         check_enough_rows(len(X), model.n_clusters)
         random_state = check_random_state(model.random_state)
-        model.cluster_centers_ = next(model._starts(X, weight, model._algorithm(), random_state))
+        model.cluster_centers_ = next(starts_in_memory(model, X, weight, model._algorithm(), random_state))
         model.n_iter_ = 0
         model.converged_ = False
         model._n_features_out = len(model.cluster_centers_)

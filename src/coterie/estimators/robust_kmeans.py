@@ -20,8 +20,7 @@ class RobustKMeans(CenterClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    <n_clusters>
     weighting : {"softmax", "sparsemax", "top-k"}, default="softmax"
         How a centre turns the scores -gamma ‖x - c‖² of its points into weights. "sparsemax" gives distant points a
         weight of exactly zero; "top-k" is the softmax over the ``top`` nearest points.
@@ -30,26 +29,12 @@ class RobustKMeans(CenterClusterer):
         so that scaling X scales the centres.
     top : int, default=50
         Number of points that a centre takes into account with ``weighting="top-k"``.
-    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
-        How the starting centres are chosen. "k-means++" is the greedy variant and disregards the farthest
-        tenth of the points; "random" draws distinct rows; "spectral" clusters the projections on the leading
-        eigenvectors. A callable is called as ``init(X, n_clusters, random_state=...)`` and returns the centres.
+    <init>
+        Here "k-means++" disregards the farthest tenth of the points.
     n_init : int or "auto", default="auto"
         Number of runs from different starts; the run with the lowest inertia of the nearest 90% of the points is kept.
         "auto" is 10 for ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
-    max_iter : int, default=300
-        Maximum number of iterations of a run. A run that reaches it raises a ``ConvergenceWarning``.
-    tol : float, default=1e-4
-        A run stops when the sum of the squared moves of the centres is at most ``tol`` times the mean variance of the
-        columns. With 0 it stops when the labels repeat.
-    device : str, torch.device or None, default=None
-        Where torch computes. None is the CPU, where compiled code without torch is used as far as possible.
-    n_jobs : int or None, default=None
-        Number of threads of the compiled code. None and -1 use all processors. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed or generator of the random starts. Pass an int for reproducible results.
-    verbose : int, default=0
-        1 shows a progress bar on standard error, 2 prints one line per iteration.
+    <max_iter, tol, device, n_jobs, random_state, verbose>
 
     Attributes
     ----------
@@ -57,20 +42,10 @@ class RobustKMeans(CenterClusterer):
         The centres, the weighted means of their points.
     gamma_ : float
         The inverse temperature that was used.
-    labels_ : int32 array of shape (n_samples,)
-        The cluster of every row.
+    <labels_>
     inertia_ : float
         Weighted sum of squared distances to the nearest centre, over all points.
-    n_iter_ : int
-        Number of iterations of the run that was kept.
-    converged_ : bool
-        Whether that run stopped by itself, before ``max_iter``.
-    n_clusters_ : int
-        Number of clusters that have at least one row.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+    <n_iter_, converged_, n_clusters_, n_features_in_, feature_names_in_>
 
     Examples
     --------
@@ -104,17 +79,7 @@ class RobustKMeans(CenterClusterer):
         random_state=None,
         verbose=0,
     ):
-        super().__init__(
-            n_clusters,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            device=device,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self._set(n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose)
         self.weighting = weighting
         self.gamma = gamma
         self.top = top

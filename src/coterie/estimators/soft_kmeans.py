@@ -33,8 +33,7 @@ class SoftKMeans(CenterClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
+    <n_clusters>
     gamma : float or "scale", default="scale"
         Inverse temperature. "scale" is n_features/2 over the mean squared distance of the points to the nearest
         starting centre, which is the value for a spherical Gaussian of that size; scaling X scales the centres.
@@ -44,26 +43,7 @@ class SoftKMeans(CenterClusterer):
         What follows the fit. None keeps the fit as it is. "posterior" samples the posterior of the mixture and starts
         from the fit. The variance is sampled too, whatever ``gamma`` is, and clusters have nearly the same weight
         unless ``mixing_weights=True``. It needs all rows in memory and does not support ``sample_weight``.
-    init : {"k-means++", "random", "spectral"}, array of shape (n_clusters, n_features) or callable, default="k-means++"
-        How the starting centres are chosen. "k-means++" is the greedy variant, "random" draws distinct rows, "spectral"
-        clusters the projections on the leading eigenvectors. A callable is called as
-        ``init(X, n_clusters, random_state=...)`` and returns the centres.
-    n_init : int or "auto", default="auto"
-        Number of runs from different starts; the run with the lowest inertia is kept. "auto" is 10 for
-        ``init="random"`` and 1 otherwise. It is ignored, with a warning, if ``init`` is an array.
-    max_iter : int, default=300
-        Maximum number of iterations of a run. A run that reaches it raises a ``ConvergenceWarning``.
-    tol : float, default=1e-4
-        A run stops when the sum of the squared moves of the centres is at most ``tol`` times the mean variance of the
-        columns. With 0 it stops when the labels repeat.
-    device : str, torch.device or None, default=None
-        Where torch computes. None is the CPU, where compiled code without torch is used as far as possible.
-    n_jobs : int or None, default=None
-        Number of threads of the compiled code. None and -1 use all processors. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed or generator of the random starts. Pass an int for reproducible results.
-    verbose : int, default=0
-        1 shows a progress bar on standard error, 2 prints one line per iteration.
+    <init, n_init, max_iter, tol, device, n_jobs, random_state, verbose>
 
     Attributes
     ----------
@@ -79,12 +59,7 @@ class SoftKMeans(CenterClusterer):
         expected adjusted Rand index.
     inertia_ : float
         Sum of squared distances to all centres, weighted by the shares.
-    n_iter_ : int
-        Number of iterations of the run that was kept.
-    converged_ : bool
-        Whether that run stopped by itself, before ``max_iter``.
-    n_clusters_ : int
-        Number of clusters that have at least one row.
+    <n_iter_, converged_, n_clusters_>
     posterior_centers_, posterior_weights_, posterior_vars_, posterior_origin_ : arrays
         The draws, only with ``refine="posterior"``: centres relative to the origin, of shape (n_draws, n_clusters,
         n_features), mixing weights and variances. Clusters may exchange their places from one draw to the next.
@@ -92,10 +67,7 @@ class SoftKMeans(CenterClusterer):
         The cluster of each draw that is matched to each cluster of ``labels_``.
     coassignment_sums_, coassignment_sizes_, coassignment_level_ : arrays and float
         How the draws are combined into labels.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+    <n_features_in_, feature_names_in_>
 
     See Also
     --------
@@ -133,17 +105,7 @@ class SoftKMeans(CenterClusterer):
         random_state=None,
         verbose=0,
     ):
-        super().__init__(
-            n_clusters,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            device=device,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        self._set(n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose)
         self.gamma = gamma
         self.mixing_weights = mixing_weights
         self.refine = refine

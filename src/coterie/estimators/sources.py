@@ -8,11 +8,19 @@ from typing import Any
 
 import numpy as np
 
+from coterie import starts
 from coterie.constraints import Constraints
 from coterie.estimators.validation import check_enough_rows, check_sized_rows, check_weights
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import OnIteration, Result, mean_variance
-from coterie.kmeans.scaling import exponent_of_size, largest_value, scaled, scaled_algorithm, scaled_result
+from coterie.kmeans.scaling import (
+    check_values,
+    exponent_of_size,
+    largest_value,
+    scaled,
+    scaled_algorithm,
+    scaled_result,
+)
 from coterie.kmeans.sphere import on_sphere
 
 
@@ -48,8 +56,10 @@ class Source(ABC):
         starts = self.starts(n_runs, random_state)
         for number in range(n_runs):
             with watch.run(number) as on_iteration:
-                seeded = self.estimator._seeded(self.algorithm, random_state)
-                result = self.run(starts, seeded, random_state, on_iteration)
+                algorithm = self.algorithm
+                if algorithm.draws:
+                    algorithm = replace(algorithm, seed=int(random_state.randint(2**31 - 1)))
+                result = self.run(starts, algorithm, random_state, on_iteration)
             yield result
 
     @abstractmethod
@@ -101,7 +111,9 @@ class RowsInMemory(Source):
         self.tol = tol * mean_variance(self.rows, weight) if tol else 0.0
 
     def starts(self, n_runs, random_state):
-        return self.estimator._starts(self.rows, self.weight, self.algorithm, random_state, n_runs, self.exponent)
+        return starts_in_memory(
+            self.estimator, self.rows, self.weight, self.algorithm, random_state, n_runs, self.exponent
+        )
 
     def runs(self, n_runs, random_state, watch):
         """Unobserved runs on a table of moderate size are performed as one batch."""
@@ -135,3 +147,30 @@ class RowsInMemory(Source):
             labels[self.kept] = result.labels
             labels = self.known.completed(labels, self.kept)
         return labels
+
+
+def starts_in_memory(
+    estimator, X, weight, algorithm: Algorithm, random_state, n_runs: int = 1, exponent: int = 0
+) -> Iterator[np.ndarray]:
+    """The starting centres of each run for X, which was divided by 2^exponent."""
+    init, k = estimator.init, estimator.n_clusters
+    chosen: Any = init
+    if callable(init):
+
+        def rescaled(X, n_clusters, random_state):
+            return scaled(np.asarray(init(scaled(X, exponent), n_clusters, random_state=random_state)), -exponent)
+
+        chosen = rescaled
+    elif not isinstance(init, str):
+        chosen = starts.checked(init, k, X.shape[1], X.dtype)
+        try:
+            check_values(chosen, lambda row, column: f"row {row}, column {column}")
+        except ValueError as error:
+            raise ValueError(f"init {error}") from None
+        chosen = scaled(chosen, -exponent)
+    found = starts.several(X, k, chosen, random_state, n_runs, weight, estimator._n_threads(), algorithm.outliers)
+    if getattr(estimator, "algorithm", "") == "learned":
+        from coterie.kmeans import learned
+
+        found = (learned.improved_start(X, centers, weight, estimator._device()) for centers in found)
+    return (on_sphere(centers) for centers in found) if algorithm.spherical else found

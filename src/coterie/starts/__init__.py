@@ -115,7 +115,7 @@ def checked(centers, n_clusters: int, n_features: int, dtype) -> np.ndarray:
         )
     centers = np.array(centers, dtype=dtype, order="C")
     if not np.isfinite(centers).all():
-        raise ValueError("init has NaN or infinite values; every starting centre must be finite.")
+        raise ValueError("init contains NaN or infinity: every starting centre must be finite.")
     return centers
 
 
