@@ -19,7 +19,6 @@ ORDER = [
     "cluster",
     "columns",
     "predict",
-    "compare",
     "edit",
     "export",
     "studio",

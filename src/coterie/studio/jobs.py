@@ -14,7 +14,7 @@ from coterie.studio.limits import MEGABYTE, Limits
 
 LONGEST_LINE = 16 * MEGABYTE
 ENDED = ("done", "failed", "stopped")
-ANSWERS = ("labels", "names", "axes")  # kinds of tasks about results; their workers are kept for the next one
+LIGHT = ("read", "labels")  # kinds of tasks whose worker does not need the libraries that are slow to import
 
 
 class TooManyJobs(Exception):
@@ -75,8 +75,7 @@ class Job:
 class JobQueue:
     """Starts workers, keeps a spare one ready, and limits how many work at a time.
 
-    Runs, reports and quick answers have places of their own, so that none of them waits for another kind. A worker ends
-    with its task, except one that answered a question about a result: starting another takes longer than most answers.
+    Runs, reports and quick answers have places of their own, so that none of them waits for another kind.
     """
 
     def __init__(self, limits: Limits, folder: Path):
@@ -84,7 +83,6 @@ class JobQueue:
         self._places = {"run": limits.running, "report": limits.reporting, "answer": limits.answering}
         self._turns = {lane: asyncio.Semaphore(places) for lane, places in self._places.items()}
         self._spare: asyncio.Task[asyncio.subprocess.Process] | None = None
-        self._kept: list[asyncio.subprocess.Process] = []
         self._jobs: dict[asyncio.Task[None], Job] = {}
 
     def open(self) -> None:
@@ -96,10 +94,9 @@ class JobQueue:
         await asyncio.gather(*self._jobs, return_exceptions=True)
         if self._spare is not None:
             with contextlib.suppress(OSError):  # it could not be started
-                self._kept.append(await self._spare)
-        for process in self._kept:
-            kill(process)
-            await process.wait()
+                process = await self._spare
+                kill(process)
+                await process.wait()
 
     def submit(self, task: dict[str, Any], seconds: float) -> Job:
         job = Job(task, seconds)
@@ -115,8 +112,9 @@ class JobQueue:
         async with self._turns[job.lane]:
             if job.ended:
                 return
+            light = job.task["kind"] in LIGHT
             try:
-                process = job.process = await self._worker(job.task["kind"])
+                process = job.process = await (self._start(prepare=False) if light else self._take())
             except OSError as error:
                 reason = error.strerror or type(error).__name__
                 job.change("failed", error=f"The process of this job could not be started ({reason}): try again later.")
@@ -133,12 +131,8 @@ class JobQueue:
             except (ValueError, ConnectionError) as error:  # no JSON, a broken pipe
                 job.change("failed", error=f"The process of this job ended unexpectedly ({type(error).__name__}).")
             finally:
-                if job.state == "done" and job.task["kind"] in ANSWERS:
-                    job.process = None  # no longer its own: it must not be ended with the job
-                    self._kept.append(process)
-                else:
-                    kill(process)
-                    await process.wait()
+                kill(process)
+                await process.wait()
             job.change("failed", error=self._about_death(process.returncode))  # unless it had ended before
 
     async def _follow(self, job: Job, process: asyncio.subprocess.Process) -> None:
@@ -169,13 +163,6 @@ class JobQueue:
             return "This exceeded the limit of CPU time."
         memory = self.limits.memory_bytes / 2**30
         return f"The process of this job died; it may have needed more than {memory:.3g} GB. Use fewer rows or columns."
-
-    async def _worker(self, kind: str) -> asyncio.subprocess.Process:
-        while kind in ANSWERS and self._kept:
-            kept = self._kept.pop()
-            if kept.returncode is None:
-                return kept
-        return await (self._start(prepare=False) if kind == "read" else self._take())
 
     async def _take(self) -> asyncio.subprocess.Process:
         spare, self._spare = self._spare, asyncio.create_task(self._start())
