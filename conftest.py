@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+# Some tests ask for two threads. Those of OpenMP wait in a loop, which takes seconds beside other processes.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 
 def pytest_configure(config):
     """Compile kernels once, if none are compiled yet and if several processes are to run the tests."""

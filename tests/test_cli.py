@@ -1,3 +1,4 @@
+import contextlib
 import io
 import json
 import os
@@ -517,25 +518,38 @@ def test_the_program_itself_answers_with_exit_codes_and_one_line(folder):
         code = "from coterie.cli import main; main()"
         return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
-    good = program("cluster", "wine.csv", "-k", "3", "--scale", "--json")
+    good, bad = program("cluster", "wine.csv", "-k", "3", "--scale", "--json"), program("cluster", "none.csv")
     assert (good.returncode, good.stderr) == (0, "")
     assert json.loads(good.stdout)["rows"] == 178
-    for arguments in (["cluster", "none.csv"], ["cluster", "wine.csv", "--clutsers", "3"], ["clutser"]):
-        bad = program(*arguments)
-        assert (bad.returncode, bad.stdout) == (2, "")
-        assert bad.stderr.startswith("coterie: ")
-        assert bad.stderr.count("\n") == 1, bad.stderr
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr.startswith("coterie: ")
+    assert bad.stderr.count("\n") == 1, bad.stderr
 
 
-def test_a_terminal_that_is_not_utf_8_gets_the_whole_result(folder):
+@pytest.mark.parametrize("words", ["cluster none.csv", "cluster wine.csv --clutsers 3", "clutser"])
+def test_what_is_misspelled_is_answered_with_one_line(words, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["coterie", *words.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert said.err.startswith("coterie: ")
+    assert said.err.count("\n") == 1, said.err
+
+
+def test_a_terminal_that_is_not_utf_8_gets_the_whole_result(folder, monkeypatch):
     sample("wine").rename(columns={"ash": "äsche"}).to_csv("wine.csv", index=False)
-    code = "from coterie.cli import main; main()"
     words = ["cluster", "wine.csv", "-k", "3", "-c", "äsche,alcohol", "-o", "labels.csv"]
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "?sche" in done.stdout
-    assert "labels: labels.csv" in done.stdout
+    monkeypatch.setattr(sys, "argv", ["coterie", *words])
+    terminals = [io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True) for _ in range(2)]
+    for name, terminal in zip(("stdout", "stderr"), terminals):
+        monkeypatch.setattr(sys, name, terminal)
+    with contextlib.suppress(SystemExit):
+        main()
+    said, wrong = (terminal.buffer.getvalue().decode("ascii") for terminal in terminals)
+    assert wrong == ""
+    assert "?sche" in said
+    assert "labels: labels.csv" in said
 
 
 def test_the_number_of_samples_is_an_option_of_the_network(folder):
@@ -592,10 +606,16 @@ def test_names_that_are_too_long_end_in_a_sentence(command, tmp_path, monkeypatc
     assert "xxx is no file (File name too long): give another name." in capsys.readouterr().err
 
 
-def test_closed_output_is_no_traceback(tmp_path):
-    code = "import sys; sys.stdout = sys.stderr = None; sys.argv[1:] = ['models']; from coterie.cli import main; main()"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120)
-    assert (ended.returncode, ended.stderr) == (0, b"")
+def test_closed_output_is_no_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["coterie", "models"])
+    with monkeypatch.context() as closed:
+        closed.setattr(sys, "stdout", None)
+        closed.setattr(sys, "stderr", None)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        sys.stdout.close()
+        sys.stderr.close()
+    assert ended.value.code == 0
 
 
 @pytest.mark.parametrize("cell", ["bell \x07", "x" * 40_000])

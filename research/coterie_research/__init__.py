@@ -6,5 +6,9 @@ from coterie import checkpoints
 
 checkpoints.add_shelf(
     Path(__file__).parent / "weights",
-    {"zeroshot/one": ("coterie_research.zeroshot_one.modules", "coterie_research.zeroshot_one.network")},
+    builders={
+        "zeroshot": "coterie_research.training.zeroshot.modules",
+        "zeroshot/one": "coterie_research.zeroshot_one.modules",
+    },
+    array_builders={"zeroshot/one": "coterie_research.zeroshot_one.network"},
 )

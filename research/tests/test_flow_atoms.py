@@ -1,9 +1,10 @@
 import pytest
 import torch
 
-from coterie.mixtures.atoms import Atoms, noise_variance
+from coterie.mixtures.atoms import noise_variance
 from coterie_research.measure_flows.atoms import log_joint, merge_all, prune, refine, run_em
 from coterie_research.training.flow.prior import MixturePrior, sample_mixtures
+from coterie_research.training.flow.targets import Atoms
 
 
 def test_tokens_at_a_few_places_become_those_places():

@@ -8,8 +8,8 @@ import torch
 from coterie import checkpoints
 from coterie.zeroshot.network.loading import ArrayNetwork
 from coterie.zeroshot.network.numpy_operations import Arrays
-from coterie.zeroshot.network.torch_modules import TwoPassNetwork
 from coterie.zeroshot.network.two_passes import TwoPassConfig
+from coterie_research.training.zeroshot.modules import TwoPassNetwork
 from coterie_research.zeroshot_one import network as one_pass
 from coterie_research.zeroshot_one.modules import ZeroShotNetwork
 from coterie_research.zeroshot_one.network import PAIR_FEATURES, POINT_FEATURES, ZeroShotConfig, naturally_weighted

@@ -147,9 +147,20 @@ def test_a_network_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("card", checkpoints.available(checkpoints.SHELF), ids=lambda card: card["name"])
 def test_every_network_of_the_package_loads_and_is_small(card):
-    network = checkpoints.load(card["name"])
     assert (checkpoints.SHELF / f"{card['name']}.safetensors").stat().st_size < 3e6
+    if card["kind"] == "zeroshot":  # a torch module in the research package only
+        assert len(checkpoints.load_arrays(card["name"], kind="zeroshot").head) > 0
+        return
+    network = checkpoints.load(card["name"])
     assert all(torch.isfinite(weight).all() for weight in network.state_dict().values())
+
+
+def test_without_the_research_package_a_torch_module_of_a_zero_shot_network_is_refused(monkeypatch):
+    monkeypatch.setattr(store, "find_spec", lambda name: None)
+    monkeypatch.delitem(store.BUILDERS, "zeroshot", raising=False)
+    store._loaded.cache_clear()
+    with pytest.raises(ValueError, match="only in the package coterie-research"):
+        checkpoints.load("zeroshot-3")
 
 
 @pytest.mark.parametrize("change", [{"config": {}}, {"config": {"width": "wide"}}, {"config": 3}, {"sha256": "abc"}])

@@ -1,16 +1,18 @@
 """A cluster that speaks TLS, set up by nothing but Dask's own settings."""
 
+import copy
 import json
-import os
 import shutil
 import subprocess
-import sys
 
+import dask
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
-from tests.distributed.processes import SETTINGS, Cluster
+from coterie.cli import app
+from tests.distributed.processes import Cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -29,24 +31,16 @@ def tls(tmp_path, monkeypatch):
     for role in ("SCHEDULER", "WORKER", "CLIENT"):
         monkeypatch.setenv(f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT", str(certificate))
         monkeypatch.setenv(f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY", str(key))
+    before = copy.deepcopy(dask.config.config)
+    yield
+    dask.config.config.clear()
+    dask.config.config.update(before)
 
 
 def cluster_command(folder, address):
-    words = [
-        "cluster",
-        str(folder / "data.parquet"),
-        "-k",
-        "3",
-        "--json",
-        "--output",
-        address[:3],
-        "--scheduler",
-        address,
-    ]
-    command = [sys.executable, "-c", "from coterie.cli import main; main()", *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, cwd=folder, env={**os.environ, **SETTINGS}, check=False
-    )
+    dask.config.refresh()  # reads the environment
+    words = ["cluster", str(folder / "data.parquet"), "-k", "3", "--json", "--output", str(folder / address[:3])]
+    return CliRunner().invoke(app, [*words, "--scheduler", address])
 
 
 def test_the_command_line_fits_over_tls_and_plain_clients_are_refused(tls, tmp_path, monkeypatch):
@@ -57,11 +51,11 @@ def test_the_command_line_fits_over_tls_and_plain_clients_are_refused(tls, tmp_p
     try:
         cluster.start_worker("one")
         done = cluster_command(tmp_path, cluster.address)
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
         assert json.loads(done.stdout)["rows"] == 400
         monkeypatch.setenv("DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION", "False")
         refused = cluster_command(tmp_path, cluster.address.replace("tls://", "tcp://"))
-        assert refused.returncode == 2
+        assert refused.exit_code == 2
         assert "scheduler" in refused.stderr
     finally:
         cluster.close()

@@ -1,29 +1,19 @@
-"""Two processes of torch's own launcher fit as one does."""
+"""Two processes, with what torch's own launcher tells them, fit as one does."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
+import signal
+import socket
+import time
+import traceback
+import warnings
 
 import pytest
 import torch
+import torch.distributed as dist
 
 from coterie.generative.fitting import RestartPlan, fit
 from coterie.generative.mixture import EMSettings
 from tests.generative.test_mixture import blobs, make, one_hot
-
-SCRIPT = """
-import sys
-import torch
-import torch.distributed as dist
-from tests.generative.test_data_parallel import result
-
-dist.init_process_group("gloo")
-found = result()
-if dist.get_rank() == 0:
-    torch.save(found, sys.argv[1])
-dist.destroy_process_group()
-"""
 
 
 def result():
@@ -44,17 +34,49 @@ def result():
     }
 
 
-@pytest.mark.slow
+def forked(rank, port, file):
+    """Begin a process like one that torch's launcher would have started with this rank."""
+    told = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's, about threads
+        process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            os.environ.update(told, RANK=str(rank), LOCAL_RANK=str(rank))
+            dist.init_process_group("gloo")
+            found = result()
+            if rank == 0:
+                torch.save(found, file)
+            dist.destroy_process_group()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return process
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_two_processes_fit_with_the_gradients_of_one(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    paths = [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*launcher, str(tmp_path / "fit.pt")], env=environment, capture_output=True, text=True, timeout=240, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    running = {forked(rank, port, tmp_path / "fit.pt") for rank in (0, 1)}
+    end = time.monotonic() + 120
+    try:
+        while running and time.monotonic() < end:
+            for process in list(running):
+                ended, code = os.waitpid(process, os.WNOHANG)
+                if ended:
+                    running.remove(process)
+                    assert code == 0, "see the traceback above"
+            time.sleep(0.02)
+        assert not running, "after two minutes"
+    finally:
+        for process in running:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
     one, two = result(), torch.load(tmp_path / "fit.pt", weights_only=True)
     for name in ("gradients", "weights"):
         for mine, theirs in zip(one[name], two[name]):

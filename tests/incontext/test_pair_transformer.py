@@ -6,7 +6,7 @@ import torch
 
 from coterie.incontext.inference import read
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer
-from coterie.incontext.starting import distinct_modes, em, fitted_starts
+from coterie.incontext.starting import both_kinds, distinct_modes, em
 from tests.separated import mixtures
 
 
@@ -26,8 +26,8 @@ def network(*, trained: bool, n_layers=3):
     return net
 
 
-def start_of(points, seed=2):
-    found = fitted_starts(points, 3, torch.Generator().manual_seed(seed), n_starts=1)
+def start_of(points):
+    found = both_kinds(points, points[:, :3], 15)
     return found.pick(torch.arange(len(points), 2 * len(points)))  # those with estimated shares
 
 
@@ -89,15 +89,6 @@ def test_em_finds_shares_and_variance():
     fitted = em(torch.from_numpy(points), torch.from_numpy(centers), 20)
     assert sorted(fitted.shares_BK[0].tolist()) == pytest.approx([0.25, 0.75], abs=0.02)
     assert fitted.var_B.item() == pytest.approx(2.0, rel=0.15)
-
-
-def test_evidence_prefers_equal_shares_where_sizes_are_equal():
-    for counts, equal in (([60, 60, 60], True), ([120, 40, 20], False)):
-        points = torch.from_numpy(mixtures(counts, 4, 4.0, batch=8)[0])
-        found = fitted_starts(points, 3, torch.Generator().manual_seed(6), n_starts=1)
-        first = found.evidence_B.view(2, 8).argmax(0) == 0
-        assert first.sum() >= 7 if equal else first.sum() <= 1
-        assert torch.equal(found.shares_BK[:8], torch.full((8, 3), 1 / 3, dtype=torch.float64))
 
 
 def test_modes_are_distinct_and_near_the_best():

@@ -21,6 +21,9 @@ import pytest
 
 from coterie.studio.jobs import JobQueue, TooManyJobs
 from coterie.studio.limits import MEGABYTE, Limits
+from coterie.studio.settings import run_settings
+from coterie.studio.tasks import TASKS
+from coterie.tables.columns import TableError
 from coterie.tabular import TableModel
 from tests.studio.serving import TOKEN, studio
 
@@ -163,16 +166,24 @@ NO_TABLES = {
     "names.csv": (b"a,b\n", "no rows"),
     "ragged.csv": (b"a,b\n1,2\n1,2,3\n", "ragged.csv is ragged: line 3"),
     "wide.csv": (",".join(f"c{i}" for i in range(99)).encode() + b"\n", "99 columns"),
+    "half.jsonl": (b'{"a": 1}\n{"a": \n', "half.jsonl is not a JSON object: one object per line"),
     "long.csv": (b"a\n" + b"1\n" * 120_000, "120,000 rows"),
 }
 
 
 @pytest.mark.parametrize("name", NO_TABLES)
-def test_what_is_no_table_is_refused_with_its_name_and_no_path(served, name):
+def test_what_is_no_table_is_refused_with_its_name_and_no_path(tmp_path, name):
     content, told = NO_TABLES[name]
-    answer = served.upload(name, content)
+    (tmp_path / "upload").write_bytes(content)
+    with pytest.raises(TableError, match=told) as refused:
+        TASKS["read"]({"folder": str(tmp_path), "name": name, "header": None, "bounds": vars(LIMITS)}, print)
+    assert str(tmp_path) not in str(refused.value)
+
+
+def test_the_reason_of_a_refusal_is_answered_and_no_path(served):
+    answer = served.upload("holiday.png", NO_TABLES["holiday.png"][0])
     assert answer.status == 422
-    assert told in answer.json["error"]
+    assert "holiday.png is a picture" in answer.json["error"]
     assert "/tmp" not in answer.json["error"]
     assert "coterie-studio" not in answer.json["error"]
 
@@ -264,15 +275,19 @@ def test_a_run_of_a_table_full_of_html_gives_labels_model_rows_layers_and_report
 @pytest.mark.parametrize(
     "algorithm, wanted", [("incontext", {"clusters": 2}), ("flow", {}), ("zeroshot", {}), ("vae", {"clusters": 2})]
 )
-def test_networks_run_too(served, table, algorithm, wanted):
-    run = served.finish(served.start(table, algorithm=algorithm, **wanted))
-    assert run["state"] == "done", run["error"]
-    assert sum(one["size"] for one in run["result"]["clusters"]) == 60
-    assert served.ask("GET", f"/api/runs/{run['id']}/map").json["layers"]
+def test_networks_run_too(tmp_path, algorithm, wanted):
+    (tmp_path / "upload").write_text(POINTS)
+    read = {"folder": str(tmp_path), "name": "points.csv", "header": None, "bounds": vars(LIMITS)}
+    columns = TASKS["read"](read, print)["columns"]
+    used = [column["name"] for column in columns if column["used"]]
+    wanted = run_settings({"columns": used, "algorithm": algorithm, **wanted}, columns, LIMITS)
+    task = {"folder": str(tmp_path), "table": str(tmp_path / "table.arrow"), "wanted": wanted}
+    TASKS["run"](task, lambda told: None)
+    assert sum(one["size"] for one in json.loads((tmp_path / "result.json").read_bytes())["clusters"]) == 60
+    assert json.loads((tmp_path / "map.json").read_bytes())["layers"]
 
 
-@pytest.mark.parametrize("algorithm, wanted", [("kmeans", {"clusters": 2}), ("zeroshot", {})])
-def test_text_dates_and_missing_values_are_encoded(served, tmp_path, algorithm, wanted):
+def test_text_dates_and_missing_values_are_encoded(served, tmp_path):
     kinds, gap = ("left", "right"), ("", "2024-02-01")
     ages = ["" if i % 9 == 4 else i % 2 * 40 + i * 7 % 23 / 5 for i in range(80)]
     sizes = [i % 2 * 9 + i * 5 % 31 / 10 for i in range(80)]
@@ -287,7 +302,7 @@ def test_text_dates_and_missing_values_are_encoded(served, tmp_path, algorithm, 
         answer = served.ask("POST", "/api/runs", {"table": table["id"], "columns": ["age", name]})
         assert answer.status == 422
         assert words in answer.json["error"]
-    chosen = {"columns": ["age", "size", "side", "day"], "algorithm": algorithm, **wanted}
+    chosen = {"columns": ["age", "size", "side", "day"], "algorithm": "kmeans", "clusters": 2}
     run = served.finish(served.start(table, **chosen))
     assert run["state"] == "done", run["error"]
     assert [one["size"] for one in run["result"]["clusters"]] == [40, 40]
@@ -405,6 +420,22 @@ def test_tables_labels_and_maps_do_not_wait_for_runs(tmp_path):
     assert with_queue(tmp_path, Limits(), story) == ("done", {"waiting"})
 
 
+def test_the_worker_of_an_answer_is_kept_for_the_next_one(tmp_path, served, table):
+    """Each name and each axis waited for a new process."""
+    run = served.finish(served.start(table, algorithm="kmeans", clusters=2))
+    name = run["result"]["columns"][0]
+
+    def workers():
+        return {one.pid for one in psutil.Process().children() if "coterie.studio.worker" in one.cmdline()}
+
+    answers, seen = [], []
+    for _ in range(2):
+        answers.append(served.ask("GET", f"/api/runs/{run['id']}/axes?x={name}&y={name}").json)
+        seen.append(workers())
+    assert answers[0] == answers[1]
+    assert seen[0] == seen[1] != set()
+
+
 def test_a_job_whose_process_dies_says_so(tmp_path):
     async def story(queue):
         job = queue.submit(sample_task(tmp_path), 30)
@@ -468,6 +499,3 @@ def test_json_lines_are_read_as_such(served):
     read = served.upload("rows.jsonl", "\n".join(lines).encode()).json
     assert [column["name"] for column in read["columns"]] == ["a", "b", "c"]
     assert read["rows"] == 20
-    wrong = served.upload("rows.jsonl", b'{"a": 1}\n{"a": \n')
-    assert wrong.status == 422
-    assert "rows.jsonl is not a JSON object: one object per line" in wrong.json["error"]

@@ -5,9 +5,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_blobs
+from sklearn.decomposition import PCA
 
 from coterie.tables.columns import holds_dates, values_of
-from coterie.tables.encoding import Encoding, are_principal
+from coterie.tables.common_scale import shared_scale
+from coterie.tables.encoding import Encoding
 from coterie.tables.kinds import LEVELS
 
 
@@ -200,14 +203,57 @@ def test_an_affine_encoding_keeps_the_type_and_can_be_undone():
     assert scaled.names == scaled.value_names == scaled.point_names == ["a", "b"]
 
 
-def test_principal_components_are_not_scaled():
+def scale_of(X, stem="x"):
+    return shared_scale(list(X.T), [f"{stem}{i}" for i in range(X.shape[1])])[0]
+
+
+def test_principal_components_are_not_scaled_one_by_one():
     X = np.random.default_rng(0).normal(size=(80, 4)) @ np.diag([9.0, 4.0, 2.0, 1.0])
     X -= X.mean(axis=0)
     components = (X @ np.linalg.svd(X, full_matrices=False)[2].T).round(5)
-    assert are_principal(list(components.T))
-    assert np.ptp(Encoding.of(list(components.T)).points(list(components.T)), axis=0)[0] == np.ptp(components[:, 0])
+    assert scale_of(components) == "common"
+    points = Encoding.of(list(components.T)).points(list(components.T))
+    np.testing.assert_allclose(np.ptp(points, axis=0) / np.ptp(points), np.ptp(components, axis=0) / np.ptp(components))
     for other in (X, components + 1, components[:, ::-1], np.where(components > 9, np.nan, components)):
-        assert not are_principal(list(other.T))
+        assert scale_of(other) == "each"
+
+
+def test_a_part_of_the_rows_of_principal_components_is_recognised():
+    X, _ = make_blobs(900, 12, centers=5, random_state=0)
+    components = PCA(12).fit_transform(X * np.linspace(3, 1, 12))
+    assert scale_of(components[np.random.default_rng(0).permutation(900)[:400]]) == "common"
+
+
+def test_columns_that_share_a_scale_are_recognised_by_their_values_and_names():
+    rng = np.random.default_rng(0)
+    normal, units = rng.normal(size=(300, 40)), np.exp(rng.normal(0, 2, 40))
+    genes = rng.poisson(np.exp(rng.normal(size=80)) * rng.uniform(0.5, 2, (300, 1))).astype(float)
+    assert scale_of(normal / np.linalg.norm(normal, axis=1, keepdims=True)) == "cosine"
+    assert scale_of(load_digits().data) == "common"
+    assert scale_of(genes) == "counts"
+    assert [scale_of(normal), scale_of(normal * units), scale_of(normal[:, :20])] == ["common", "each", "each"]
+    assert [scale_of(normal[:, :9], stem) for stem in ("emb_", "V", "feature")] == ["common", "each", "each"]
+    assert scale_of(load_breast_cancer().data) == scale_of(load_wine().data) == "each"
+
+
+def test_the_scale_that_was_asked_for_is_used_and_kept():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(3.0, (50, 4)) * np.array([[1.0], [10.0]])[np.arange(50) % 2] + 1.0
+    columns = list(counts.T)
+    for scale in ("common", "cosine", "counts"):
+        encoding = Encoding.of(columns, list("abcd"), scale=scale)
+        points = encoding.points(columns)
+        assert points.var(axis=0).mean() == pytest.approx(1.0)
+        again = Encoding.from_json(encoding.to_json())
+        np.testing.assert_array_equal(again.points([values[:9] for values in columns]), points[:9])
+        if scale != "common":  # rows that differ by a factor are equal
+            np.testing.assert_allclose(*encoding.points(list(np.array([[1.0, 2, 3, 4], [2, 4, 6, 8]]).T)))
+            with pytest.raises(ValueError, match="cannot be computed"):
+                encoding.original(points)
+    with pytest.raises(ValueError, match="not negative"):
+        Encoding.of(list(-counts.T), scale="counts")
+    with pytest.raises(ValueError, match="without missing values"):
+        Encoding.of([np.array([1.0, np.nan]), np.ones(2)], scale="cosine")
 
 
 @pytest.mark.parametrize(

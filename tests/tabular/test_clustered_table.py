@@ -1,5 +1,6 @@
 """One value for all fronts: the table is encoded once, and command line and studio give the same clusters."""
 
+import json
 import os
 import subprocess
 import sys
@@ -208,12 +209,15 @@ def test_a_request_that_cannot_be_met_says_why():
 
 def test_k_means_on_an_array_needs_no_pandas(tmp_path):
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(60, 3)))
-    here, out = str(tmp_path / "rows.npy"), str(tmp_path / "labels.npy")
-    for words in (["-k", "3", "--scale", "-p", str(tmp_path / "rows.png")], ["-k", "2", "--encode"]):
-        command = [sys.executable, "-m", "tests.tabular.without_pandas", "cluster", here, "-o", out, *words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-        assert done.returncode == 0, done.stderr
-        assert len(np.load(out)) == 60
+    first, second = (str(tmp_path / f"{number}.npy") for number in "12")
+    drawn = ["-k", "3", "--scale", "-p", str(tmp_path / "rows.png"), "-o", first]
+    commands = [
+        ["cluster", str(tmp_path / "rows.npy"), *words] for words in (drawn, ["-k", "2", "--encode", "-o", second])
+    ]
+    command = [sys.executable, "-m", "tests.tabular.without_pandas", json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert len(np.load(first)) == len(np.load(second)) == 60
 
 
 def test_k_means_of_a_table_imports_neither_torch_nor_figures(tmp_path):

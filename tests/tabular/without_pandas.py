@@ -1,8 +1,11 @@
-"""``python -m tests.tabular.without_pandas WORDS`` runs ``coterie WORDS`` as if pandas were not installed.
+"""``python -m tests.tabular.without_pandas COMMANDS`` runs ``coterie`` as if pandas were not installed.
+
+``COMMANDS`` is a JSON list of lists of words.
 
 scikit-learn imports pandas where it can, so that its absence cannot be seen in ``sys.modules``.
 """
 
+import json
 import sys
 
 
@@ -18,4 +21,10 @@ if __name__ == "__main__":
     sys.meta_path.insert(0, Absent())
     from coterie.cli import main
 
-    main()
+    for words in json.loads(sys.argv[1]):
+        sys.argv[1:] = words
+        try:
+            main()
+        except SystemExit as end:
+            if end.code:
+                raise

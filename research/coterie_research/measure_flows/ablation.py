@@ -16,7 +16,7 @@ import torch
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from coterie.mixtures.atoms import Atoms, noise_variance
+from coterie.mixtures.atoms import noise_variance
 from coterie.mixtures.spherical_posterior import Sweeps
 from coterie_research.measure_flows import published, scoring, tables
 from coterie_research.measure_flows.atoms import refine_and_prune, run_em
@@ -24,7 +24,7 @@ from coterie_research.measure_flows.inference import barycentre, bayesian_inform
 from coterie_research.measure_flows.record import write
 from coterie_research.metrics import squared_w2
 from coterie_research.training.flow.prior import MixturePrior, Mixtures, sample_mixtures
-from coterie_research.training.flow.targets import posterior_samples
+from coterie_research.training.flow.targets import Atoms, posterior_samples
 
 KMEANS_CLUSTERS = 10
 KMEANS_CLUSTERS_HARD = 24

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from coterie import em
-from coterie.mixtures.atoms import Atoms, merge_tokens
+from coterie.mixtures.atoms import merge_tokens
+from coterie_research.training.flow.targets import Atoms
 
 REFINE_STEPS = 10
 LEAST_VARIANCE = 1e-6  # for points of unit variance, an SNR of 60 dB: EM must not shrink clusters to single points

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coterie.mixtures.atoms import MERGE_RADIUS, Atoms, flow_tokens, noise_variance
+from coterie.mixtures.atoms import MERGE_RADIUS, flow_tokens, noise_variance
 from coterie.mixtures.fitting import decibels
 from coterie.mixtures.flow import MeasureFlow
 from coterie.mixtures.spherical_posterior import Sweeps
 from coterie_research.measure_flows.atoms import log_joint, merge_all, refine_and_prune, run_em, without_empty
 from coterie_research.metrics import transport_plans
-from coterie_research.training.flow.targets import posterior_samples
+from coterie_research.training.flow.targets import Atoms, posterior_samples
 
 CELL = 0.5  # side of the cells whose points are one token, in noise standard deviations
 MOST_CELLS = 0.8  # of the number of points; above it, cells would hardly save time

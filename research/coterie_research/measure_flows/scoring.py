@@ -13,12 +13,13 @@ from torch import Tensor
 
 from coterie import checkpoints
 from coterie.files import replacing
-from coterie.mixtures.atoms import Atoms, flow_tokens
+from coterie.mixtures.atoms import flow_tokens
 from coterie.mixtures.flow import MeasureFlow, Regime
 from coterie.mixtures.spherical_posterior import Sweeps
 from coterie_research.measure_flows.inference import LONG, estimate_snr, posterior_tokens, token_atoms
 from coterie_research.metrics import squared_w2
 from coterie_research.training.flow.prior import MixturePrior, Mixtures, sample_mixtures
+from coterie_research.training.flow.targets import Atoms
 
 SEED = 20_250
 BATCH = 20

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from coterie.zeroshot.features.description import COORDINATES, NEIGHBOURS
 from coterie.zeroshot.network.interface import RANDOM_FEATURES
-from coterie.zeroshot.network.torch_modules import Counts, Network, PairChannels, Stretch, TwoPassNetwork
 from coterie.zeroshot.network.two_passes import BINS
+from coterie_research.training.zeroshot.modules import Counts, Network, PairChannels, Stretch, TwoPassNetwork
 from coterie_research.zeroshot_one import network as one_pass
 from coterie_research.zeroshot_one.network import PAIR_FEATURES, POINT_FEATURES, ZeroShotConfig
 

@@ -65,9 +65,9 @@ def from_card(settings: dict[str, Any]) -> ZeroShotConfig:
     return ZeroShotConfig(**values)
 
 
-def build(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> ArrayNetwork:
-    """A network from the settings on its card and its weights, for inference by numpy."""
-    return checked(ArrayNetwork(sys.modules[__name__], from_card(config), arrays))
+def build(config: dict[str, Any], arrays: dict[str, np.ndarray], device: str) -> ArrayNetwork:
+    """A network from the settings on its card and its weights, for inference."""
+    return checked(ArrayNetwork(sys.modules[__name__], from_card(config), arrays, device))
 
 
 def describe(x_ND: np.ndarray) -> Description:

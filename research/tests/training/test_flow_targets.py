@@ -1,9 +1,8 @@
 import torch
 
-from coterie.mixtures.atoms import Atoms
 from coterie.mixtures.spherical_posterior import Sweeps
 from coterie_research.training.flow.prior import MixturePrior, sample_mixtures
-from coterie_research.training.flow.targets import posterior_samples
+from coterie_research.training.flow.targets import Atoms, posterior_samples
 
 SHORT = Sweeps(burn_in=10, apart=5, n_draws=8)
 

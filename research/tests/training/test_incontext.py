@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from coterie import checkpoints
+from coterie_research.training.incontext.prior import sample_separated
 from coterie_research.training.incontext.run import PairRun, PairTask
+from coterie_research.training.incontext.starting import fitted_starts
 
 CONFIG = {
     "model": {"width": 8, "n_layers": 2, "n_heads": 2},
@@ -72,3 +74,13 @@ def test_unequal_sizes_come_in_by_and_by():
 def test_unknown_parts_of_a_config_are_named():
     with pytest.raises(ValueError, match="optimiser"):
         PairRun.from_dict({**CONFIG, "optimiser": {}})
+
+
+def test_evidence_prefers_equal_shares_where_sizes_are_equal():
+    for counts, equal in (([60, 60, 60], True), ([120, 40, 20], False)):
+        generator = torch.Generator().manual_seed(6)
+        drawn = sample_separated(counts, 4, torch.full((8,), 4.0), torch.ones(8), generator)
+        found = fitted_starts(drawn.points_BND, 3, generator, n_starts=1)
+        first = found.evidence_B.view(2, 8).argmax(0) == 0
+        assert first.sum() >= 7 if equal else first.sum() <= 1
+        assert torch.equal(found.shares_BK[:8], torch.full((8, 3), 1 / 3))

@@ -6,11 +6,11 @@ import torch
 
 from coterie.zeroshot.network.head import scores, unflattened
 from coterie.zeroshot.network.numpy_operations import Arrays
-from coterie.zeroshot.network.torch_modules import TwoPassNetwork
 from coterie.zeroshot.network.two_passes import TwoPassConfig
 from coterie.zeroshot.partitions.candidates import describe
 from coterie_research.training.zeroshot.choice_fitting import calibrated
 from coterie_research.training.zeroshot.head_fitting import Example, examples, head_loss, together, train_head
+from coterie_research.training.zeroshot.modules import TwoPassNetwork
 from coterie_research.training.zeroshot.prior.problems import Prior
 
 CONFIG = TwoPassConfig(width=16, n_heads=2, first=(1,), second=(1,), pair_channels=4, partition_width=8)
@@ -28,6 +28,7 @@ def test_padding_does_not_change_a_score():
     head = unflattened(network.head)
     apart = np.concatenate([scores(Arrays(), head, part) for part in told])
     np.testing.assert_allclose(scores(Arrays(), head, together(told)), apart, atol=1e-5)
+    np.testing.assert_allclose(network.scores(together(told)).detach().numpy(), apart, atol=1e-4)
 
 
 def test_the_loss_is_least_at_the_index_that_is_reached_and_where_the_best_is_chosen():

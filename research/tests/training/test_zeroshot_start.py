@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from coterie.zeroshot.network.torch_modules import TwoPassNetwork
 from coterie.zeroshot.network.two_passes import TwoPassConfig
+from coterie_research.training.zeroshot.modules import TwoPassNetwork
 from coterie_research.training.zeroshot.run import average
 
 SMALL = {"width": 16, "n_heads": 2, "pair_channels": 4}

@@ -28,31 +28,32 @@ BUILDERS = {
     "flow": "coterie.mixtures.flow",
     "learned-lloyd": "coterie.kmeans.learned",
     "incontext": "coterie.incontext.pair_transformer",
-    "zeroshot": "coterie.zeroshot.network.torch_modules",
 }
-# kinds that can also compute by numpy -> module whose ``build`` makes one from the ``config`` and the arrays
+# kinds that compute on arrays -> module whose ``build`` makes one from the ``config``, the arrays and a device
 ARRAY_BUILDERS = {"zeroshot": "coterie.zeroshot.network.loading"}
 RESEARCH = "coterie_research"  # has the networks of experiments and of earlier versions
 REQUIRED = ("name", "kind", "about", "config", "sha256", "data", "training", "scores", "licence")
 STORED: dict[str, Any] = {
     entry: dict if entry in ("config", "data", "training", "scores") else str for entry in REQUIRED
 }
-STORED |= {"kind": {*BUILDERS}, "bytes": int}
+STORED |= {"kind": {*BUILDERS, *ARRAY_BUILDERS}, "bytes": int}
 MOST = 4096  # of any size in a config: a network is built before its weights are compared with it
 WEIGHTS, CARD = ".safetensors", ".json"
 
 
-def add_shelf(shelf: Path, varieties: dict[str, tuple[str, str]] | None = None) -> None:
+def add_shelf(
+    shelf: Path, builders: dict[str, str] | None = None, array_builders: dict[str, str] | None = None
+) -> None:
     """Find the networks of another folder by name, too.
 
-    ``varieties`` are kinds of networks that this package does not build, such as "zeroshot/one", which is used wherever
-    a "zeroshot" is. For each, the modules that build it for torch and for numpy, as :data:`BUILDERS` has them.
+    The modules build kinds that this package does not, for torch and from arrays, as :data:`BUILDERS` has them. A
+    variety such as "zeroshot/one" is used wherever a "zeroshot" is.
     """
     if shelf not in _shelves:
         _shelves.append(shelf)
-    for kind, (builder, array_builder) in (varieties or {}).items():
-        BUILDERS[kind], ARRAY_BUILDERS[kind] = builder, array_builder
-        STORED["kind"].add(kind)
+    BUILDERS.update(builders or {})
+    ARRAY_BUILDERS.update(array_builders or {})
+    STORED["kind"] |= {*BUILDERS, *ARRAY_BUILDERS}
 
 
 def user_shelf() -> Path:
@@ -99,6 +100,7 @@ def load(network: str | os.PathLike, *, kind: str | None = None, dtype: Any = No
     Returns
     -------
     network : torch.nn.Module
+        Of the kind "zeroshot" only where the package coterie-research is installed, which trains such networks.
 
     Raises
     ------
@@ -109,14 +111,13 @@ def load(network: str | os.PathLike, *, kind: str | None = None, dtype: Any = No
     return _loaded(path.with_suffix(WEIGHTS), path.read_text(encoding="utf-8"), dtype, str(device or "cpu"))
 
 
-def load_arrays(network: str | os.PathLike, *, kind: str) -> Any:
-    """Load a network of a kind that can compute by numpy, without importing torch.
+def load_arrays(network: str | os.PathLike, *, kind: str, device: Any = None) -> Any:
+    """Load a network of a kind that computes on arrays; on the CPU without importing torch.
 
-    Names, paths, the cache and errors are those of :func:`load`. The result answers as that network does on the CPU,
-    but is no torch module.
+    Names, paths, the cache and errors are those of :func:`load`. The result is no torch module.
     """
     path = _find_kind(network, kind)
-    return _loaded_arrays(path.with_suffix(WEIGHTS), path.read_text(encoding="utf-8"))
+    return _loaded_arrays(path.with_suffix(WEIGHTS), path.read_text(encoding="utf-8"), str(device or "cpu"))
 
 
 def save(network: Any, about: dict[str, Any], shelf: Path) -> Path:
@@ -171,10 +172,16 @@ def _known_shelves() -> tuple[Path, ...]:
 
 
 def _more_shelves() -> tuple[Path, ...]:
-    """The same and that of the research package, which adds it when it is imported."""
-    if find_spec(RESEARCH) is not None:
-        import_module(RESEARCH)
+    _research()
     return _known_shelves()
+
+
+def _research() -> bool:
+    """Whether there is the research package, which adds its shelf and its kinds of networks when it is imported."""
+    if find_spec(RESEARCH) is None:
+        return False
+    import_module(RESEARCH)
+    return True
 
 
 def _find_kind(network: str | os.PathLike, kind: str | None) -> Path:
@@ -226,6 +233,11 @@ def _loaded(weights: Path, card_text: str, dtype: Any, device: str) -> Any:
     from safetensors.torch import load as parse
 
     about, content = _verified(weights, card_text)
+    if about["kind"] not in BUILDERS and not _research():
+        raise ValueError(
+            f"Networks of kind {about['kind']!r} are torch modules only in the package coterie-research, which trains "
+            "them: pip install ./research in a copy of the repository. Estimators use them without it."
+        )
     with _fitting(weights):
         tensors = parse(content)
         _check_finite(bool(weight.isfinite().all()) for weight in tensors.values())
@@ -241,7 +253,7 @@ def _loaded(weights: Path, card_text: str, dtype: Any, device: str) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _loaded_arrays(weights: Path, card_text: str) -> Any:
+def _loaded_arrays(weights: Path, card_text: str, device: str) -> Any:
     import numpy as np
     from safetensors.numpy import load as parse
 
@@ -249,7 +261,7 @@ def _loaded_arrays(weights: Path, card_text: str) -> Any:
     with _fitting(weights):
         arrays = parse(content)
         _check_finite(bool(np.isfinite(weight).all()) for weight in arrays.values())
-        return import_module(ARRAY_BUILDERS[about["kind"]]).build(about["config"], arrays)
+        return import_module(ARRAY_BUILDERS[about["kind"]]).build(about["config"], arrays, device)
 
 
 def _verified(weights: Path, card_text: str) -> tuple[dict[str, Any], bytes]:

@@ -19,6 +19,7 @@ ORDER = [
     "cluster",
     "columns",
     "predict",
+    "compare",
     "edit",
     "export",
     "studio",

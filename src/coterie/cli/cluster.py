@@ -10,6 +10,7 @@ from coterie.cli import in_memory
 from coterie.cli.application import Refused, app, make_folder, user_errors
 from coterie.cli.outputs import Outputs
 
+CHANGED = 3  # exit code
 FILES, TUNING, BLOCKS = "Output files", "Fine tuning", "Parquet files that do not fit in memory"
 
 
@@ -71,6 +72,10 @@ PREVIOUS = _option(
 SCHEDULER = _option("Run on this Dask cluster, for example tcp://10.0.0.1:8786.", "ADDRESS", panel=BLOCKS)
 WORKERS = _option("Number of processes of a cluster on this machine.", "N", panel=BLOCKS, min=1)
 CHECKPOINT = _option("Save the centres to this file after every iteration.", "FILE", panel=BLOCKS)
+CHECK = _flag(
+    "Compare the rows with those of the fit: what fits no cluster, sizes, drift. The exit code is 0 if they are as "
+    "before, and 3 if they changed.", "--check",
+)  # fmt: skip
 RESUME = _flag("Continue from the centres in --checkpoint.", "--resume", panel=BLOCKS)
 
 
@@ -231,6 +236,7 @@ def predict(
     escape_formulas: bool = ESCAPE,
     header: bool | None = HEADER,
     query: str | None = QUERY,
+    check: bool = CHECK,
     as_json: bool = JSON,
 ) -> None:
     """Assign the rows of another table to the clusters of a saved model.
@@ -242,10 +248,12 @@ def predict(
     \b
     coterie cluster january.csv -k 5 --scale --save shop.model
     coterie predict shop.model february.csv --output february-labels.csv
+    coterie predict shop.model february.csv --check || echo "look at the clusters again"
     """
     outputs = Outputs(output, with_data, escape_formulas=escape_formulas)
     how = {"header": header, "query": query, "cells": with_data}
-    in_memory.predict(model, file, how, outputs, as_json)
+    if in_memory.predict(model, file, how, outputs, as_json, check):
+        raise typer.Exit(CHANGED)
 
 
 @app.command()

@@ -15,6 +15,7 @@ from rich.table import Table
 from coterie.cli.outputs import Outputs
 from coterie.estimators.capabilities import has_parameter
 from coterie.explain.facts import ClusterSummary, Facts
+from coterie.living.checking import Check
 from coterie.selection import Candidate, Choice
 from coterie.tabular.clustering import Watcher
 from coterie.tabular.encoded_table import EncodedTable
@@ -134,6 +135,7 @@ def show_prediction(
     notes: list[str],
     as_json: bool,
     names: Mapping[int, str],
+    checked: Check | None = None,
 ) -> None:
     """The result of ``coterie predict``."""
     counts = {label: int((labels == label).sum()) for label in ids}
@@ -145,7 +147,7 @@ def show_prediction(
         ]
         document = {
             "model": model, "file": file, "rows": len(labels), "clusters": rows, "outliers": outliers, "files": files,
-            "notes": notes,
+            "notes": notes, **({} if checked is None else {"check": checked.document()}),
         }  # fmt: skip
         print(json.dumps(document))
         return
@@ -154,6 +156,8 @@ def show_prediction(
     console.print(f"{escape(file)}: {len(labels):,} rows, assigned to the clusters of {escape(model)}", highlight=False)
     sizes = [*counts.items(), *([(-1, outliers)] if outliers else [])]
     console.print(_sizes_table([(label, size, size / len(labels)) for label, size in sizes], called=names))
+    if checked is not None:
+        console.print(f"[bold]{escape(checked.verdict)}[/]", highlight=False)
     _print_files(console, files)
 
 

@@ -1,4 +1,4 @@
-"""``coterie edit``: merge, split, name and pin the clusters of a saved model."""
+"""Commands for saved models: edit their clusters, and compare two of them."""
 
 import json
 from pathlib import Path
@@ -104,3 +104,40 @@ def edit(
     console.print(f"{len(living.ids_)} clusters: {escape(listed)}", highlight=False)
     if changes:
         console.print(f"  model: {escape(str(output))}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(metavar="A", help="The earlier model.")],
+    after: Annotated[Path, typer.Argument(metavar="B", help="The later model.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A table with the columns of both.")],
+    report: Annotated[
+        Path | None, typer.Option("--report", "-r", metavar="FILE", help="The page What changed: .html.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+) -> None:
+    """Say what changed between two models: clusters that continued, began or ended, sizes, flows and drift.
+
+    [bold]Examples[/]
+
+    \b
+    coterie cluster may.csv --previous april.model --save may.model
+    coterie compare april.model may.model may.csv --report changed.html
+    """
+    from coterie.cli.console import escape, wide_console
+    from coterie.explain.changes import changes
+    from coterie.tables.sources import source_name
+
+    with user_errors(ValueError):
+        Outputs(report=report).check([file, before], after)
+        found = changes(before, after, file)
+        if report is not None:
+            found.page(report, f"What changed: {source_name(before)} to {source_name(after)}")
+    if as_json:
+        print(json.dumps(found.document()))
+        return
+    console = wide_console()
+    for sentence in found.sentences:
+        console.print(escape(sentence), highlight=False)
+    if report is not None:
+        console.print(f" report: {escape(str(report))}", highlight=False, soft_wrap=True)

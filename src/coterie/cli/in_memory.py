@@ -134,8 +134,8 @@ def shown_source(file: str) -> str:
     return source_name(file) if is_url(file) or file == STDIN else file
 
 
-def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_json: bool) -> None:
-    """Assign the rows of another table to the clusters of a saved model."""
+def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_json: bool, check: bool) -> bool:
+    """Assign the rows of another table to the clusters of a saved model, and tell whether a check found changes."""
     from coterie.cli import console
     from coterie.explain.certainty import predicted_facts
     from coterie.tables.label_files import write_labels
@@ -148,10 +148,12 @@ def predict(model: Path, file: str, how: dict[str, Any], outputs: Outputs, as_js
         with console.working(f"Reading {shown_source(file)}"):
             rows = EncodedTable.apply(loaded.encoding, Table.read(file, **how))
         labels = loaded.predict_encoded(rows)
+        checked = loaded.living.check(rows.rows) if check else None
         files = {}
         if outputs.output is not None:
             table = rows.table if outputs.with_data else None
             beside, escape = predicted_facts(loaded, rows, labels), outputs.escape_formulas
             files["labels"] = str(write_labels(outputs.output, labels, table, beside, escape_formulas=escape))
     told = (str(model), shown_source(file), loaded.ids, labels, files, list(rows.notes), as_json, loaded.names)
-    console.show_prediction(*told)
+    console.show_prediction(*told, checked)
+    return checked is not None and checked.changed

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import starts, threads
@@ -57,9 +57,12 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         read that many times with different random features.
     max_context : int, default=1024
         The largest number of rows that the network reads at once.
-    scale : bool, default=True
-        Whether to scale every column to the same spread. Use False if the columns share a unit. Principal components
-        are recognised and never scaled.
+    scale : {"auto", "common", "cosine", "counts"} or bool, default="auto"
+        How columns are made comparable. True scales every column to the same spread, which is right for measurements
+        in different units. "common" scales all columns alike: for principal components, pixels and embeddings.
+        "cosine" gives every row length one before. "counts" takes the logarithm of counts relative to the total of
+        their row, as is usual for gene expression. False changes nothing. "auto" is True, unless the columns are
+        recognised as one of these; the attribute ``scale_`` says what was chosen.
     kinds : dict or None, default=None
         Kinds of columns of a DataFrame that are not guessed, for example ``{"year": "category", "account": "id"}``. A
         kind is "number", "count", "ordinal", "category", "date", "id" or "text"; the last two are ignored.
@@ -112,6 +115,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     head_ : float32 array of shape (n_weights,)
         Weights of the head of the network that compares partitions, so that ``cut`` does not need the network; empty if
         the network has no such head.
+    scale_ : str
+        How columns were scaled: "each" or one of the names above, "auto" apart.
     encoding_ : str
         How columns are scaled and encoded, as JSON.
     n_features_in_ : int
@@ -137,7 +142,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         "n_clusters": [None, Interval(Integral, 1, None, closed="left")],
         "n_contexts": [Interval(Integral, 1, None, closed="left")],
         "max_context": [Interval(Integral, 2, MAX_CONTEXT, closed="both")],
-        "scale": ["boolean"],
+        "scale": ["boolean", StrOptions({"auto", "common", "cosine", "counts"})],
         "kinds": [None, dict],
         "network": [str, os.PathLike],
         "device": "no_validation",
@@ -151,7 +156,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         *,
         n_contexts=1,
         max_context=1024,
-        scale=True,
+        scale="auto",
         kinds=None,
         network="zeroshot-3",
         device=None,
@@ -218,6 +223,11 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             self.head_ = network.head
             self._label(encoded, self.n_clusters or found.best, known)
         return self
+
+    @property
+    def scale_(self):
+        """How columns were made comparable."""
+        return Encoding.from_json(self.encoding_).scale
 
     @property
     def outliers_(self):

@@ -46,7 +46,11 @@ class Page:
         self._data.append((identity, escaped_json(document)))
 
     def html(self, **said: Any) -> str:
-        """The document. ``said`` is what the template report.html names."""
+        """The document. ``said`` is what the template report.html names; ``parts`` are sections that are data.
+
+        A part of a section is ("text", text), ("list", texts), ("figure", place) or ("table", heads, rows, caption,
+        number of text columns).
+        """
         scripts = [_plotly(), _own("page.js")]
         allowed = " ".join(f"'{_hash(script)}'" for script in scripts)
         policy = (
@@ -57,7 +61,7 @@ class Page:
         page = Environment(autoescape=True, undefined=StrictUndefined).from_string(_own("report.html"))
         return page.render(
             policy=policy, version=__version__, style=Markup(_own("page.css")), data=self._data, chip=chip, color=color,  # noqa: S704
-            scripts=[Markup(script) for script in scripts], **said,  # noqa: S704 - both are files of packages
+            scripts=[Markup(script) for script in scripts], **{"parts": {}, **said},  # noqa: S704 - both are files of packages
         )  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """Principal axes of rows, with signs that do not depend on the linear algebra library."""
 
 import numpy as np
-from sklearn.utils.extmath import svd_flip
 
 
 def principal_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -18,6 +17,8 @@ def principal_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         Orthonormal rows. The largest entry of every axis is positive.
     variances : array of shape (min(n, d),)
     """
+    from sklearn.utils.extmath import svd_flip  # slow to import, and reading a table needs no axes
+
     n, d = X.shape
     if n >= d:  # the covariance is the smaller matrix
         variances, columns = np.linalg.eigh(X.T @ X / n)

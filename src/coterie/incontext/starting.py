@@ -1,4 +1,4 @@
-"""Where the in-context network starts: mixtures fitted by EM from several greedy k-means++ starts.
+"""Where the in-context network starts: mixtures fitted by EM from several centres.
 
 Every start is fitted twice, with clusters of equal size and with estimated sizes, and judged by its evidence.
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from coterie.starts.batched import lloyd, plus_plus, sq_to_centers
+from coterie.starts.batched import sq_to_centers
 
 LEAST_VAR = 1e-6  # of the data's variance: below it float32 distances are rounding
 EVIDENCE_GAP = 8.0  # a mixture exp(8) times less likely than the best one is ignored
@@ -68,37 +68,6 @@ def both_kinds(x_BND: Tensor, centers_BKD: Tensor, n_iter: int) -> Mixtures:
     kinds = [em(x_BND, centers_BKD, n_iter, mixing_weights=mixing_weights) for mixing_weights in (False, True)]
     names = Mixtures.__dataclass_fields__
     return Mixtures(*(torch.cat([getattr(kind, name) for kind in kinds]) for name in names))
-
-
-def fitted_starts(
-    x_BND: Tensor,
-    n_clusters: int,
-    generator: torch.Generator,
-    *,
-    n_starts: int,
-    n_lloyd: int = 5,
-    n_em: int = 15,
-    spectral: int = 0,
-) -> Mixtures:
-    """2 · ``n_starts`` · B mixtures: those of all data sets for one start after another, for each of both kinds.
-
-    Each start is greedy k-means++, ``n_lloyd`` steps of Lloyd's algorithm and ``n_em`` steps of EM of both kinds. The
-    first ``spectral`` starts are drawn and improved in the projection on the top K principal directions (Algorithm 2
-    of He et al., 2025).
-    """
-    D = x_BND.shape[-1]
-    mean_B1D = x_BND.mean(1, keepdim=True)
-    x_BND = x_BND - mean_B1D
-    runs_RND = x_BND.repeat(n_starts, 1, 1)
-    tries = 2 + int(math.log(n_clusters))
-    centers_RKD = plus_plus(runs_RND, n_clusters, generator, tries=tries)
-    if spectral and n_clusters < D:
-        vectors_BDK = torch.linalg.eigh(x_BND.mT @ x_BND)[1][..., D - n_clusters :]
-        projected = (x_BND @ vectors_BDK).repeat(spectral, 1, 1)
-        found = lloyd(projected, plus_plus(projected, n_clusters, generator, tries=tries), n_lloyd)
-        centers_RKD = torch.cat([found @ vectors_BDK.mT.repeat(spectral, 1, 1), centers_RKD[len(found) :]])
-    fitted = both_kinds(runs_RND, lloyd(runs_RND, centers_RKD, n_lloyd), n_em)
-    return fitted.moved(mean_B1D.repeat(2 * n_starts, 1, 1))
 
 
 def distinct_modes(evidence_S: Tensor, most: int) -> Tensor:

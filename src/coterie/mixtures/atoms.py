@@ -3,7 +3,7 @@
 Shapes: B data sets, N points, D dimensions, M different tokens, K places.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,13 +12,6 @@ from torch import Tensor
 from coterie.mixtures.flow import MeasureFlow
 
 MERGE_RADIUS = 1.0  # in noise standard deviations
-
-
-class Atoms(NamedTuple):
-    """One discrete measure per data set; atoms of weight zero are padding."""
-
-    centers_BKD: Tensor
-    weights_BK: Tensor
 
 
 def noise_variance(points_BND: Tensor, snr_db_B: Tensor) -> Tensor:

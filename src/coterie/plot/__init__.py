@@ -1,8 +1,8 @@
 """Pictures of clusterings: plotly figures for web pages, PNG and SVG files for print.
 
-``clusters``, ``profile``, ``distributions``, ``dendrogram``, ``trajectory`` and ``attention`` return plotly figures;
-``save_clusters``, ``save_comparison`` and ``save_trajectory`` write PNG or SVG files with matplotlib. Each library is
-imported on first use.
+``clusters``, ``profile``, ``distributions``, ``dendrogram``, ``flows``, ``trajectory`` and ``attention`` return plotly
+figures; ``save_clusters``, ``save_comparison`` and ``save_trajectory`` write PNG or SVG files with matplotlib. Each
+library is imported on first use.
 """
 
 from importlib import import_module
@@ -15,6 +15,7 @@ _HOMES = {
     "profile": "profiles",
     "distributions": "profiles",
     "dendrogram": "trees",
+    "flows": "flows",
     "trajectory": "layers",
     "attention": "layers",
     "objective": "layers",

@@ -14,7 +14,7 @@ from coterie.studio.limits import MEGABYTE, Limits
 
 LONGEST_LINE = 16 * MEGABYTE
 ENDED = ("done", "failed", "stopped")
-LIGHT = ("read", "labels")  # kinds of tasks whose worker does not need the libraries that are slow to import
+ANSWERS = ("labels", "names", "axes")  # kinds of tasks about results; their workers are kept for the next one
 
 
 class TooManyJobs(Exception):
@@ -75,7 +75,8 @@ class Job:
 class JobQueue:
     """Starts workers, keeps a spare one ready, and limits how many work at a time.
 
-    Runs, reports and quick answers have places of their own, so that none of them waits for another kind.
+    Runs, reports and quick answers have places of their own, so that none of them waits for another kind. A worker ends
+    with its task, except one that answered a question about a result: starting another takes longer than most answers.
     """
 
     def __init__(self, limits: Limits, folder: Path):
@@ -83,6 +84,7 @@ class JobQueue:
         self._places = {"run": limits.running, "report": limits.reporting, "answer": limits.answering}
         self._turns = {lane: asyncio.Semaphore(places) for lane, places in self._places.items()}
         self._spare: asyncio.Task[asyncio.subprocess.Process] | None = None
+        self._kept: list[asyncio.subprocess.Process] = []
         self._jobs: dict[asyncio.Task[None], Job] = {}
 
     def open(self) -> None:
@@ -94,9 +96,10 @@ class JobQueue:
         await asyncio.gather(*self._jobs, return_exceptions=True)
         if self._spare is not None:
             with contextlib.suppress(OSError):  # it could not be started
-                process = await self._spare
-                kill(process)
-                await process.wait()
+                self._kept.append(await self._spare)
+        for process in self._kept:
+            kill(process)
+            await process.wait()
 
     def submit(self, task: dict[str, Any], seconds: float) -> Job:
         job = Job(task, seconds)
@@ -112,9 +115,8 @@ class JobQueue:
         async with self._turns[job.lane]:
             if job.ended:
                 return
-            light = job.task["kind"] in LIGHT
             try:
-                process = job.process = await (self._start(prepare=False) if light else self._take())
+                process = job.process = await self._worker(job.task["kind"])
             except OSError as error:
                 reason = error.strerror or type(error).__name__
                 job.change("failed", error=f"The process of this job could not be started ({reason}): try again later.")
@@ -131,8 +133,12 @@ class JobQueue:
             except (ValueError, ConnectionError) as error:  # no JSON, a broken pipe
                 job.change("failed", error=f"The process of this job ended unexpectedly ({type(error).__name__}).")
             finally:
-                kill(process)
-                await process.wait()
+                if job.state == "done" and job.task["kind"] in ANSWERS:
+                    job.process = None  # no longer its own: it must not be ended with the job
+                    self._kept.append(process)
+                else:
+                    kill(process)
+                    await process.wait()
             job.change("failed", error=self._about_death(process.returncode))  # unless it had ended before
 
     async def _follow(self, job: Job, process: asyncio.subprocess.Process) -> None:
@@ -163,6 +169,13 @@ class JobQueue:
             return "This exceeded the limit of CPU time."
         memory = self.limits.memory_bytes / 2**30
         return f"The process of this job died; it may have needed more than {memory:.3g} GB. Use fewer rows or columns."
+
+    async def _worker(self, kind: str) -> asyncio.subprocess.Process:
+        while kind in ANSWERS and self._kept:
+            kept = self._kept.pop()
+            if kept.returncode is None:
+                return kept
+        return await (self._start(prepare=False) if kind == "read" else self._take())
 
     async def _take(self) -> asyncio.subprocess.Process:
         spare, self._spare = self._spare, asyncio.create_task(self._start())

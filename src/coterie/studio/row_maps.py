@@ -25,7 +25,7 @@ class RowMap:
         self.encoding, self.spherical = rows.encoding, spherical
         self.space = normalize(rows.points) if spherical else rows.points  # where distances are measured
         names = self.encoding.point_names
-        self.own_units = len(names) <= 2 and not spherical and not self.encoding.has_categories
+        self.own_units = len(names) <= 2 and not spherical and self.encoding.is_invertible
         self.view = View(self._shown(self.space), names, "auto", MAP_POINTS)
 
     def _shown(self, space: np.ndarray) -> np.ndarray:

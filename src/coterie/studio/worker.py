@@ -1,16 +1,19 @@
-"""The process of one job: ``python -m coterie.studio.worker``.
+"""The process of a job: ``python -m coterie.studio.worker``.
 
-With ``--prepare`` it first imports all libraries, so that a spare worker can start at once. It reads one task from
-standard input, applies the limits of the task to itself, and writes its progress to standard output, one line of JSON
-per message. It ends with the task, or when the studio that started it has ended.
+With ``--prepare`` it first imports all libraries, so that a spare worker can start at once. It reads tasks from
+standard input, one per line, applies the limits of a task to itself, and writes its progress to standard output, one
+line of JSON per message. The studio ends it after the task or gives it another one; it ends by itself when the studio
+has ended.
 """
 
 import contextlib
 import json
 import os
+import queue
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 
@@ -22,18 +25,23 @@ def main() -> None:
         out.write(json.dumps(document, allow_nan=False) + "\n")
         out.flush()
 
-    from coterie.files import OutputError
-    from coterie.studio.tasks import TASKS, prepare
-
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(lines,), daemon=True).start()
     if "--prepare" in sys.argv:
+        from coterie.studio.tasks import prepare
+
         prepare()
     tell({"ready": True})
-    line = sys.stdin.buffer.readline()
-    if not line:
-        return
-    task = json.loads(line)
+    while True:
+        carry_out(json.loads(lines.get()), tell)
+
+
+def carry_out(task: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
+    """Tell the result of a task, or in one sentence why there is none."""
+    from coterie.files import OutputError
+    from coterie.studio.tasks import TASKS
+
     _bind(task["memory"], task["seconds"], task["file_bytes"])
-    threading.Thread(target=_end_with_the_studio, daemon=True).start()
     try:
         tell({"done": TASKS[task["kind"]](task, tell)})
     except ValueError as error:  # errors of tables and settings, whose messages say what to do
@@ -58,17 +66,17 @@ def _bind(memory: int, seconds: float, file_bytes: int) -> None:
         import resource
     except ImportError:
         return
-    cores = os.cpu_count() or 1
+    cores, used = os.cpu_count() or 1, resource.getrusage(resource.RUSAGE_SELF)
     bounds = {
         # Not the address space, where it can be helped: libraries for GPUs map gigabytes of code that is never read.
         resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS: _taken() + memory,
-        resource.RLIMIT_CPU: int(seconds * cores) + 1,
+        resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime + seconds * cores) + 1,
         resource.RLIMIT_FSIZE: file_bytes,
         resource.RLIMIT_CORE: 0,
     }
     for what, most in bounds.items():
         with contextlib.suppress(ValueError, OSError):  # a system may not support a limit
-            resource.setrlimit(what, (most, most))
+            resource.setrlimit(what, (most, resource.getrlimit(what)[1]))  # the next task has limits of its own
 
 
 def _taken() -> int:
@@ -80,9 +88,10 @@ def _taken() -> int:
         return 2**32
 
 
-def _end_with_the_studio() -> None:
-    while sys.stdin.buffer.read(1):
-        pass
+def _read(lines: "queue.SimpleQueue[bytes]") -> None:
+    """Hand on the lines of standard input, and end the process with the studio."""
+    for line in sys.stdin.buffer:
+        lines.put(line)
     os._exit(1)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from coterie.checkpoints.json_shapes import check
 from coterie.geometry.principal import principal_axes
+from coterie.tables import common_scale
 from coterie.tables.column_encoding import ColumnEncoding
 from coterie.tables.columns import Column, as_texts, is_empty
 from coterie.tables.kinds import CATEGORY, NUMBER, USABLE
@@ -28,12 +29,14 @@ COPIES_OF_ROWS = 4  # a copied table has more different rows than so many times 
 DONORS = 256  # rows from which missing values are taken
 FILLED_AT_ONCE = 50_000  # rows
 FACTOR_ROWS = 50_000  # from which factors are computed
-UNCORRELATED = 1e-3  # correlation of principal components at most, after rounding
 COLUMN = {  # in a file
     **{"middle": float, "spread": float, "name": str, "levels?": (None, [str]), "rest?": bool, "log?": (None, float)},
     **{"kind?": {*USABLE}, "sources?": [str], "spelling?": str, "unit?": str, "absent?": [float]},
 }
-STORED = {"columns": [COLUMN], "complete?": bool, "factors": (None, list), "donors": (None, list)}
+STORED = {
+    "columns": [COLUMN], "complete?": bool, "why?": str, "library?": float,
+    "scale?": {common_scale.EACH, *common_scale.WORDS}, "factors": (None, list), "donors": (None, list),
+}  # fmt: skip
 MOST_BELOW = 20.0  # spreads below the median at which values of other tables end, on a log scale
 
 
@@ -44,46 +47,85 @@ class Encoding:
     ``factors`` (D, F) maps all D scaled values to F coordinates; it is None if no column is a category. ``donors``
     (R, D) are the rows from which missing values are filled, NaN where they have missing values themselves; it is None
     if nothing was missing, and later missing values then become the median. A ``complete`` encoding accepts only
-    numbers without missing values.
+    numbers without missing values. ``scale`` says whether columns are scaled one by one or together
+    (:mod:`coterie.tables.common_scale`), and ``why``, if that was recognised; ``library`` is the total of a
+    row of counts.
     """
 
     columns: list[ColumnEncoding] = field(default_factory=list)
     factors: np.ndarray | None = None
     donors: np.ndarray | None = None
     complete: bool = False
+    scale: str = common_scale.EACH
+    why: str = ""
+    library: float = 1.0
 
     @classmethod
-    def of(cls, columns: Sequence[np.ndarray], names: Sequence[str] | None = None, *, scale: bool = True) -> "Encoding":
-        """Learn an encoding from columns of floats (NaN is missing) and of texts (None is missing).
-
-        Without ``scale`` every spread is one, so that :meth:`points` keeps distances as they are.
-        """
+    def of(
+        cls, columns: Sequence[np.ndarray], names: Sequence[str] | None = None, *, scale: bool | str = "auto"
+    ) -> "Encoding":
+        """Learn an encoding from columns of floats (NaN is missing) and of texts (None is missing)."""
         called = [""] * len(columns) if names is None else names
         kinds = [CATEGORY if values.dtype == object else NUMBER for values in columns]
         return cls.learn([Column(*one) for one in zip(called, kinds, columns)], scale=scale)
 
     @classmethod
-    def learn(cls, read: Sequence[Column], *, scale: bool = True) -> "Encoding":
-        """Learn an encoding from columns of a table; those that are not used must be left out.
+    def learn(cls, read: Sequence[Column], *, scale: bool | str = "auto") -> "Encoding":
+        """Learn an encoding of columns of a table; those that are not used must be left out.
 
-        Principal components are not scaled: the spread of each says how much it counts.
+        Columns are scaled one by one (True), not at all (False, every spread is one), all alike ("common"), by the
+        length of each row ("cosine") or as counts ("counts"); "auto" chooses by :mod:`coterie.tables.common_scale`.
         """
         columns, made = [column.values for column in read], cls()
-        scale = scale and not are_principal(columns)
+        if scale == "auto":
+            made.scale, made.why = common_scale.shared_scale(columns, [column.name for column in read])
+        elif isinstance(scale, str):
+            made.scale = scale
+        each = scale is not False and made.scale == common_scale.EACH
         for column in read:
-            one = ColumnEncoding.of(column.values, logs=scale)
+            one = ColumnEncoding.of(column.values, logs=each)
             made.columns.append(
                 replace(
-                    one if scale else replace(one, spread=1.0),
+                    one if each else replace(one, spread=1.0),
                     name=column.name, kind=column.kind, sources=list(column.sources), spelling=column.spelling,
                     unit=column.unit, absent=list(column.absent),
                 )
             )  # fmt: skip
+        if made.scale != common_scale.EACH:
+            made._share_scale(columns)
         made.donors = made._chosen_donors(columns)
         if made.of_category.any():
             every = -(-len(columns[0]) // FACTOR_ROWS)
             made.factors = _factors(made.values([values[::every] for values in columns]), made)
         return made
+
+    def _share_scale(self, columns: Sequence[np.ndarray]) -> None:
+        """One spread for all numbers, so that their mean variance is one."""
+        if self.scale != common_scale.COMMON:
+            if any(values.dtype == object or np.isnan(values).any() for values in columns):
+                raise ValueError(f"scale={self.scale!r} needs numbers without missing values: use scale='common'.")
+            columns = list(self._rows_alike(np.column_stack(columns), learn=True).T)
+        for column, values in zip(self.columns, columns):
+            if column.levels is None:
+                column.middle = float(np.nanmean(values)) if self.scale == common_scale.COMMON else 0.0
+                column.spread = float(np.nanstd(values))
+        numbers = [column for column in self.columns if column.levels is None]
+        spread = float(np.sqrt(np.mean([column.spread**2 for column in numbers or self.columns]))) or 1.0
+        for column in numbers:
+            column.spread = spread
+
+    def _rows_alike(self, values_ND: np.ndarray, learn: bool = False) -> np.ndarray:
+        """Values with rows of equal length or total, where the scale asks for that."""
+        if self.scale == common_scale.COSINE:
+            length_N1 = np.sqrt(np.einsum("nd,nd->n", values_ND, values_ND))[:, None]
+            return values_ND / np.where(length_N1 > 0, length_N1, 1.0)
+        if self.scale == common_scale.COUNTS:
+            total_N1 = values_ND.sum(axis=1, keepdims=True)
+            if learn and (values_ND < 0).any():
+                raise ValueError("scale='counts' needs numbers that are not negative: use scale='common'.")
+            self.library = (float(np.median(total_N1)) or 1.0) if learn else self.library
+            return np.log1p(np.maximum(values_ND, 0.0) * (self.library / np.where(total_N1 > 0, total_N1, 1.0)))
+        return values_ND
 
     @classmethod
     def affine(
@@ -118,15 +160,15 @@ class Encoding:
         """The points of values."""
         if self.is_identity:
             return values_ND
-        scaled_ND = self._scaled(values_ND).astype(values_ND.dtype)
+        scaled_ND = self._scaled(self._rows_alike(values_ND)).astype(values_ND.dtype)
         if self.factors is None:
             return scaled_ND
         return np.hstack([scaled_ND[:, ~self.of_category], scaled_ND @ self.factors])
 
     def original(self, points_NE: np.ndarray) -> np.ndarray:
-        """The values of points. Factors cannot be inverted, so this needs an encoding without categories."""
-        if self.factors is not None:
-            raise ValueError("The values of categories cannot be computed from their factors.")
+        """The values of points, for an encoding without categories whose rows keep their lengths."""
+        if not self.is_invertible:
+            raise ValueError("The values of categories, or of rows of equal length, cannot be computed from points.")
         if self.is_identity:
             return points_NE
         values_ND = points_NE * self.spread + self.middle
@@ -157,6 +199,11 @@ class Encoding:
     def is_identity(self) -> bool:
         """Whether points are the values themselves."""
         return self.complete and not self.middle.any() and bool((self.spread == 1).all())
+
+    @property
+    def is_invertible(self) -> bool:
+        """Whether each coordinate of a point is a function of one value."""
+        return self.factors is None and self.scale in (common_scale.EACH, common_scale.COMMON)
 
     @property
     def has_categories(self) -> bool:
@@ -269,7 +316,8 @@ class Encoding:
         arrays = {name: getattr(self, name) for name in ("factors", "donors")}
         stored = {name: None if array is None else _json_rows(array) for name, array in arrays.items()}
         columns = [asdict(column) for column in self.columns]
-        return json.dumps({"columns": columns, "complete": self.complete, **stored})
+        rows = {"scale": self.scale, "why": self.why, "library": self.library}
+        return json.dumps({"columns": columns, "complete": self.complete, **rows, **stored})
 
     @classmethod
     def from_json(cls, text: str) -> "Encoding":
@@ -284,6 +332,8 @@ class Encoding:
     @classmethod
     def _stored(cls, stored: dict) -> "Encoding":
         made = cls([ColumnEncoding(**values) for values in stored["columns"]], complete=stored.get("complete", False))
+        rows = {name: stored[name] for name in ("scale", "why", "library") if name in stored}  # 0.2.0 had none
+        made = replace(made, **rows)
         if not any(made.names):  # 0.1.0 did not name the columns of an array
             made.columns = [replace(column, name=f"x{place}") for place, column in enumerate(made.columns)]
         d = len(made.spread)
@@ -366,20 +416,6 @@ def _factors(values_ND: np.ndarray, encoding: Encoding) -> np.ndarray:
     turn_DD, variance_D = principal_axes(part_ND)  # the same points in as few coordinates as possible
     turn_DF = turn_DD[variance_D > 1e-9].T
     return weight * (encoding.spread / unit_D)[:, None] * (onto_DD @ turn_DF)
-
-
-def are_principal(columns: Sequence[np.ndarray]) -> bool:
-    """Whether columns are principal components: of mean zero, uncorrelated, and each no wider than the one before."""
-    if len(columns) < 3 or len(columns[0]) <= len(columns) or any(values.dtype == object for values in columns):
-        return False
-    deviation_D = np.array([values.std() for values in columns])  # NaN if a value is missing
-    mean_D = np.array([values.mean() for values in columns])
-    falling = np.isfinite(deviation_D).all() and deviation_D[-1] > 0 and (np.diff(deviation_D) <= 0).all()
-    if not falling or (np.abs(mean_D) > UNCORRELATED * deviation_D).any():
-        return False
-    z_ND = np.column_stack(columns) / deviation_D
-    between_DD = z_ND.T @ z_ND / len(z_ND) - np.eye(len(columns))
-    return bool(np.abs(between_DD).max() <= UNCORRELATED)
 
 
 def _require_empty(values: np.ndarray, what: str) -> np.ndarray:

@@ -313,7 +313,8 @@ class ClusteredTable:
         if not self.same_columns or self.spherical:
             return None
         if self.encoding is not None:
-            return None if self.encoding.log_names else self.encoding.original(points)
+            linear = self.encoding.is_invertible and not self.encoding.log_names
+            return self.encoding.original(points) if linear else None
         seen = slice(0, 5_000)
         X, values = self.points[seen].astype(np.float64), self.values[seen].astype(np.float64)
         spread = X.std(axis=0)

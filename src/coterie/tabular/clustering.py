@@ -211,7 +211,7 @@ def cluster_table(
             table,
             request.columns,
             exclude=request.exclude,
-            scale=request.scale,
+            scale=parameter(estimator, "scale") if encodes_tables(estimator) else request.scale or "auto",
             encode=True if encodes_tables(estimator) else request.encode,
             drop_missing=request.drop_missing,
             kinds=request.kinds,

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from coterie.estimators.capabilities import encodes_tables
+from coterie.tables import common_scale
 from coterie.tables.choices import is_choice
 from coterie.tables.columns import BadValuesError, Column, TableError, require_finite
-from coterie.tables.encoding import Encoded, Encoding, are_principal
+from coterie.tables.encoding import Encoded, Encoding
 from coterie.tables.kinds import CATEGORY, DATE, ID, ORDINAL
 from coterie.tables.reading import ABSENT
 from coterie.tables.table import Table
@@ -39,7 +40,7 @@ class EncodedTable:
         columns: str | Sequence[str] | None = None,
         *,
         exclude: str | Sequence[str] | None = None,
-        scale: bool = False,
+        scale: bool | str = "auto",
         encode: bool | None = False,
         drop_missing: bool = False,
         kinds: str | Mapping[str, str] | None = None,
@@ -52,8 +53,9 @@ class EncodedTable:
         table : DataFrame, array or :class:`coterie.tables.table.Table`
         columns, exclude : names of the columns to use, or of columns not to use; all are used by default
             Identifiers are ignored unless ``columns`` names them.
-        scale : bool
-            Standardise every column to mean 0 and standard deviation 1.
+        scale : bool or str
+            Numbers that are not encoded: True standardises every column to mean 0 and standard deviation 1. With
+            ``encode``, as in :meth:`coterie.tables.encoding.Encoding.learn`.
         encode : bool or None
             Compare columns by their kind: read text and codes as categories and dates as days, fill missing values, and
             scale. Columns that cannot help (empty, constant or free text) are ignored. With False, columns must hold
@@ -76,7 +78,7 @@ class EncodedTable:
         names = list(dict.fromkeys(source for column in read if column.kind != ID for source in column.sources))
         asked = kinds and any(column.why.startswith("as asked for") and column.kind in BY_KIND for column in read)
         if encode or asked or (encode is None and not table.is_complete(names)):
-            return cls._learn_mixed(table, read, places, told)
+            return cls._learn_mixed(table, read, places, told, scale)
         if not names:
             raise TableError(
                 f"{_columns([one.name for one in ids])} taken for identifiers, and there are no other columns: use "
@@ -84,7 +86,7 @@ class EncodedTable:
             )
         matrix = table.matrix(names)
         encoding = Encoding.affine(names)
-        if scale:
+        if scale is True:
             with np.errstate(over="ignore", invalid="ignore"):
                 deviation = matrix.std(axis=0, dtype=np.float64)
                 mean = matrix.mean(axis=0, dtype=np.float64)
@@ -99,7 +101,7 @@ class EncodedTable:
 
     @classmethod
     def _learn_mixed(
-        cls, table: Table, read: list[Column], places: np.ndarray | None, told: tuple[str, ...]
+        cls, table: Table, read: list[Column], places: np.ndarray | None, told: tuple[str, ...], scale: bool | str
     ) -> "EncodedTable":
         used = [column for column in read if column.used]
         if len(table) == 1:
@@ -114,7 +116,10 @@ class EncodedTable:
         for column in used:
             if column.values.dtype != object:
                 require_finite(np.nan_to_num(column.values, posinf=np.inf, neginf=-np.inf)[:, None], [column.name])
-        encoding = Encoding.learn(used)
+        try:
+            encoding = Encoding.learn(used, scale=scale)
+        except ValueError as error:
+            raise TableError(str(error)) from error
         if not encoding.point_names:
             raise TableError("All rows are equal in the chosen columns: there is nothing to compare.")
         made = encoding.value_names
@@ -228,8 +233,9 @@ def _column_notes(used: list[Column], encoding: Encoding) -> list[str]:
         elif not column.absent and column.spelling in (".", ",") and column.kind != CATEGORY:
             asked = f"{column.kind}s, " if column.why.startswith("as asked for") else ""
             notes.append(f"{column.name!r} was read as {asked}{column.why}.")
-    if are_principal([column.values for column in used]):
-        notes.append("The columns are principal components and were not scaled: the first ones count most.")
+    if encoding.scale in common_scale.WORDS:
+        why = f"{encoding.why}: " if encoding.why else ""
+        notes.append(f"Columns: {why}{common_scale.WORDS[encoding.scale]} (scale={encoding.scale!r}).")
     if encoding.log_names:
         notes.append(f"{_columns(encoding.log_names)} compared on a log scale: the distribution of values is skewed.")
     return notes

@@ -8,10 +8,9 @@ from coterie.zeroshot.features import pair_kernels
 from coterie.zeroshot.features import pairs as pairs_module
 from coterie.zeroshot.features.pairs import Pairs
 from coterie.zeroshot.network import numpy_operations as arrays
-from coterie.zeroshot.network.blocks import attention, layer, pair_channels, stretch
+from coterie.zeroshot.network.blocks import attention, layer
 from coterie.zeroshot.network.numpy_operations import Arrays, Weights
-from coterie.zeroshot.network.torch_modules import Layer, PairChannels, Stretch
-from coterie.zeroshot.network.torch_operations import Channels, Tensors, plain_channels
+from coterie.zeroshot.network.torch_operations import Tensors
 
 CPU = Tensors(torch.device("cpu"))
 
@@ -58,16 +57,10 @@ def small_blocks(monkeypatch):
 @pytest.mark.parametrize("n_channels", [4, 16, 35])  # vectors of 16 channels, and what is left over
 def test_channels_are_those_of_the_plain_formula(n_channels, small_blocks):
     given = arguments(n_points=7, n_channels=n_channels)
-    torch.testing.assert_close(torch.cat(CPU.channels(*given, 3), dim=1), plain(*given))
+    pairs, *others = given
+    torch.testing.assert_close(torch.cat(CPU.channels(CPU.pairs(pairs), *others, 3), dim=1), plain(*given))
     found = np.concatenate(Arrays.channels(*in_numpy(*given), 3), axis=1)
     np.testing.assert_allclose(found, plain(*given).detach(), atol=1e-4)
-
-
-def test_other_devices_compute_the_same_channels():
-    pairs, *weights = arguments(n_points=7)
-    there = Pairs(*(torch.from_numpy(part.astype(np.int32 if part.dtype == np.uint16 else float)) for part in pairs))
-    found = torch.cat(plain_channels(there, *weights, 3), dim=1)
-    torch.testing.assert_close(found, plain(pairs, *weights))
 
 
 def test_compiled_and_interpreted_channels_are_equal_to_the_last_bit():
@@ -85,18 +78,6 @@ def test_compiled_and_interpreted_channels_are_equal_to_the_last_bit():
     np.testing.assert_array_equal(*singles)
 
 
-@pytest.mark.parametrize("n_channels", [4, 17])
-def test_gradients_of_channels_hold(n_channels, small_blocks):
-    pairs, *weights = arguments(n_points=5, n_channels=n_channels)
-    assert torch.autograd.gradcheck(lambda *given: Channels.apply(pairs, *given, 2), weights)
-
-
-def test_channels_come_in_parts_of_equal_size():
-    channels = PairChannels(width=8, channels=4, features=FEATURES)
-    pairs, tokens, weight = random_pairs(2, 6, dtype=np.float32), torch.randn(2, 6, 8), torch.randn(6, 4)
-    assert [part.shape for part in pair_channels(CPU, channels, pairs, tokens, weight, parts=3)] == [(2, 2, 6, 6)] * 3
-
-
 def test_kernels_refuse_what_they_would_read_wrongly():
     pairs, weight, looker, other, *_ = in_numpy(*arguments(n_sets=1, n_points=8, n_channels=16))
     table = pairs_module.tables(pairs.merges_TGM, weight)[0]
@@ -110,7 +91,7 @@ def test_distances_alone_need_no_hierarchy():
     given = arguments(n_points=6, n_channels=16)
     pairs = given[0].reduced(1)
     weights = [given[1][:, :1], *given[2:5], given[5][:, :1]]
-    torch.testing.assert_close(torch.cat(CPU.channels(pairs, *weights, 2), dim=1), plain(pairs, *weights))
+    torch.testing.assert_close(torch.cat(CPU.channels(CPU.pairs(pairs), *weights, 2), dim=1), plain(pairs, *weights))
 
 
 def test_features_are_not_cut_within_those_of_a_merge():
@@ -118,30 +99,34 @@ def test_features_are_not_cut_within_those_of_a_merge():
         pairs_module.columns(5)
 
 
-def test_attention_is_that_of_torch():
-    one = Layer(width=8, mlp_ratio=2)
-    torch.nn.init.eye_(one.output.weight)
-    z, bias = torch.randn(2, 256, 8), torch.randn(2, 2, 256, 256)
-    q, k, v = one.query_key_value(z).view(2, 256, 3, 2, 4).permute(2, 0, 3, 1, 4)
-    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2).reshape(2, 256, 8)
-    torch.testing.assert_close(attention(CPU, one, z, bias), expected, atol=1e-5, rtol=1e-4)
-
-
 def weights(module):
     return Weights({name: value.numpy() for name, value in module.state_dict().items()})
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("n_points", [3, 70, 150])  # rows of scores in one block and in several
-def test_numpy_computes_what_torch_computes(n_points):
-    torch.manual_seed(0)
-    module = Stretch(width=8, n_heads=2, n_layers=2, mlp_ratio=2, channels=4, features=FEATURES)
-    for parameter in module.parameters():
-        parameter += 0.3 * torch.randn_like(parameter)
-    z, pairs = torch.randn(2, n_points, 8), random_pairs(2, n_points, dtype=np.float32)
-    found = stretch(Arrays(), weights(module), z.numpy(), pairs)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, stretch(CPU, module, z, pairs), atol=2e-5)
+def random_layer(width=8):
+    rng, square = np.random.default_rng(1), (width, width)
+    shapes = {
+        "query_key_value": (3 * width, width),
+        "output": square,
+        "up": (2 * width, width),
+        "down": (width, 2 * width),
+    }
+    norms = {
+        f"{name}.{part}": np.ones(width, np.float32)
+        for name in ("norm_attention", "norm_mlp")
+        for part in ("weight", "bias")
+    }
+    linear = {f"{name}.weight": rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    return Weights({**norms, **linear})
+
+
+def test_attention_is_that_of_torch():
+    one = random_layer()
+    z, bias = torch.randn(2, 256, 8), torch.randn(2, 2, 256, 256)
+    q, k, v = (z @ torch.from_numpy(one.query_key_value.weight.T)).view(2, 256, 3, 2, 4).permute(2, 0, 3, 1, 4)
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2).reshape(2, 256, 8)
+    expected = mixed @ torch.from_numpy(one.output.weight.T)
+    np.testing.assert_allclose(attention(Arrays(), one, z.numpy(), bias.numpy()), expected, atol=1e-4, rtol=1e-3)
 
 
 @torch.no_grad()
@@ -154,12 +139,12 @@ def test_functions_of_single_numbers_are_torchs_also_far_out(approximate):
 
 @torch.no_grad()
 def test_threads_do_not_change_the_result(monkeypatch):
-    one = Layer(width=8, mlp_ratio=2)
+    one = random_layer()
     z, bias = np.random.default_rng(0).normal(size=(2, 90, 8)).astype(np.float32), np.zeros((2, 2, 90, 90), np.float32)
     found = []
     for n_threads in (1, 3):
         monkeypatch.setattr(arrays.threads, "count", lambda n_threads=n_threads: n_threads)
-        found.append(layer(Arrays(), weights(one), z, bias.copy()))
+        found.append(layer(Arrays(), one, z, bias.copy()))
     np.testing.assert_array_equal(*found)
 
 

@@ -1,21 +1,18 @@
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.zeroshot.network.head import flattened, scores, unflattened, width_of
+from coterie.zeroshot.network.head import HEAD, flattened, scores, shapes, unflattened, width_of
 from coterie.zeroshot.network.numpy_operations import Arrays
-from coterie.zeroshot.network.torch_modules import TwoPassNetwork
-from coterie.zeroshot.network.two_passes import TwoPassConfig
 from coterie.zeroshot.partitions.candidates import Candidates, best_candidate, describe
 from coterie.zeroshot.partitions.cuts import agreement
 
 FLAT = np.full(20, 1 / 20)
 IN_TURN = np.arange(60) % 2
-CONFIG = TwoPassConfig(width=16, n_heads=2, first=(1,), second=(1,), pair_channels=4, partition_width=8)
+WIDTH = 8  # of heads
 
 
 def two_lines(n=30):
@@ -31,13 +28,13 @@ def halves(n=30):
     return np.where(labels[:, None] == labels, 0.6, 0.4) + 0.4 * np.eye(2 * n), labels
 
 
-def network_with_head():
-    torch.manual_seed(0)
-    network = TwoPassNetwork(CONFIG).eval()
-    with torch.no_grad():
-        for weight in network.partitions.parameters():
-            weight.add_(0.3 * torch.randn_like(weight))
-    return network
+def flat_head(weights):
+    return flattened({f"{HEAD}{name}": np.asarray(weight, np.float32) for name, weight in weights.items()})
+
+
+def random_head():
+    rng = np.random.default_rng(0)
+    return flat_head({name: 0.3 * rng.normal(size=shape) for name, shape in shapes(WIDTH).items()})
 
 
 def scored(head, told):
@@ -46,15 +43,12 @@ def scored(head, told):
 
 def head_for_joined_pairs(sign):
     """A head whose score is ``sign`` times the share of pairs that a candidate joins, from its features alone."""
-    network = TwoPassNetwork(CONFIG).eval()
+    weights = {name: np.zeros(shape) for name, shape in shapes(WIDTH).items()}
     joined = 7
-    with torch.no_grad():
-        for weight in network.partitions.parameters():
-            weight.zero_()
-        network.partitions.whole.weight[0, 3 * CONFIG.partition_width + joined] = 1.0
-        network.partitions.whole.bias[0] = 10.0  # where the activation is linear
-        network.partitions.score.weight[0, 0] = 1_000.0 * sign
-    return network.head
+    weights["whole.weight"][0, 3 * WIDTH + joined] = 1.0
+    weights["whole.bias"][0] = 10.0  # where the activation is linear
+    weights["score.weight"][0, 0] = 1_000.0 * sign
+    return flat_head(weights)
 
 
 def test_candidates_are_what_affinities_and_connected_points_suggest():
@@ -123,24 +117,23 @@ def test_features_by_hand():
 
 def test_an_untrained_head_gives_the_index_that_affinities_expect():
     affinity, labels = halves()
-    found = scored(TwoPassNetwork(CONFIG).head, describe(affinity, np.zeros(60), FLAT, labels[None]))
+    untrained = flat_head({name: np.zeros(shape) for name, shape in shapes(WIDTH).items()})
+    found = scored(untrained, describe(affinity, np.zeros(60), FLAT, labels[None]))
     assert expit(found)[0] == pytest.approx(agreement(affinity, labels))
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31), st.integers(6, 30), st.integers(2, 5))
-def test_the_order_of_points_and_clusters_does_not_matter_and_torch_gives_the_same(seed, n, k):
+def test_the_order_of_points_and_clusters_does_not_matter(seed, n, k):
     rng = np.random.default_rng(seed)
     raw = rng.uniform(size=(n, n))
     affinity, noise = (raw + raw.T) / 2, rng.uniform(size=n)
     labels = rng.permutation(np.arange(n) % k)
     order, names = rng.permutation(n), rng.permutation(k)
-    network = network_with_head()
+    head = random_head()
     told = describe(affinity, noise, FLAT, labels[None])
     again = describe(affinity[np.ix_(order, order)], noise[order], FLAT, names[labels][order][None])
-    found = scored(network.head, told)
-    np.testing.assert_allclose(found, scored(network.head, again), atol=1e-4)
-    np.testing.assert_allclose(found, network.scores(told).detach().numpy(), atol=1e-4)
+    np.testing.assert_allclose(scored(head, told), scored(head, again), atol=1e-4)
 
 
 @pytest.mark.parametrize(("sign", "place"), [(1.0, 2), (-1.0, 0)])
@@ -154,25 +147,19 @@ def test_the_candidate_of_the_highest_score_is_chosen_however_large_scores_are(s
     assert index == (1.0 if sign > 0 else 0.0)
 
 
-def test_a_network_may_have_no_head():
-    network = TwoPassNetwork(TwoPassConfig(width=16, n_heads=2, first=(1,), second=(1,), pair_channels=4))
-    assert len(network.head) == 0
-
-
 def test_weights_of_a_head_in_one_array_are_the_same_weights():
-    network = network_with_head()
-    again = unflattened(network.head)
-    np.testing.assert_array_equal(again.whole.weight, network.partitions.whole.weight.detach().numpy())
-    assert width_of(len(network.head)) == CONFIG.partition_width
-    for wrong in (0, len(network.head) - 1, len(network.head) + 1):
+    head = random_head()
+    again = unflattened(head)
+    np.testing.assert_array_equal(np.concatenate([again.score.weight.ravel(), again.score.bias]), head[-17:])
+    assert width_of(len(head)) == WIDTH
+    assert len(flattened({})) == 0  # a network may have none
+    for wrong in (0, len(head) - 1, len(head) + 1):
         with pytest.raises(ValueError, match="no head for partitions has"):
             width_of(wrong)
 
 
 def test_weights_of_another_shape_are_refused():
-    arrays = {
-        f"partitions.{name}": weight.numpy() for name, weight in TwoPassNetwork(CONFIG).partitions.state_dict().items()
-    }
+    arrays = {f"{HEAD}{name}": np.zeros(shape) for name, shape in shapes(WIDTH).items()}
     arrays["partitions.whole.weight"] = arrays["partitions.whole.weight"][:, 1:]
     with pytest.raises(ValueError, match="must have the shapes"):
         flattened(arrays)

@@ -17,12 +17,11 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from coterie.mixtures.atoms import Atoms
 from coterie.mixtures.flow import FlowConfig, MeasureFlow
 from coterie.mixtures.spherical_posterior import Sweeps
 from coterie_research.metrics import own_center_error, squared_w2
 from coterie_research.training.flow.prior import MixturePrior, Mixtures, sample_mixtures
-from coterie_research.training.flow.targets import posterior_samples
+from coterie_research.training.flow.targets import Atoms, posterior_samples
 from coterie_research.training.run import TrainingRun
 
 TARGETS = Sweeps(burn_in=16, apart=16, n_draws=8)

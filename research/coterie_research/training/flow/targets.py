@@ -8,12 +8,13 @@ disappear. Chains start at the true parameters, which are themselves a draw from
 Shapes: B data sets, N points, K clusters, D dimensions, J draws, M components at most.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from coterie import threads
-from coterie.mixtures.atoms import Atoms
 from coterie.mixtures.spherical_posterior import (
     TINY,
     Sweeps,
@@ -24,6 +25,13 @@ from coterie.mixtures.spherical_posterior import (
 )
 
 SPARE, LEAST = 4, 16  # components beyond those in use, and at least in all
+
+
+class Atoms(NamedTuple):
+    """One discrete measure per data set; atoms of weight zero are padding."""
+
+    centers_BKD: Tensor
+    weights_BK: Tensor
 
 
 def posterior_samples(

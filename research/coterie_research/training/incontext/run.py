@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer
-from coterie.incontext.starting import Mixtures, fitted_starts
+from coterie.incontext.starting import Mixtures
 from coterie_research.training.incontext.prior import SeparatedPrior
+from coterie_research.training.incontext.starting import fitted_starts
 from coterie_research.training.incontext.targets import aligned_targets, pair_loss, posterior_members, together
 from coterie_research.training.run import TrainingRun
 

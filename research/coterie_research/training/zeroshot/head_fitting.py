@@ -15,11 +15,11 @@ from torch import Tensor
 
 from coterie.zeroshot.network.head import CandidateFeatures
 from coterie.zeroshot.network.inference import read_set
-from coterie.zeroshot.network.torch_modules import TwoPassNetwork
 from coterie.zeroshot.partitions.candidates import Candidates, describe
 from coterie.zeroshot.partitions.cuts import cut_and_settled
 from coterie.zeroshot.partitions.number_of_clusters import Hierarchical
 from coterie.zeroshot.partitions.partition import MOST_CHOSEN
+from coterie_research.training.zeroshot.modules import TwoPassNetwork
 from coterie_research.training.zeroshot.prior.problems import NOISE, Prior, Problem
 
 OTHER_NUMBERS = 5  # of clusters, beside the true one and the one that is found

@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from coterie import checkpoints
 from coterie.zeroshot.network.head import HEAD
 from coterie.zeroshot.network.interface import Answer
-from coterie.zeroshot.network.torch_modules import TwoPassNetwork
 from coterie.zeroshot.network.two_passes import BINS, TwoPassConfig
 from coterie_research.training.run import TrainingRun
 from coterie_research.training.zeroshot.choice_fitting import fit_choice
 from coterie_research.training.zeroshot.head_fitting import fit_head
+from coterie_research.training.zeroshot.modules import TwoPassNetwork
 from coterie_research.training.zeroshot.prior.problems import NOISE, Prior
 
 FIRST_PASS = 0.5  # weight of the first pass's losses beside the second's

@@ -1,7 +1,7 @@
-"""Compiled versions of functions in :mod:`coterie.zeroshot.features.pairs`, and their transposes for gradients.
+"""Compiled versions of functions in :mod:`coterie.zeroshot.features.pairs`.
 
 Sums over the hierarchies stay in vector registers: ``LANES`` channels of a pair at a time, what is left over singly.
-:func:`_along_merges` writes these instructions. With plain loops in its place, 16 channels of 1,000 points take 1.3 to
+:func:`along_merges` writes these instructions. With plain loops in its place, 16 channels of 1,000 points take 1.3 to
 1.5 times as long, and their gradients 3.5 times. What they compute is said by ``pairs.gather_channels`` in numpy.
 """
 
@@ -37,33 +37,6 @@ def gather_channels(merge_TNN, first, table_TMP, looker_RP, other_NP, hidden_RNP
 
 
 @kernel()
-def scatter_channels(merge_TNN, first, hidden_RNP, grad_RNP, looker_RP, other_NP, table_TMP):
-    """Add the gradient of every pair to those of its two points and to its row of each table.
-
-    ``grad_RNP`` becomes zero where ``hidden_RNP`` is.
-    """
-    T, N, _ = merge_TNN.shape
-    R, _, P = grad_RNP.shape
-    whole = P - P % LANES
-    for r in range(R):
-        for j in range(N):
-            for p in range(P):
-                grad_RNP[r, j, p] = grad_RNP[r, j, p] if hidden_RNP[r, j, p] > 0 else 0
-        for j in range(N):
-            for p in range(P):
-                looker_RP[r, p] += grad_RNP[r, j, p]
-        for j in range(N):
-            for p in range(P):
-                other_NP[j, p] += grad_RNP[r, j, p]
-        for j in range(N):
-            for p in range(0, whole if T else 0, LANES):
-                _scatter_lanes(merge_TNN, first + r, j, table_TMP, p, grad_RNP, (r * N + j) * P + p)
-            for p in range(whole, P):
-                for t in range(T):
-                    table_TMP[t, merge_TNN[t, first + r, j], p] += grad_RNP[r, j, p]
-
-
-@kernel()
 def gather(merge_TNN, first, table_TM, out_RN):
     """Add to every pair its number in each table."""
     T, N, _ = merge_TNN.shape
@@ -75,17 +48,7 @@ def gather(merge_TNN, first, table_TM, out_RN):
             out_RN[r, j] = total
 
 
-@kernel()
-def scatter(merge_TNN, first, grad_RN, table_TM):
-    """Add the number of every pair to its place in each table."""
-    T, N, _ = merge_TNN.shape
-    for r in range(len(grad_RN)):
-        for j in range(N):
-            for t in range(T):
-                table_TM[t, merge_TNN[t, first + r, j]] += grad_RN[r, j]
-
-
-def _along_merges(to_tables: bool):
+def along_merges(to_tables: bool):
     def plain(merge, i, j, table, p, pairs, at):
         own = pairs.reshape(-1)[at : at + LANES]
         for t in range(len(merge)):
@@ -152,4 +115,4 @@ def _along_merges(to_tables: bool):
     return along
 
 
-_gather_lanes, _scatter_lanes = _along_merges(to_tables=False), _along_merges(to_tables=True)
+_gather_lanes = along_merges(to_tables=False)

@@ -1,8 +1,7 @@
 """Building blocks of the zero-shot networks: channels of pairs, and attention that they steer.
 
 Every function takes the operations ``xp`` (:class:`~coterie.zeroshot.network.numpy_operations.Arrays` or
-``network.torch_operations.Tensors``) and the weights ``w``, whose names are those of the class of the same name
-in :mod:`coterie.zeroshot.network.torch_modules`.
+``network.torch_operations.Tensors``) and the weights ``w``, whose names are those of the function.
 
 Shapes: B data sets, N points, E width, H heads, F features of a pair, P channels of a pair, Q outputs for a pair.
 """

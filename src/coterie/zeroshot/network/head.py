@@ -46,7 +46,7 @@ def scores(xp: Any, w: Any, told: CandidateFeatures) -> Any:
 
 
 def shapes(width: int) -> dict[str, tuple[int, ...]]:
-    """The weights of a head, as :class:`coterie.zeroshot.network.torch_modules.PartitionHead` names them."""
+    """The weights of a head by name."""
     inputs = {
         "cluster": (width, CLUSTER_FEATURES),
         "again": (width, width),

@@ -16,36 +16,45 @@ from coterie.zeroshot.network.numpy_operations import Arrays, Weights
 
 def load(network: str | os.PathLike, device: str = "cpu") -> Network:
     """A network by its name or path. On the CPU it answers by numpy, so that torch need not be imported."""
-    if device != "cpu":
-        return checkpoints.load(network, kind="zeroshot", device=device)
-    return checkpoints.load_arrays(network, kind="zeroshot")
+    return checkpoints.load_arrays(network, kind="zeroshot", device=device)
 
 
-def build(config: dict[str, Any], arrays: dict[str, np.ndarray]) -> "ArrayNetwork":
+def build(config: dict[str, Any], arrays: dict[str, np.ndarray], device: str) -> "ArrayNetwork":
     """A network from the settings on its card and its weights, which must fit: two points are read as a test."""
-    return checked(ArrayNetwork(two_passes, two_passes.TwoPassConfig.from_card(config), arrays))
+    return checked(ArrayNetwork(two_passes, two_passes.TwoPassConfig.from_card(config), arrays, device))
 
 
 class ArrayNetwork:
-    """A network whose weights are numpy arrays.
+    """A network for inference: numpy arrays on the device "cpu", torch's tensors on others.
 
     ``architecture`` is a module like :mod:`coterie.zeroshot.network.two_passes`, with the functions ``describe``,
     ``forward``, ``clusters_proba`` and ``sizes``.
     """
 
-    def __init__(self, architecture: ModuleType, config: Any, arrays: dict[str, np.ndarray]):
+    def __init__(self, architecture: ModuleType, config: Any, arrays: dict[str, np.ndarray], device: str = "cpu"):
         self.architecture, self.config = architecture, config
-        self.weights = Weights(arrays)
+        self._xp = _operations(device)
+        self.weights = Weights({name: self._xp.array(weight.copy()) for name, weight in arrays.items()})
         self.head = flattened(arrays)
 
     def describe(self, x_ND: np.ndarray) -> Description:
         return self.architecture.describe(x_ND)
 
     def answer(self, seen: list[Description], rng: np.random.Generator) -> Answer:
-        return self.architecture.forward(Arrays(), self.weights, seen, rng)[-1]
+        return Answer(*map(self._xp.numpy, self.architecture.forward(self._xp, self.weights, seen, rng)[-1]))
 
     def clusters_proba(self, answer: Answer) -> np.ndarray:
         return self.architecture.clusters_proba(answer)
+
+
+def _operations(device: str) -> Any:
+    if device == "cpu":
+        return Arrays()
+    import torch
+
+    from coterie.zeroshot.network.torch_operations import Tensors
+
+    return Tensors(torch.device(device))
 
 
 def checked(network: ArrayNetwork) -> ArrayNetwork:

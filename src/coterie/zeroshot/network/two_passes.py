@@ -11,7 +11,7 @@ hierarchies in the space where that is a sphere, and a hierarchy of the affiniti
 (``features.description.describe_again``). The second pass goes on with the tokens of the first and reads
 these features as well; no gradient goes through them.
 
-``w`` are the weights of ``network.torch_modules.TwoPassNetwork``, ``xp`` the operations on arrays or tensors.
+``w`` are the weights, ``xp`` the operations on arrays or tensors.
 """
 
 from dataclasses import asdict, dataclass

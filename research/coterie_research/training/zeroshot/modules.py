@@ -31,8 +31,8 @@ from coterie.zeroshot.network.head import (
     scores,
 )
 from coterie.zeroshot.network.interface import RANDOM_FEATURES, Answer
-from coterie.zeroshot.network.torch_operations import Tensors
 from coterie.zeroshot.network.two_passes import BINS, TwoPassConfig
+from coterie_research.training.zeroshot.gradients import TrainedTensors
 
 
 class PairChannels(nn.Module):
@@ -83,22 +83,22 @@ class Network(nn.Module):
         return self.architecture.describe(x_ND)
 
     def forward(self, seen: list[Description], rng: np.random.Generator) -> list[Answer]:
-        return self.architecture.forward(Tensors(self.points.weight.device), self, seen, rng)
+        return self.architecture.forward(TrainedTensors(self.points.weight.device), self, seen, rng)
 
     @torch.no_grad()
     def answer(self, seen: list[Description], rng: np.random.Generator) -> Answer:
-        return Answer(*(Tensors.numpy(part) for part in self(seen, rng)[-1]))
+        return Answer(*(TrainedTensors.numpy(part) for part in self(seen, rng)[-1]))
 
     def clusters_proba(self, answer: Answer) -> np.ndarray:
         return self.architecture.clusters_proba(answer)
 
     @property
     def head(self) -> np.ndarray:
-        return flattened({name: Tensors.numpy(weight) for name, weight in self.state_dict().items()})
+        return flattened({name: TrainedTensors.numpy(weight) for name, weight in self.state_dict().items()})
 
     def scores(self, told: CandidateFeatures) -> torch.Tensor:
         """Logits of the adjusted Rand index of candidate partitions, with gradients."""
-        xp = Tensors(self.points.weight.device)
+        xp = TrainedTensors(self.points.weight.device)
         return scores(xp, self.partitions, CandidateFeatures(*(xp.array(part) for part in told)))
 
 
