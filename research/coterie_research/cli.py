@@ -55,6 +55,10 @@ def needing_extras(what: str) -> Iterator[None]:
 def reproduce(
     name: Name = None,
     quick: Quick = False,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Change a setting of the experiment (several times)."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -73,20 +77,23 @@ def reproduce(
     coterie reproduce                  list all names
     coterie reproduce kmeans/figure3
     coterie reproduce kmeans --quick   a small version of all experiments of one paper
+    coterie reproduce flow/columns --set steps=200
     """
-    from coterie_research import experiments
+    from coterie_research import experiments, records
 
     if name is None:
         print("\n".join(experiments.available()))
         return
-    with user_errors(experiments.UnknownExperiment):
+    with user_errors(experiments.UnknownExperiment, experiments.UnknownSetting):
         found = experiments.find(name)
+        given = {one: experiments.settings_of(one, run, changes or ()) for one, run in found.items()}
+    records.settings = dict(text.split("=", 1) for text in changes or ())
     output = output or Path("results/quick" if quick else "results")
     for one, run in found.items():
         folder = make_folder(output / one.partition("/")[0])
         started, before = time.perf_counter(), time.time()
         with needing_extras(f"The experiment {one}"), console.working(f"Running {one}"):
-            run(folder, quick)
+            run(folder, quick, **given[one])
         print(f"{one}: {time.perf_counter() - started:.1f} s")
         for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_mtime >= before - 1):
             print(f"  {path}")

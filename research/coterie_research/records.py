@@ -18,6 +18,18 @@ import coterie
 from coterie.files import replacing
 
 ROUNDING = 1e-12
+settings: dict[str, str] = {}  # of the command that runs: its options --set
+
+
+def command(name: str, quick: bool) -> str:
+    """The command that is running, as a record names it."""
+    words = ["coterie reproduce", name, *(f"--set {key}={value}" for key, value in settings.items())]
+    return " ".join([*words, *["--quick"] * quick])
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__}
+    return {**found, "coterie": coterie.__version__}
 
 
 def save(
@@ -27,9 +39,7 @@ def save(
 
     The file has the experiment's own name unless ``file`` names another. The result is what was written.
     """
-    versions = {"python": platform.python_version(), "numpy": np.__version__, "torch": torch.__version__}
-    command = f"coterie reproduce {name}" + (" --quick" if quick else "")
-    record = {"command": command, **head, "versions": {**versions, "coterie": coterie.__version__}, **record}
+    record = {"command": command(name, quick), **head, "versions": versions(), **record}
     compact = json.dumps(record)
     path = output / f"{file or name.rpartition('/')[2]}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

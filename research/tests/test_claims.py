@@ -20,9 +20,12 @@ def test_the_command_of_every_record_exists(path):
     command = json.loads(path.read_text()).get("command")
     if command is None:
         pytest.skip("a part of another record")
-    verb, name = re.fullmatch(r"(?:[A-Z_]+=\d+ )?coterie (reproduce|bench) (\S+)", command).groups()
+    verb, name, options = re.fullmatch(
+        r"(?:[A-Z_]+=\d+ )?coterie (reproduce|bench) (\S+)((?: --set \S+)*)", command
+    ).groups()
     if verb == "reproduce":
         assert list(experiments.find(name)) == [name]
+        assert experiments.settings_of(name, experiments.find(name)[name], options.split()[1::2]) is not None
     else:
         assert name.replace("_", "-") in benchmarks.BENCHMARKS
 

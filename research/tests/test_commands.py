@@ -1,6 +1,7 @@
 """The commands of the package, called as ``coterie reproduce``, ``bench``, ``train`` and ``ship``."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from typer.testing import CliRunner
 
 import coterie
 from coterie.cli import app
-from coterie_research import experiments
+from coterie_research import experiments, records
 
 
 @pytest.fixture(autouse=True)
@@ -36,16 +37,27 @@ def refuse(*arguments):
 
 
 def test_experiments_are_found_by_name(folder, monkeypatch):
-    def figure7(output, quick):
-        (output / "figure7.json").write_text(json.dumps({"quick": quick}))
-        return {}
+    def figure7(output, quick, steps=1, seeds: Sequence[int] = (), rows: Sequence[str] = ()):
+        given = {"quick": quick, "steps": steps, "seeds": seeds, "rows": rows}
+        return records.save(given, "kmeans/figure7", output, quick)
 
     module = experiments._module("kmeans")
     monkeypatch.setattr(module, "figure7", figure7, raising=False)
     monkeypatch.setattr(module, "__all__", [*module.__all__, "figure7"])
     assert "kmeans/figure7" in succeed("reproduce").stdout.splitlines()
     assert "figure7.json" in succeed("reproduce", "kmeans/figure7", "--quick").stdout
-    assert json.loads((folder / "results/quick/kmeans/figure7.json").read_text()) == {"quick": True}
+    stored = json.loads((folder / "results/quick/kmeans/figure7.json").read_text())
+    assert (stored["quick"], stored["steps"], stored["command"]) == (
+        True,
+        1,
+        "coterie reproduce kmeans/figure7 --quick",
+    )
+    succeed("reproduce", "kmeans/figure7 --set steps=3 --set seeds=2 --set rows=a,b")
+    stored = json.loads((folder / "results/kmeans/figure7.json").read_text())
+    assert (stored["steps"], stored["seeds"], stored["rows"]) == (3, [2], ["a", "b"])
+    assert stored["command"] == "coterie reproduce kmeans/figure7 --set steps=3 --set seeds=2 --set rows=a,b"
+    for wrong in ("step=3", "steps"):
+        assert "with one of: steps, seeds, rows" in refuse("reproduce", f"kmeans/figure7 --set {wrong}")
     complaint = refuse("reproduce", "kmeans/figure77")
     assert "Did you mean kmeans/figure7" in complaint
     assert "kmeans/table1" in complaint

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from coterie.mixtures import spherical_posterior
-from coterie_research import experiments
 from coterie_research.incontext_em import figures, pictures, scoring, settings
 from coterie_research.incontext_em.figures import EXPERIMENTS
 from coterie_research.incontext_em.point_transformer import PointConfig
@@ -30,14 +29,15 @@ def figure2(tmp_path_factory):
     return folder, EXPERIMENTS["figure2"](folder, quick=True)
 
 
-def test_the_registry_knows_the_figures_and_the_records_at_other_budgets():
-    names = [name for name in experiments.available() if name.startswith("incontext/")]
-    assert {f"incontext/figure{n}" for n in range(1, 10)} < set(names)
-    assert "incontext/figure9-short" in names
-    assert experiments.find("incontext/figure3-strict")
+def test_a_budget_has_a_record_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "FIGURES", {"figure6": (lambda run: {"rows": run.rows}, lambda record, path: None)})
+    figures.reproduce("figure6", tmp_path, budget="strict", seeds=1, rows=("distance",))
+    record = json.loads((tmp_path / "figure6-strict.json").read_text())
+    assert record["budget"]["seeds"] == 1
+    assert record["rows"] == ["distance"]
 
 
-@pytest.mark.parametrize("name", ["figure2", "figure6", "figure7", "figure8", "figure9-short"])
+@pytest.mark.parametrize("name", ["figure2", "figure6", "figure7", "figure8", "figure9", "discussion"])
 def test_every_figure_writes_its_record_and_draws_from_it(tmp_path, figure2, name):
     tmp_path, record = figure2 if name == "figure2" else (tmp_path, EXPERIMENTS[name](tmp_path, quick=True))
     assert json.loads((tmp_path / f"{name}.json").read_text()) == json.loads(json.dumps(record))
@@ -54,7 +54,7 @@ def test_figures_sweep_the_rows_of_the_paper(monkeypatch, tmp_path, name, rows):
     swept = []
     monkeypatch.setattr(figures, "run_row", lambda row, *_, **__: swept.append(row) or [])
     monkeypatch.setattr(figures, "network_row", lambda *_: [])
-    run = figures.Run(f"{name}-strict", settings.budget_of(name, "strict"), tmp_path, None)
+    run = scoring.Run(f"{name}-strict", settings.budget_of(name, "strict"), tmp_path, None)
     assert len(figures.FIGURES[name][0](run)["rows"]) == rows
     assert not any(setting.at_least for row in swept for setting in row.settings)
 
@@ -104,8 +104,8 @@ def test_settings_are_those_of_the_paper():
     assert settings.sizes(0.8) == (50, 50, 40, 10)
     assert all(s.var == (10.0, 40.0) and s.n_clusters == 4 and s.dims == 10 for s in settings.DISTANCE.settings)
     assert all(s.distance == 5 and s.var == (0.5, 5.0) for s in settings.POINTS.settings)
-    assert settings.BUDGETS[""] == Budget(steps=300, batch=128, seeds=5, instances=512)
-    assert settings.budget_of("figure3", "").per_layer
+    assert settings.BUDGETS["full"] == Budget(steps=300, batch=32, seeds=5, instances=512)
+    assert settings.budget_of("figure3", "full").per_layer
     assert not settings.budget_of("figure3", "strict").per_layer
     assert [reading.batch for reading in settings.READINGS] == [8, 8, 32, 32, 128, 128]
     assert len(settings.DISTANCE.thinned(2).settings) == 2
@@ -124,8 +124,8 @@ def test_the_papers_loss_is_zero_for_the_truth_and_two_for_its_opposite():
             return (0.5 * torch.ones_like(p) if self.wrong else p).clamp_min(1e-9).log()
 
     setting = Setting(0, counts=(6, 6), dims=2)
-    assert figures.paper_loss(Oracle(False), setting, 3) == pytest.approx(0, abs=1e-6)
-    assert figures.paper_loss(Oracle(True), setting, 3) == pytest.approx(1, abs=1e-6)
+    assert scoring.paper_loss(Oracle(False), setting, 3) == pytest.approx(0, abs=1e-6)
+    assert scoring.paper_loss(Oracle(True), setting, 3) == pytest.approx(1, abs=1e-6)
 
 
 def test_the_papers_loss_takes_the_infimum_over_renamings():
@@ -143,7 +143,7 @@ def test_the_papers_loss_takes_the_infimum_over_renamings():
 
     setting = Setting(0, counts=(4, 4), dims=2)
     plain = (2 * (3 * 0 + 1 * 1 + 4 * 0.45)) / 8
-    assert figures.paper_loss(Network(), setting, 1) == pytest.approx(plain, abs=1e-5)
+    assert scoring.paper_loss(Network(), setting, 1) == pytest.approx(plain, abs=1e-5)
 
 
 def test_layers_get_their_steps_each(monkeypatch):

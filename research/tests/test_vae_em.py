@@ -25,9 +25,8 @@ def tiny_images():
         patch.setattr(defaults, "VAEMixture", small)
         patch.setattr(from_random, "VAEMixture", small)
         patch.setattr(from_random, "CONFIG", replace(from_random.CONFIG, hidden_size=8, latent_size=2))
-        patch.setattr(
-            described, "NETWORKS", {name: replace(c, hidden_size=8) for name, c in described.NETWORKS.items()}
-        )
+        for network in ("IMAGE_NETWORK", "MOON_NETWORK"):
+            patch.setattr(described, network, replace(getattr(described, network), hidden_size=8))
         patch.setattr(from_random, "N_SEEDS", 1)
         patch.setattr(from_random, "MAX_ITER", 3)
         yield
@@ -117,6 +116,8 @@ def test_em_as_described_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     assert [row["iteration"] for row in run["curve"]] == [1, 2]
     assert run["curve"][0]["bound"] is None  # the start: nothing has been trained
     assert run["curve"][0]["shown"] > 0.9  # random responsibilities: every network sees nearly every row
+    assert set(range(10)) == {*run["merged"], *run["curve"][-1]["majority"]} - {-1}
+    assert 1 <= run["decided"] <= 2
 
     write = described.write
 
@@ -136,8 +137,15 @@ def test_em_as_described_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
 def test_em_as_described_ends_when_no_label_has_moved_for_some_iterations(tmp_path, monkeypatch):
     monkeypatch.setattr(described, "STILL", 1)
     monkeypatch.setattr(described, "SETTINGS", {**described.SETTINGS, "n_epochs": 1.0, "first_epochs": 1.0})
-    monkeypatch.setattr(described, "SIZES", (60,))
     monkeypatch.setattr(described, "five_moons", lambda seed, **size: (np.eye(5)[:, :2], np.zeros(5, int)))
     found = described.as_described_moons(tmp_path, quick=True)["runs"][0]  # one class is one cluster
     assert found["still"]
     assert found["end"]["accuracy"] == 1
+
+
+def test_another_reading_of_the_text_is_a_run_of_its_own(tmp_path):
+    described.as_described(tmp_path, quick=True)
+    both = described.as_described(tmp_path, quick=True, reading="bounds per pixel")["runs"]
+    assert [run["reading"] for run in both] == ["", "bounds per pixel"]
+    assert both[0]["end"]["bound"] != both[1]["end"]["bound"]
+    assert both[1]["curve"][-1]["entropy"] > both[0]["curve"][-1]["entropy"]

@@ -1,7 +1,4 @@
-"""He et al. (2025), "Transformers versus the EM Algorithm in Multi-class Clustering": its figures and their checks.
-
-An experiment is found by the name of its record, as in ``figure1-strict``.
-"""
+"""He et al. (2025), "Transformers versus the EM Algorithm in Multi-class Clustering": its figures and their checks."""
 
 from coterie_research.incontext_em.figures import EXPERIMENTS
 

@@ -1,34 +1,35 @@
 """The figures of He et al. (2025), and what belongs beside them, by name.
 
 1 to 5 are the paper's own, 6 the curve of Proposition 3.1 and Theorem 3.3, 7 the open checks, 8 the shipped network
-against the variance, and 9 the readings that the text allows where it is silent. A name that ends in ``-short`` or
-``-strict`` is the same figure at another budget (``settings.budget_of``); the plain names take hours on one core.
+against the variance, 9 the readings that the text allows where it is silent; ``discussion`` are small checks.
+At its full budget a figure takes hours on one core; ``--set budget=short`` takes minutes.
 """
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from coterie import checkpoints
 from coterie_research import records
 from coterie_research.incontext_em import pictures
-from coterie_research.incontext_em.point_training import start_of
+from coterie_research.incontext_em.discussion import discussed
 from coterie_research.incontext_em.point_transformer import PointTransformer
 from coterie_research.incontext_em.scoring import (
     SEED,
     Kept,
+    Run,
     copied_labels,
     lloyd_labels,
     network_row,
     network_scores,
     over_seeds,
+    paper_loss,
     run_row,
     started,
     summary,
@@ -46,7 +47,6 @@ from coterie_research.incontext_em.settings import (
     READINGS,
     VARIANCE,
     VARIANCE_WIDE,
-    Budget,
     Row,
     Setting,
     averaged,
@@ -55,22 +55,12 @@ from coterie_research.incontext_em.settings import (
 from coterie_research.metrics import best_renaming
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a figure is measured with."""
-
-    name: str
-    budget: Budget
-    output: Path
-    kept: Kept
-
-
 def _sweep(rows: tuple[Row, ...], run: Run, check: bool = False) -> dict[str, Any]:
     """Rows of settings, a network trained for each."""
     return {
         "rows": {
             row.name: {"axis": row.axis, "points": run_row(row, run.budget, run.kept, check=check)}
-            for row in map(run.budget.of, rows)
+            for row in run.planned(rows)
         }
     }
 
@@ -81,8 +71,8 @@ def _heads(rows: tuple[Row, ...], earlier: str, run: Run) -> dict[str, Any]:
     record = json.loads(path.read_text()) if path.exists() else {}
     if record.get("budget") != vars(run.budget):
         record = _sweep(rows, run)
-    panels = {row.name: record["rows"][row.name] for row in rows}
-    for row in map(run.budget.of, rows):
+    panels = {row.name: record["rows"][row.name] for row in run.planned(rows)}
+    for row in run.planned(rows):
         for point, other in zip(panels[row.name]["points"], network_row(averaged(row), run.budget, run.kept)):
             point["averaged"] = other
     return {"rows": panels}
@@ -91,25 +81,13 @@ def _heads(rows: tuple[Row, ...], earlier: str, run: Run) -> dict[str, Any]:
 def _layers(run: Run) -> dict[str, Any]:
     """Layers of the transformer beside iterations of Lloyd's algorithm."""
     record = _sweep(LAYERS, run)
-    for row in map(run.budget.of, LAYERS):
+    for row in run.planned(LAYERS):
         data = test_data(row.settings[0], run.budget.instances)
         begin = started(data, "k-means++", int)
         record["rows"][row.name]["lloyd"] = [
             {"value": n, "lloyd": summary(lloyd_labels(data, begin, n), None, data)} for n in range(1, 7)
         ]
     return record
-
-
-def paper_loss(network: PointTransformer, setting: Setting, instances: int) -> float:
-    """The loss of section 2.2: mean L1 distance of the output to the one-hot truth, least over all renamings."""
-    data = test_data(setting, instances)
-    start = start_of(network.config, data.points_BND, torch.Generator().manual_seed(SEED))
-    with torch.no_grad():
-        p_BNK = network(data.points_BND, start).exp()
-    own_BNK = torch.nn.functional.one_hot(data.labels_BN, data.n_clusters).to(p_BNK)
-    cost_BKK = 2 * own_BNK.mT @ (1 - p_BNK)  # ‖p - onehot‖₁ = 2 (1 - p of the own class)
-    least = cost_BKK.gather(2, best_renaming(cost_BKK)[..., None])
-    return float(least.sum((1, 2)).mean() / data.labels_BN.shape[1])
 
 
 def _generalisation(run: Run) -> dict[str, Any]:
@@ -197,28 +175,38 @@ FIGURES: dict[str, tuple[Callable[[Run], dict[str, Any]], Callable[[dict[str, An
     "figure7": (_checks, pictures.draw_variants),
     "figure8": (partial(_sweep, (VARIANCE, VARIANCE_WIDE), check=True), pictures.draw_rows),
     "figure9": (_readings, pictures.draw_readings),
+    "discussion": (discussed, pictures.draw_discussion),
 }
 
 
-def reproduce(name: str, output: Path, quick: bool = False) -> dict[str, Any]:
-    """Measure a figure at the budget of its name, write its record and draw it; go on where a run was stopped."""
+def reproduce(
+    figure: str,
+    output: Path,
+    quick: bool = False,
+    budget: str = "full",
+    seeds: int | None = None,
+    rows: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Measure a figure, write its record and draw it; go on where a run was stopped.
+
+    ``budget`` names one of ``settings.BUDGETS``, ``seeds`` is another number of networks for each point, and ``rows``
+    are the rows to be measured, for figures with rows. What has been trained is kept until the whole figure is done.
+    """
     began = time.process_time()
-    figure, _, kind = name.partition("-")
-    budget = budget_of(figure, "quick" if quick else kind)
-    kept = Kept(output / f"{name}.partial.json", budget)
+    plan = budget_of(figure, "quick" if quick else budget)
+    plan = plan if seeds is None else replace(plan, seeds=seeds)
+    name = figure if budget == "full" else f"{figure}-{budget}"
+    kept = Kept(output / f"{name}.partial.json", plan)
     measure, draw = FIGURES[figure]
     weights = {card["name"]: card["sha256"][:12] for card in checkpoints.available() if card["kind"] == "incontext"}
-    head: dict[str, Any] = {"seed": SEED, "budget": vars(budget), "gradient_clipping": "norm 1", "weights": weights}
-    record = measure(Run(name, budget, output, kept))
-    record = records.save(record, f"incontext/{name}", output, quick, cpu_seconds=records.spent(began), **head)
+    head: dict[str, Any] = {"seed": SEED, "budget": vars(plan), "gradient_clipping": "norm 1", "weights": weights}
+    record = measure(Run(name, plan, output, kept, tuple(rows)))
+    saved = {"file": name, "cpu_seconds": records.spent(began), **head}
+    record = records.save(record, f"incontext/{figure}", output, quick, **saved)
     draw(record, output / f"{name}.png")
-    kept.done()
+    if not rows:
+        kept.done()
     return record
 
 
-NAMES = [
-    *FIGURES,
-    *(f"figure{number}-short" for number in (1, 2, 4, 5, 9)),
-    *(f"figure{number}-strict" for number in range(1, 8)),
-]
-EXPERIMENTS = {name: partial(reproduce, name) for name in NAMES}
+EXPERIMENTS = {name: partial(reproduce, name) for name in FIGURES}

@@ -133,3 +133,40 @@ def draw_variants(record: dict[str, Any], path: Path) -> None:
         label(axis, PANELS[score], "points N at test time (trained at the grey line)")
     legend_below(figure, axes[0, 0], 3)
     save(figure, path)
+
+
+def draw_discussion(record: dict[str, Any], path: Path) -> None:
+    """One panel for each check."""
+    figure, ((first, second, third, last),) = panels(1, 4, (17, 4.2))
+    for number, row in enumerate(record.get("instances", [])):
+        finite = [point for point in row["points"] if point["n"] is not None]
+        style = "o-" if row["context"] else "s--"
+        name = f"Δ²/2σ² = {row['exponent']:g}, {'with' if row['context'] else 'without'} P"
+        values = [point["n"] for point in finite]
+        first.errorbar(values, *_over(finite, "error"), fmt=style, ms=4, color=f"C{number // 2}", label=name)
+    for number, row in enumerate(record.get("temperature", [])):
+        sizes = [int(key[4:]) for key in row if key.startswith("ari_") and not key.endswith("_std")]
+        name = f"Δ = {row['distance']:g}, {'log N' if row['temperature'] == 'log' else 'constant'}"
+        style = "s--" if row["temperature"] == "log" else "o-"
+        second.plot(sizes, [row[f"ari_{n}"] for n in sizes], style, color=f"C{number // 2}", ms=4, label=name)
+    rows = record.get("dimensions", [])
+    third.plot([row["dims"] for row in rows], [row["ari"] for row in rows], "o-", ms=4, label="network")
+    third.plot([row["dims"] for row in rows], [row["kmeans"]["ari"] for row in rows], "s--", ms=4, label="k-means")
+    for name in dict.fromkeys(row["trained_with"] for row in record.get("context", [])):
+        own = [row for row in record["context"] if row["trained_with"] == name]
+        for test, style in (("P", "o-"), ("a P that says nothing", "s--")):
+            ari = [row["tested_with"][test] for row in own]
+            colour = "C0" if name == "P" else "C1"
+            last.plot([row["steps"] for row in own], ari, style, ms=4, color=colour, label=f"{name} → {test}")
+    titles = (
+        (first, "misclassified", "pretraining instances n"),
+        (second, "ARI", "points N at test time (trained at 60)"),
+        (third, "ARI", "dimensions"),
+        (last, "ARI: trained with → tested with", "training steps"),
+    )
+    for axis, title, along in titles:
+        label(axis, title, along)
+        if axis.lines:
+            axis.legend(fontsize=7)
+            axis.set_xscale("log")
+    save(figure, path)

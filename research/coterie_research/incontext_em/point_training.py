@@ -32,13 +32,22 @@ class ExponentialDecay(TrainingConfig):
 
 
 Source = Callable[[int, torch.Generator], Separated]
+Starts = Callable[[PointConfig, Tensor, torch.Generator], tuple[Tensor, Tensor] | None]
 
 
 class PointTask:
     """The network of He et al. (2025) on data from ``source``, fresh in every step or ``instances`` fixed ones."""
 
-    def __init__(self, config: PointConfig, source: Source, batch: int, seed: int, instances: int | None = None):
-        self.config, self.source, self.batch = config, source, batch
+    def __init__(
+        self,
+        config: PointConfig,
+        source: Source,
+        batch: int,
+        seed: int,
+        instances: int | None = None,
+        start: Starts | None = None,
+    ):
+        self.config, self.source, self.batch, self.start = config, source, batch, start or start_of
         torch.manual_seed(seed)
         self.model = PointTransformer(config)
         self.pool = None
@@ -50,7 +59,7 @@ class PointTask:
 
     def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
         points_BND, labels_BN = self._draw(generator)
-        start = start_of(self.config, points_BND, generator)
+        start = self.start(self.config, points_BND, generator)
         loss_B, _ = permutation_free_cross_entropy(model(points_BND, start), labels_BN)
         return loss_B.mean(), {}
 
@@ -82,10 +91,16 @@ def start_of(config: PointConfig, x_BND: Tensor, generator: torch.Generator) -> 
 
 
 def train_points(
-    config: PointConfig, source: Source, training: TrainingConfig, *, batch: int = 16, instances: int | None = None
+    config: PointConfig,
+    source: Source,
+    training: TrainingConfig,
+    *,
+    batch: int = 16,
+    instances: int | None = None,
+    start: Starts | None = None,
 ) -> PointTransformer:
     """Train one of the paper's networks; nothing is kept but the weights."""
-    task = PointTask(config, source, batch, training.seed, instances)
+    task = PointTask(config, source, batch, training.seed, instances, start)
     with tempfile.TemporaryDirectory() as folder:
         network = train(task, training, Path(folder) / "run")
     network.eval()

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,16 @@ from coterie.incontext.pair_transformer import PairTransformer
 from coterie.incontext.starting import em
 from coterie.mixtures import spherical_posterior
 from coterie.starts.batched import lloyd
-from coterie_research.incontext_em.point_training import ExponentialDecay, start_of, starting_labels, train_points
+from coterie_research.incontext_em.point_training import (
+    ExponentialDecay,
+    Starts,
+    start_of,
+    starting_labels,
+    train_points,
+)
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer
 from coterie_research.incontext_em.settings import MOST_STEPS, Budget, Row, Setting
-from coterie_research.metrics import clustering_scores, permutation_free_cross_entropy
+from coterie_research.metrics import best_renaming, clustering_scores, permutation_free_cross_entropy
 from coterie_research.training.incontext.prior import Separated
 
 SEED = 20_250
@@ -178,22 +185,22 @@ def shipped_scores(setting: Setting, budget: Budget, others: dict[str, list[floa
     return {"shipped": summary(labels, log_p, data), "gain": gain}
 
 
-def train_setting(setting: Setting, budget: Budget, seed: int) -> PointTransformer:
+def train_setting(setting: Setting, budget: Budget, seed: int, start: Starts = start_of) -> PointTransformer:
     """The paper's network for one setting. Gradients are clipped at norm 1, of which the paper says nothing."""
     config = PointConfig(dims=setting.dims, n_clusters=setting.n_clusters, **setting.network)
     steps = min(budget.steps * config.n_layers, MOST_STEPS) if budget.per_layer else budget.steps
     training = ExponentialDecay(steps=steps, seed=seed, log_every=steps, checkpoint_every=steps)
     instances = setting.training_instances
     batch = budget.batch if instances is None else min(budget.batch, instances)
-    return train_points(config, setting.source(), training, batch=batch, instances=instances)
+    return train_points(config, setting.source(), training, batch=batch, instances=instances, start=start)
 
 
-def network_scores(network: PointTransformer, data: Separated) -> dict[str, Any]:
+def network_scores(network: PointTransformer, data: Separated, start: Starts = start_of) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(SEED)
     parts = []
     with torch.no_grad():
         for x_BND in data.points_BND.split(64):
-            parts.append(network(x_BND, start_of(network.config, x_BND, generator)))
+            parts.append(network(x_BND, start(network.config, x_BND, generator)))
     log_p = torch.cat(parts)
     return summary(log_p.argmax(-1).numpy(), log_p, data)
 
@@ -202,7 +209,8 @@ class Kept:
     """Scores of a figure so far, in a file: a run that was stopped goes on where it was. Deleted when done."""
 
     def __init__(self, path: Path, budget: Budget):
-        self.path, self.budget = path, str(budget)
+        # a run may add seeds and settings to those of an earlier one
+        self.path, self.budget = path, str(replace(budget, seeds=0, settings=None))
         stored = json.loads(path.read_text()) if path.exists() else {}
         self.values: dict[str, Any] = stored["values"] if stored.get("budget") == self.budget else {}
 
@@ -256,3 +264,30 @@ def over_seeds(runs: list[dict[str, Any]]) -> dict[str, Any]:
     values = {name: np.array([run[name] for run in runs]) for name in names}
     means = {name: round(float(value.mean()), 5) for name, value in values.items()}
     return means | {f"{name}_std": round(float(value.std()), 5) for name, value in values.items()}
+
+
+def paper_loss(network: PointTransformer, setting: Setting, instances: int) -> float:
+    """The loss of section 2.2: mean L1 distance of the output to the one-hot truth, least over all renamings."""
+    data = test_data(setting, instances)
+    start = start_of(network.config, data.points_BND, torch.Generator().manual_seed(SEED))
+    with torch.no_grad():
+        p_BNK = network(data.points_BND, start).exp()
+    own_BNK = torch.nn.functional.one_hot(data.labels_BN, data.n_clusters).to(p_BNK)
+    cost_BKK = 2 * own_BNK.mT @ (1 - p_BNK)  # ‖p - onehot‖₁ = 2 (1 - p of the own class)
+    least = cost_BKK.gather(2, best_renaming(cost_BKK)[..., None])
+    return float(least.sum((1, 2)).mean() / data.labels_BN.shape[1])
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a figure is measured with."""
+
+    name: str
+    budget: Budget
+    output: Path
+    kept: Kept
+    rows: tuple[str, ...] = ()  # those to be measured; all if there are none
+
+    def planned(self, rows: tuple[Row, ...]) -> list[Row]:
+        """The rows to be measured, with the settings of the budget."""
+        return [self.budget.of(row) for row in rows if not self.rows or row.name in self.rows]

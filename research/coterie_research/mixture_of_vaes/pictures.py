@@ -119,12 +119,13 @@ def draw_curves(record: dict[str, Any], path: Path) -> None:
 def draw_as_described(record: dict[str, Any], path: Path) -> None:
     """Accuracy, classes that some cluster stands for, and bound against iterations; dashed: no row is left out."""
     figure, panels = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
-    mnist = record["rows"] == "mnist"
     for number, run in enumerate(record["runs"]):
-        colour, line = COLOURS[number if mnist else run["seed"]], "-" if run["threshold"] else "--"
-        name = f"{run['n_samples']:,} images" if mnist else f"seed {run['seed']}" + ", all rows" * (line == "--")
+        line = "-" if run["threshold"] else "--"
+        reading = run.get("reading") or ("all rows" if line == "--" else "")
+        name = f"{run['n_samples']:,} rows, seed {run['seed']}" + f", {reading}" * bool(reading)
         for axes, key in zip(panels, ("accuracy", "classes", "bound")):
             rows = [row for row in run["curve"] if row[key] is not None]
+            colour = plt.colormaps["tab20"](number % 20)
             axes.plot([row["iteration"] for row in rows], [row[key] for row in rows], line, color=colour, label=name)
     for axes, label in zip(panels, ("accuracy", "majority classes", "bound")):
         axes.set_xlabel("iteration")
@@ -134,10 +135,8 @@ def draw_as_described(record: dict[str, Any], path: Path) -> None:
         panels[0].axhline(record["document"]["mean"], color="0.5", linewidth=1, linestyle=":")
         panels[0].annotate("the paper's mean", (1, record["document"]["mean"]), va="bottom", color="0.4", fontsize=8)
     panels[0].set_ylim(0, 1)
-    panels[0].legend(frameon=False, fontsize=8)
-    figure.suptitle(
-        f"{'MNIST' if mnist else 'Five half-moons'}: EM as described, from random soft assignments", fontsize=11
-    )
+    panels[0].legend(frameon=False, fontsize=6)
+    figure.suptitle(f"{record['rows']}: EM as described, from random soft assignments", fontsize=11)
     save(figure, path)
 
 

@@ -1,7 +1,6 @@
 """What the JSON records of these experiments have in common: head, scores of a clustering, curves of a fit."""
 
 import json
-import platform
 import resource
 import time
 from collections.abc import Callable
@@ -12,22 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-import coterie
 from coterie.em import Iteration
 from coterie.files import replacing
+from coterie_research import records
 from coterie_research.metrics import clustering_scores
 
 
 def head(name: str, quick: bool) -> dict[str, Any]:
-    return {
-        "command": f"coterie reproduce vae/{name}" + (" --quick" if quick else ""),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "coterie": coterie.__version__,
-        },
-        "threads": torch.get_num_threads(),
-    }
+    about = {"command": records.command(f"vae/{name}", quick), "versions": records.versions()}
+    return {**about, "threads": torch.get_num_threads()}
 
 
 def write(record: dict[str, Any], path: Path) -> None:
