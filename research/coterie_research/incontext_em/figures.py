@@ -52,7 +52,6 @@ from coterie_research.incontext_em.settings import (
     averaged,
     budget_of,
 )
-from coterie_research.metrics import best_renaming
 
 
 def _sweep(rows: tuple[Row, ...], run: Run, check: bool = False) -> dict[str, Any]:
