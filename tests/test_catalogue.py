@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 import coterie
 from coterie import KMeans
 from coterie.catalogue import CATALOGUE, Row
-from coterie.estimators.capabilities import finds_count, has_parameter, takes_blocks
+from coterie.estimators.capabilities import finds_count, has_parameter
 from tests.studio.serving import studio
 from tests.test_cli import succeed
 
@@ -63,8 +63,6 @@ def test_a_row_says_what_its_class_takes_and_finds(name):
     takes = {
         "weights": "sample_weight" in inspect.signature(kind.fit).parameters,
         "sparse": tags.sparse,
-        "chunks": takes_blocks(estimator),
-        "Dask": takes_blocks(estimator),
         "missing values": tags.allow_nan,
         "new rows": hasattr(kind, "predict"),
     }

@@ -11,7 +11,8 @@ class Row(NamedTuple):
 
     ``short`` is its name on the command line and in the studio; None keeps it out of both. ``data`` and ``why`` are its
     line in docs/choosing.md, beside the picture of ``example``. ``takes`` lists what ``fit`` accepts besides arrays
-    (weights, sparse matrices, chunks of files, Dask collections, missing values), and "new rows" if it predicts.
+    (weights, sparse matrices, missing values), and "new rows" if it predicts. Every estimator takes files and Dask;
+    ``needs`` says what it reads of them: passes over all rows, a sample, or both, or all rows in random order.
     """
 
     module: str  # in coterie.estimators
@@ -24,10 +25,10 @@ class Row(NamedTuple):
     counts: bool = True  # whether a number of clusters can be given
     finds: bool = False  # whether it determines the number if none is given
     trims: bool = False
+    needs: str = "passes"
 
 
-MOST_ROWS_OF_ZEROSHOT = 10_000_000  # in memory: a sample is read, and each other row has the cluster of the nearest
-_BLOCKS = "weights, chunks, Dask, new rows"
+_USUAL = "weights, new rows"
 CATALOGUE = {
     "ZeroShotClusterer": Row(
         "zero_shot_clusterer",
@@ -39,6 +40,7 @@ CATALOGUE = {
         "zero_shot",
         "missing values, new rows",
         finds=True,
+        needs="sample",
     ),
     "KMeans": Row(
         "kmeans",
@@ -47,7 +49,7 @@ CATALOGUE = {
         "compact clusters, any number of rows",
         "It is the fastest and runs Lloyd's algorithm exactly.",
         "quick_start",
-        "weights, sparse, chunks, Dask, new rows",
+        "weights, sparse, new rows",
     ),
     "TrimmedKMeans": Row(
         "trimmed_kmeans",
@@ -56,7 +58,7 @@ CATALOGUE = {
         "outliers whose share is roughly known",
         "It excludes a given share of the rows and labels them −1.",
         "outliers",
-        _BLOCKS,
+        _USUAL,
         trims=True,
     ),
     "RobustKMeans": Row(
@@ -66,7 +68,7 @@ CATALOGUE = {
         "outliers whose share is unknown",
         "All rows keep a cluster, but distant rows have almost no influence on the centres.",
         "outliers",
-        _BLOCKS,
+        _USUAL,
     ),
     "SoftKMeans": Row(
         "soft_kmeans",
@@ -76,7 +78,7 @@ CATALOGUE = {
         'Every row has a degree of membership in every cluster. `refine="posterior"` averages over the posterior of '
         "the mixture, which is slower and better where clusters overlap much.",
         "soft_and_sphere",
-        _BLOCKS,
+        _USUAL,
     ),
     "SphericalKMeans": Row(
         "spherical_kmeans",
@@ -85,7 +87,7 @@ CATALOGUE = {
         "texts, embeddings, directions",
         "It compares directions and ignores the lengths of the rows.",
         "soft_and_sphere",
-        "weights, sparse, chunks, Dask, new rows",
+        "weights, sparse, new rows",
     ),
     "KMedoids": Row(
         "kmedoids",
@@ -95,6 +97,7 @@ CATALOGUE = {
         "Every centre is a row of the data.",
         "medoids",
         "weights, new rows",
+        needs="sample",
     ),
     "InContextClusterer": Row(
         "in_context_clusterer",
@@ -104,6 +107,7 @@ CATALOGUE = {
         "A pretrained network approximates the posterior of a Gaussian mixture; at most 20 clusters.",
         "in_context",
         "new rows",
+        needs="sample",
     ),
     "FlowMixture": Row(
         "flow_mixture",
@@ -116,6 +120,7 @@ CATALOGUE = {
         "weights, new rows",
         counts=False,
         finds=True,
+        needs="sample and passes",
     ),
     "VAEMixture": Row(
         "vae_mixture",
@@ -125,6 +130,7 @@ CATALOGUE = {
         "It trains one autoencoder per cluster, so new rows can be sampled from every cluster.",
         "vae_mixture",
         "new rows",
+        needs="all rows",
     ),
     "AttentionClustering": Row(
         "attention_clustering",
@@ -134,7 +140,7 @@ CATALOGUE = {
         "It runs any row of [the table of algorithms](family.md), on request with the actual matrices of the "
         "transformer.",
         "layers",
-        _BLOCKS,
+        _USUAL,
     ),
 }
 

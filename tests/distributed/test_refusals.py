@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from coterie import KMeans, KMedoids
+from coterie import KMeans
 from tests.distributed.test_exact import K, points
 
 
@@ -95,10 +95,6 @@ def test_weights_must_fit_the_rows():
 
 def test_what_needs_memory_says_so():
     X = da.from_array(points(n=300), chunks=(100, 3))
-    with pytest.raises(ValueError, match="KMedoids needs all rows in memory"):
-        KMedoids(K).fit(X)
-    with pytest.raises(ValueError, match="init='spectral'"):
-        KMeans(K, init="spectral").fit(X)
     with pytest.raises(ValueError, match="use engine='auto'"):
         KMeans(K, engine="literal").fit(X)
     with pytest.raises(ValueError, match=r"init must have shape .* \(6, 3\)"):

@@ -235,10 +235,9 @@ def test_a_saved_model_predicts_the_same(tmp_path, blobs, fitted):
         ({"n_clusters": 3}, np.array([[0.0]] * 5 + [[1.0]] * 5), "set n_clusters to 2 or less"),
         ({"n_clusters": 5, "max_context": 4}, np.zeros((200, 1)), "increase max_context"),
         ({"network": "flow-d2"}, np.zeros((9, 1)), "with the package: zeroshot"),
-        ({}, np.zeros((10_000_001, 1)), "fit a random sample"),
         ({}, np.array([[1.0], [np.inf]]), "set them to NaN"),
     ],
-    ids=["clusters", "rows", "distinct rows", "context", "network", "table", "infinity"],
+    ids=["clusters", "rows", "distinct rows", "context", "network", "infinity"],
 )
 def test_what_is_beyond_the_limits_is_refused_with_the_remedy(settings, X, remedy):
     with pytest.raises(ValueError, match=remedy):

@@ -6,6 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import coterie
 from coterie import starts
+from coterie.distributed import fitting, survey
 from coterie.distributed.chunks import Chunks
 from coterie.estimators import KMeans
 from coterie.kmeans import chunked, lazy
@@ -30,6 +31,12 @@ def as_npy(rows, path):
     return path
 
 
+def streamed_run(chunks, start, max_iter=300, tol=0.0):
+    passes = chunked.ChunkPasses(chunks)
+    known = fitting.look(passes, len(start))
+    return fitting.run(passes, iter([start]), Algorithm(), known, parameters={}, max_iter=max_iter, tol=tol)
+
+
 @pytest.mark.parametrize("kind", ["parquet", "npy", "list", "function"])
 def test_centres_over_chunks_are_those_of_the_in_memory_run(kind, rows, tmp_path, monkeypatch):
     monkeypatch.setattr("coterie.distributed.chunks.CHUNK_BYTES", 20_000)
@@ -41,7 +48,7 @@ def test_centres_over_chunks_are_those_of_the_in_memory_run(kind, rows, tmp_path
         "function": lambda: lambda: iter(pieces),
     }[kind]()
     chunks = Chunks(source)
-    streamed = chunked.run(chunked.ChunkPasses(chunks), rows[:10], Algorithm(), max_iter=100)
+    streamed = streamed_run(chunks, rows[:10], max_iter=100)
     whole = lazy.run(rows, rows[:10], max_iter=100)
     np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-6)
     assert streamed.n_iter == whole.n_iter
@@ -50,7 +57,7 @@ def test_centres_over_chunks_are_those_of_the_in_memory_run(kind, rows, tmp_path
 
 def test_double_precision_centres_agree_to_rounding_and_tol_stops_both_alike(rows):
     X = rows.astype(np.float64)
-    streamed = chunked.run(chunked.ChunkPasses(Chunks(np.array_split(X, 5))), X[:12], Algorithm(), tol=1e-4)
+    streamed = streamed_run(Chunks(np.array_split(X, 5)), X[:12], tol=1e-4)
     whole = lazy.run(X, X[:12], tol=1e-4)
     np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-12)
     assert streamed.n_iter == whole.n_iter
@@ -60,28 +67,45 @@ def test_empty_clusters_are_filled_as_in_memory_with_copies_of_a_row_in_differen
     X = np.concatenate([rows.astype(np.float64), np.full((3, 5), 60.0), -np.full((2, 5), 70.0)])
     X = X[np.random.RandomState(1).permutation(len(X))]
     start = np.concatenate([X[:3], np.full((3, 5), 1e4)])  # three centres that nobody is near
-    streamed = chunked.run(chunked.ChunkPasses(Chunks(np.array_split(X, 9))), start, Algorithm(), max_iter=5)
+    streamed = streamed_run(Chunks(np.array_split(X, 9)), start, max_iter=5)
     whole = lazy.run(X, start, max_iter=5)
     np.testing.assert_allclose(streamed.centers, whole.centers, rtol=1e-12)
 
 
 def test_a_start_from_a_sample_that_holds_everything_is_the_start_of_the_whole(rows):
     X = np.concatenate([rows, rows[:500]])
-    sampled, times, n, variance, largest = chunked.sample(Chunks(np.array_split(X, 4)), 6)
-    assert largest == np.abs(X).max()
-    assert variance == pytest.approx(X.astype(np.float64).var(axis=0).mean(), rel=1e-12)
-    assert n == len(X)
-    assert times.sum() == n
-    from_sample = starts.choose(sampled, 6, "k-means++", np.random.RandomState(0), times)
+    known = fitting.look(chunked.ChunkPasses(Chunks(np.array_split(X, 4))), 6)
+    assert known.largest == np.abs(X).max()
+    assert known.mean_variance == pytest.approx(X.astype(np.float64).var(axis=0).mean(), rel=1e-12)
+    assert known.rows == len(X)
+    assert known.sample.is_complete
+    assert known.sample.weight.sum() == len(X)
+    from_sample = starts.choose(known.sample.rows, 6, "k-means++", np.random.RandomState(0), known.sample.weight)
     np.testing.assert_array_equal(from_sample, starts.choose(X, 6, "k-means++", np.random.RandomState(0)))
 
 
-def test_a_sample_is_bounded_and_does_not_depend_on_the_chunks(rows, monkeypatch):
-    monkeypatch.setattr(chunked, "SAMPLE", 300)
-    one = chunked.sample(Chunks(np.array_split(rows, 3)), 2)
-    other = chunked.sample(Chunks(np.array_split(rows[::-1], 8)), 2)
-    assert len(one[0]) == 300
-    np.testing.assert_array_equal(one[0], other[0])
+@pytest.mark.parametrize("times", [1, 40])
+def test_a_sample_is_bounded_and_does_not_depend_on_the_chunks(times, rows, monkeypatch):
+    monkeypatch.setattr(survey, "SAMPLE", 300)
+    rows = np.repeat(rows[:4_000], times, axis=0)
+    weights = np.random.default_rng(0).integers(1, 4, len(rows)).astype(float)
+    one = fitting.look(chunked.ChunkPasses(np.array_split(rows, 3), weights), 2).sample
+    other = fitting.look(chunked.ChunkPasses(np.array_split(rows[::-1], 8), weights[::-1]), 2).sample
+    assert len(one.rows) == 300
+    np.testing.assert_array_equal(one.rows, other.rows)
+    np.testing.assert_array_equal(one.weight, other.weight)
+    drawn = (rows[:, None, 0] == one.rows[:, 0]).T  # by brute force
+    np.testing.assert_array_equal(drawn @ weights, one.weight)
+
+
+def test_starts_from_a_part_of_the_rows_find_all_blobs(monkeypatch):
+    monkeypatch.setattr(survey, "SAMPLE", 600)
+    rng = np.random.default_rng(0)
+    centers = rng.uniform(-10, 10, size=(12, 8))
+    X = centers[rng.integers(12, size=6_000)] + rng.normal(size=(6_000, 8))
+    best = KMeans(12, n_init=20, random_state=0).fit(X).inertia_
+    found = [KMeans(12, random_state=seed).fit(Chunks(np.array_split(X, 3))).inertia_ for seed in range(20)]
+    assert np.mean(np.array(found) < 1.001 * best) >= 0.95
 
 
 def test_incremental_updates_keep_running_means(rows):
@@ -130,7 +154,7 @@ def test_kmeans_fits_a_file_as_it_fits_the_array(rows, tmp_path, capsys):
     np.testing.assert_array_equal(from_file.labels_, from_array.labels_)
     assert from_file.n_iter_ == from_array.n_iter_
     assert from_file.n_features_in_ == 5
-    np.testing.assert_array_equal(from_file.predict(rows), from_file.labels_)
+    np.testing.assert_array_equal(from_file.predict(path), from_file.labels_)
 
 
 def test_kmeans_refuses_what_a_file_cannot_have(rows, tmp_path):

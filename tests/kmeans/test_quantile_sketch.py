@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from coterie.distributed.dask_starts import Race, uniform
 from coterie.kmeans.quantile_sketch import LEAST_BITS, MOST_BINS, CostSketch
 
 
@@ -50,25 +49,3 @@ def test_zero_costs_and_ties():
     assert len(sketch.bins) == 2
     assert sketch.thresholds(0.5, 1)[0] == 0
     assert sketch.thresholds(0.75, 1)[0] == 2
-
-
-def test_races_add_to_the_race_of_all():
-    rng = np.random.default_rng(2)
-    hashes = rng.integers(0, 2**63, 300).astype(np.uint64)
-    hashes[200:] = hashes[:100]
-    times = -np.log(uniform(hashes, seed=5))
-    rows = hashes[:, None].astype(float)
-    whole = Race(times, hashes, rows, 10).first()
-    parts = [Race(times[cut], hashes[cut], rows[cut], 10).first() for cut in np.array_split(np.arange(300), 4)]
-    added = sum(parts[1:], parts[0])
-    np.testing.assert_array_equal(added.hashes, whole.hashes)
-    assert len(np.unique(whole.hashes)) == 10
-
-
-def test_uniform_numbers_are_uniform_and_change_with_the_seed():
-    hashes = np.random.default_rng(3).integers(0, 2**63, 20_000).astype(np.uint64)
-    one, two = uniform(hashes, 1), uniform(hashes, 2)
-    assert one.min() > 0
-    assert one.max() <= 1
-    assert np.mean(one) == pytest.approx(0.5, abs=0.01)
-    assert abs(np.corrcoef(one, two)[0, 1]) < 0.03

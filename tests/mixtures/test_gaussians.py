@@ -3,7 +3,8 @@ import pytest
 from scipy.special import logsumexp
 from sklearn.mixture import GaussianMixture
 
-from coterie.mixtures.gaussians import KINDS, Gaussians, Rows, estimate, run_em, shares_of
+from coterie.mixtures.gaussians import KINDS, Gaussians, shares_of
+from coterie.mixtures.moments import Rows, estimate_from, run_em
 from coterie.mixtures.search import best_mixture, fewer_clusters, merge_costs, merged, start_from
 
 
@@ -83,6 +84,6 @@ def test_a_cluster_of_one_row_has_a_covariance():
     X, labels = ellipses(50)
     labels[0] = 3
     rows = Rows.of(X)
-    mixture = estimate(rows, np.eye(4)[labels], "full", noise=False)
+    mixture = estimate_from(rows, np.eye(4)[labels], "full", noise=False)
     assert np.linalg.eigvalsh(mixture.covariances[3]).min() > 0
     assert isinstance(mixture, Gaussians)

@@ -24,6 +24,7 @@ class Layout:
     names: tuple[str, ...] | None  # of the columns, for a dataframe
     spherical: bool = False
     exponent: int = 0  # rows are divided by 2 to this power
+    mixed: bool = False  # blocks stay as they are, with columns of any type
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,10 @@ class Blocks:
     origin: "Blocks | None" = None  # how to compute the rows again, where they are results that a cluster holds
 
 
-def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
+def blocks_of(X, sample_weight=None, *, spherical: bool = False, mixed: bool = False) -> Blocks:
     """Divide a Dask array or DataFrame into its blocks. Nothing is computed; a block is checked when it is opened."""
     if hasattr(X, "npartitions") and hasattr(X, "columns"):
-        names, dtype = tuple(map(str, X.columns)), _frame_dtype(X)
+        names, dtype = tuple(map(str, X.columns)), np.dtype(float) if mixed else _frame_dtype(X)
         n_features = len(names)
         sizes = None
     else:
@@ -55,7 +56,7 @@ def blocks_of(X, sample_weight=None, *, spherical: bool = False) -> Blocks:
     from coterie.distributed.sources import delayed_blocks
 
     rows = delayed_blocks(X)
-    layout = Layout(len(rows), n_features, dtype.name, names, spherical)
+    layout = Layout(len(rows), n_features, dtype.name, names, spherical, mixed=mixed)
     n_rows = None if sizes is None or np.isnan(sizes).any() else sum(sizes)
     return Blocks(layout, rows, _weight_blocks(sample_weight, len(rows), sizes), n_rows)
 
@@ -136,6 +137,8 @@ def open_block(raw, weight, number: int, layout: Layout, *, check: bool = False)
             refuse(
                 f"has the columns {_listed(names)}, not {_listed(layout.names)}: all blocks must have the same columns."
             )
+    if layout.mixed:
+        return Block(number, raw, None, len(raw))
     if sparse.issparse(raw):
         refuse("is a sparse matrix: convert the blocks with X.map_blocks(lambda block: block.toarray()).")
     try:

@@ -1,7 +1,7 @@
 """Rows of files that are larger than memory, read in chunks."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +21,25 @@ class Chunks:
     Parameters
     ----------
     source : path, array, sequence of arrays, or callable
-        A Parquet file (read in batches) or an NPY file (memory-mapped); an array, which is divided into chunks; a
-        sequence of arrays; or a function without arguments that returns an iterator of arrays.
+        A Parquet file, a folder or a pattern of such files (read in batches) or an NPY file (memory-mapped); an array,
+        which is divided into chunks; a sequence of arrays; or a function without arguments that returns an iterator of
+        arrays.
     columns : list of str, optional
-        Columns of a Parquet file, which must be numeric; all by default.
+        Columns of Parquet files; all by default.
     dtype : numpy dtype, optional
         float32 or float64. By default it is float32 if all columns are float32, and float64 otherwise.
     """
 
     def __init__(self, source: Any, columns: list[str] | None = None, dtype: Any = None):
-        self.columns = columns
+        self.names: list[str] | None = None
         self.dtype = np.dtype(dtype) if dtype is not None else None
-        self._read: Callable[[], Iterable[np.ndarray]]
+        self._count: int | None = None
+        self._others: list[str] = []  # columns that are not numbers
+        self._read: Callable[[], Iterable[Any]]  # arrays, or batches of Parquet files
         if isinstance(source, (str, os.PathLike)):
-            self._read = self._reader(Path(source))
+            self._read = self._reader(Path(source), columns)
         elif isinstance(source, np.ndarray):
-            self._read = lambda: _cut(source)
+            self._read, self._count = lambda: _cut(source), len(source)
         elif callable(source):
             self._read = source
         else:
@@ -46,7 +49,7 @@ class Chunks:
     def __iter__(self) -> Iterator[np.ndarray]:
         first, width = 0, 0
         for block in self._read():
-            block = np.asarray(block)
+            block = self._as_rows(block)
             if block.ndim != 2:
                 raise TableError(f"A chunk must have rows and columns; got an array of shape {block.shape}.")
             width = width or block.shape[1]
@@ -67,61 +70,123 @@ class Chunks:
             if len(block):
                 yield block
 
-    def _reader(self, path: Path) -> Callable[[], Iterable[np.ndarray]]:
-        if not path.is_file():
-            raise FileNotFoundError(f"There is no file {path}.")
-        suffix = path.suffix.lower()
-        if suffix == ".npy":
-            return lambda: _cut(read_npy(path, mapped=True))
-        if suffix in (".parquet", ".pq"):
-            return self._parquet(path)
-        raise ValueError(
-            f"{path.name} cannot be read in chunks: give a .parquet or .npy file, or an iterable of arrays."
-        )
+    def tables(self) -> "_Tables":
+        """The same chunks, where those of Parquet files are DataFrames with columns of any type."""
+        return _Tables(self._read)
 
-    def _parquet(self, path: Path) -> Callable[[], Iterable[np.ndarray]]:
+    @property
+    def n_rows(self) -> int:
+        """The number of rows, for which files are not read but other sources are."""
+        if self._count is None:
+            self._count = sum(len(block) for block in self._read())
+        return self._count
+
+    def take(self, places: np.ndarray, *, mixed: bool = False) -> Any:
+        """The rows at some places, which rise: an array, or with ``mixed`` a DataFrame if the source is Parquet."""
+        if self.names is None or not mixed:
+            return _taken(self._read() if mixed else self, places, np.concatenate)
+        import pyarrow as pa
+
+        from coterie.tables.sources import as_frame
+
+        return as_frame(_taken(self._read(), places, pa.Table.from_batches))
+
+    def _reader(self, path: Path, columns: list[str] | None) -> Callable[[], Iterable[Any]]:
+        if not path.exists() and not _is_pattern(path):
+            raise FileNotFoundError(f"There is no file {path}.")
+        if path.suffix.lower() == ".npy":
+            return lambda: _cut(read_npy(path, mapped=True))
+        if not can_be_cut(path):
+            raise ValueError(
+                f"{path.name} cannot be read in chunks: give a .parquet or .npy file, a folder of .parquet files, or "
+                "an iterable of arrays."
+            )
+        from coterie.distributed import parquet
+
+        return self._parquet(parquet.find(path), columns)
+
+    def _parquet(self, files: Sequence[Path], columns: list[str] | None) -> Callable[[], Iterable[Any]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        try:
-            schema = pq.read_schema(path)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise _damaged(path, error) from error
-        names = self.columns or schema.names
+        from coterie.distributed import parquet
+
+        def opened(path: Path) -> Any:
+            try:
+                return pq.ParquetFile(path)
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise _damaged(path, error) from error
+
+        self._count, schema = 0, None
+        for path in files:
+            with opened(path) as file:
+                schema = schema or file.schema_arrow
+                self._count += file.metadata.num_rows
+                names = columns or parquet.own_columns(schema)
+                if missing := [name for name in names if name not in schema.names]:
+                    has = f"Its columns are {', '.join(schema.names)}."
+                    raise TableError(f"{path.name} has no column {missing[0]!r}. {has}")
+                parquet.require_same(schema, file.schema_arrow, names, files[0], path)
+        assert schema is not None
         if not names:
-            raise TableError(f"{path.name} has no columns.")
-        missing = [name for name in names if name not in schema.names]
-        if missing:
-            raise TableError(f"{path.name} has no column {missing[0]!r}. Its columns are {', '.join(schema.names)}.")
+            raise TableError(f"{files[0].name} has no columns.")
+        self.names = list(names)
         kinds = [schema.field(name).type for name in names]
-        wrong = [n for n, t in zip(names, kinds) if not (pa.types.is_floating(t) or pa.types.is_integer(t))]
-        if wrong:
-            raise TableError(
-                f"{path.name} has columns that are not numbers: {', '.join(map(repr, wrong))}. "
-                "Choose columns with columns=[...]."
-            )
+        numbers = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
+        self._others = [name for name, kind in zip(names, kinds) if not any(is_kind(kind) for is_kind in numbers)]
         if self.dtype is None:
             single = all(pa.types.is_float32(kind) for kind in kinds)
             self.dtype = np.dtype(np.float32 if single else np.float64)
-        dtype = self.dtype
-        size = max(1, CHUNK_BYTES // (len(names) * dtype.itemsize))
+        size = max(1, CHUNK_BYTES // (len(names) * self.dtype.itemsize))
 
         def read():
-            try:
-                with pq.ParquetFile(path) as file:
-                    for batch in file.iter_batches(batch_size=size, columns=names):
-                        yield _as_rows(batch, dtype)
-            except (pa.ArrowException, OSError, MemoryError, OverflowError) as error:
-                raise _damaged(path, error) from error
+            for path in files:
+                try:
+                    with opened(path) as file:
+                        yield from file.iter_batches(batch_size=size, columns=self.names)
+                except (pa.ArrowException, OSError, MemoryError, OverflowError) as error:
+                    raise _damaged(path, error) from error
 
         return read
 
+    def _as_rows(self, block: Any) -> np.ndarray:
+        if self.names is None:
+            return np.asarray(block)
+        if self._others:
+            raise TableError(
+                f"There are columns that are not numbers: {', '.join(map(repr, self._others))}. Choose others with "
+                "Chunks(path, columns=[...]), or use ZeroShotClusterer or cluster_table, which read them."
+            )
+        rows = np.empty((block.num_rows, block.num_columns), self.dtype)
+        for j, column in enumerate(block.columns):
+            rows[:, j] = column.to_numpy(zero_copy_only=False)
+        return rows
 
-def _as_rows(batch: Any, dtype: np.dtype) -> np.ndarray:
-    block = np.empty((batch.num_rows, batch.num_columns), dtype)
-    for j, column in enumerate(batch.columns):
-        block[:, j] = column.to_numpy(zero_copy_only=False)
-    return block
+
+class _Tables:
+    """Chunks with columns of any type."""
+
+    def __init__(self, read: Callable[[], Iterable[Any]]):
+        self._read = read
+
+    def __iter__(self) -> Iterator[Any]:
+        from coterie.tables.sources import as_frame
+
+        for block in self._read():
+            if len(block):
+                yield block if isinstance(block, np.ndarray) else as_frame(block)
+
+
+def _taken(blocks: Iterable[Any], places: np.ndarray, join: Callable[[list[Any]], Any]) -> Any:
+    """The rows of blocks at places that rise."""
+    found, first = [], 0
+    for block in blocks:
+        low, high = np.searchsorted(places, [first, first + len(block)])
+        if high > low:
+            own = places[low:high] - first
+            found.append(block[own] if isinstance(block, np.ndarray) else block.take(own))
+        first += len(block)
+    return join(found)
 
 
 def _damaged(path: Path, error: Exception) -> TableError:
@@ -129,9 +194,14 @@ def _damaged(path: Path, error: Exception) -> TableError:
     return TableError(f"{path.name} is not a complete Parquet file ({reason}): write it again, or check its extension.")
 
 
-def is_chunked(X: Any) -> bool:
-    """Whether X names a file or is a :class:`Chunks`."""
-    return isinstance(X, (str, os.PathLike, Chunks))
+def can_be_cut(path: str | os.PathLike) -> bool:
+    """Whether a path is one of files that are read in chunks: NPY, Parquet, a folder or a pattern."""
+    where = Path(path)
+    return where.suffix.lower() in (".parquet", ".pq", ".npy") or where.is_dir() or _is_pattern(where)
+
+
+def _is_pattern(path: Path) -> bool:
+    return not path.exists() and any(sign in str(path) for sign in "*?[") and "://" not in str(path)
 
 
 def _cut(rows: np.ndarray) -> Iterator[np.ndarray]:

@@ -1,4 +1,4 @@
-"""A fit on Dask blocks: the survey, the start, and the block engine with checkpoints."""
+"""A fit on blocks of files or of Dask data: the survey, and the block engine with checkpoints."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -6,16 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from coterie import __version__, em, starts
-from coterie.distributed import dask_starts
-from coterie.distributed.blocks import Layout
+from coterie import __version__, em
 from coterie.distributed.checkpointing import Saved, current, identified
-from coterie.distributed.passes import Passes
 from coterie.distributed.survey import Survey, survey
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.block_engine import BlockEngine, begin
+from coterie.kmeans.block_engine import BlockEngine, Passes, begin
 from coterie.kmeans.iteration import Centers, OnIteration, Result
-from coterie.kmeans.scaling import scaled
 
 _ONLY_EXECUTION = ("n_clusters", "max_iter", "device", "n_jobs", "verbose")  # n_clusters has a name of its own
 
@@ -30,23 +26,27 @@ def run(
     max_iter: int,
     tol: float,
     device: str = "cpu",
+    n_threads: int | None = 1,
     on_iteration: OnIteration | None = None,
 ) -> Result:
     """Perform one run from the next of the starts. The labels of the result are left empty. ``tol`` is absolute.
 
+    The rows are read once in every pass: only one block per process and O(k d) numbers are in memory.
+
     Inside ``checkpoint(...)`` every iteration is saved; ``parameters`` are those of the estimator, which identify the
     fit together with its rows.
     """
-    checkpoint, layout = current(), passes.layout
-    problem = {} if checkpoint is None else _problem(layout, algorithm, known, parameters)
+    checkpoint = current()
+    problem = {} if checkpoint is None else _problem(algorithm, known, parameters)
     saved = checkpoint.load(problem) if checkpoint is not None else None
     if saved is None:
-        begun, state = begin(passes, algorithm, next(starts), device)
+        begun, state = begin(passes, algorithm, next(starts), device, n_threads)
         saved = Saved(0, state.places, state.weights, begun.gamma)
         if checkpoint is not None:
             checkpoint.save(saved, problem)
     algorithm = replace(algorithm, gamma=saved.gamma)
-    engine = BlockEngine(passes, algorithm, layout.dtype, watched=on_iteration is not None, device=device)
+    watched, dtype = on_iteration is not None, known.sample.rows.dtype
+    engine = BlockEngine(passes, algorithm, dtype, watched=watched, device=device, n_threads=n_threads)
     if saved.done:
         return engine.finished(Centers(saved.places, saved.weights), saved.number, True)
 
@@ -62,8 +62,8 @@ def run(
 
 
 def look(passes: Passes, n_clusters: int) -> Survey:
-    """Make the first pass over the data and validate it."""
-    known = passes.total(survey, None, check=True)
+    """Make the first pass over the data."""
+    known = passes.total(survey, n_clusters)
     if known is None:
         raise ValueError("X has no rows of positive weight: every block is empty.")
     if known.rows < n_clusters:
@@ -73,37 +73,17 @@ def look(passes: Passes, n_clusters: int) -> Survey:
     return known
 
 
-def first_centers(
-    passes: Passes, n_clusters: int, init, rng: np.random.RandomState, known: Survey, algorithm: Algorithm
-) -> np.ndarray:
-    """The starting centres (k, d) in the dtype of the data. Rows are repeated if there are fewer distinct ones."""
-    layout = passes.layout
-    if not isinstance(init, str):
-        given = starts.checked(np.asarray(init), n_clusters, layout.n_features, layout.dtype)
-        centers = scaled(given, -layout.exponent)
-    elif init == "k-means++":
-        centers = dask_starts.parallel(passes, n_clusters, rng, known, algorithm.outliers)
-    elif init == "random":
-        centers = dask_starts.random_rows(passes, n_clusters, rng, known)
-    else:
-        raise ValueError(
-            f"init={init!r} needs all rows in memory: on Dask data use 'k-means++' (which runs as k-means‖), "
-            "'random' or an array."
-        )
-    return np.ascontiguousarray(np.resize(centers, (n_clusters, layout.n_features)), dtype=layout.dtype)
-
-
-def _problem(layout: Layout, algorithm: Algorithm, known: Survey, parameters: Mapping[str, Any]) -> dict:
+def _problem(algorithm: Algorithm, known: Survey, parameters: Mapping[str, Any]) -> dict:
     """What identifies the fit of a checkpoint: its rows, parameters and version, but not where and how long it runs."""
     chosen = {name: identified(value) for name, value in parameters.items() if name not in _ONLY_EXECUTION}
     return {
         "version": __version__,
         "algorithm": algorithm.row.name,
         "number of clusters": parameters["n_clusters"],
-        "number of columns": layout.n_features,
+        "number of columns": len(known.mean),
         "number of rows": known.rows,
-        "number of blocks": layout.n_blocks,
-        "type of the numbers": layout.dtype,
+        "number of blocks": len(known.sizes),
+        "type of the numbers": known.sample.rows.dtype.name,
         "fingerprint of the rows": f"{known.fingerprint:016x}",
         **chosen,
         **({"seed of the draws": algorithm.seed} if algorithm.draws else {}),

@@ -90,7 +90,7 @@ def open_files(
                 names = _number_columns(schema, path, columns, exclude)
                 single = all(pa.types.is_float32(schema.field(name).type) for name in names)
                 width = len(names) * (4 if single else 8)
-            _require_same(first, schema, names, files[0], path)
+            require_same(first, schema, names, files[0], path)
             stretches += _cut(str(path.absolute()), file.metadata, max(1, block_bytes // width))
     if not stretches:
         raise TableError("The files have no rows.")
@@ -103,7 +103,7 @@ def _number_columns(schema, path: Path, columns, exclude) -> list[str]:
     for name in [*(columns or []), *exclude]:
         if name not in schema.names:
             raise TableError(f"{path.name} has no column {name!r}; it has {', '.join(schema.names)}.")
-    names = list(columns) if columns else [name for name in _own_columns(schema) if name not in exclude]
+    names = list(columns) if columns else [name for name in own_columns(schema) if name not in exclude]
     if not names:
         raise TableError("No columns are left to cluster: exclude fewer columns.")
     kinds = (pa.types.is_float32, pa.types.is_float64, pa.types.is_integer, pa.types.is_boolean)
@@ -114,12 +114,12 @@ def _number_columns(schema, path: Path, columns, exclude) -> list[str]:
     return names
 
 
-def _own_columns(schema) -> list[str]:
+def own_columns(schema) -> list[str]:
     """The schema without the columns in which pandas stores an index."""
     return [name for name in schema.names if not name.startswith("__index_level_")]
 
 
-def _require_same(first, schema, names: Sequence[str], first_path: Path, path: Path) -> None:
+def require_same(first, schema, names: Sequence[str], first_path: Path, path: Path) -> None:
     for name in names:
         if name not in schema.names:
             raise TableError(
@@ -130,7 +130,7 @@ def _require_same(first, schema, names: Sequence[str], first_path: Path, path: P
                 f"The column {name!r} is {schema.field(name).type} in {path}, but {first.field(name).type} in "
                 f"{first_path}: all files must have the same types."
             )
-    extra = [name for name in _own_columns(schema) if name not in first.names]
+    extra = [name for name in own_columns(schema) if name not in first.names]
     if extra:
         raise TableError(
             f"{path} has a column {extra[0]!r}, but {first_path} does not: all files must have the same columns."

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -36,8 +37,8 @@ class Passes:
     """Passes over one set of blocks."""
 
     def __init__(self, blocks: Blocks, patience: float = PATIENCE):
-        self.layout, self.patience = blocks.layout, patience
-        self.n_passes = 0
+        self.layout, self.patience, self.exponent = blocks.layout, patience, 0
+        self.n_passes = 0  # the first of which checks every value
         self._use(blocks)
 
     def _use(self, blocks: Blocks) -> None:
@@ -49,8 +50,9 @@ class Passes:
             graph = HighLevelGraph.merge(graph, more)
         self._layers, self._dependencies = dict(graph.layers), dict(graph.dependencies)
 
-    def total(self, function: Callable[[Block, Any], Any], state: Any, *, check: bool = False) -> Any:
+    def total(self, function: Callable[[Block, Any], Any], state: Any) -> Any:
         """The sum of ``function(block, state)`` over all blocks that have rows, or None if there are none."""
+        check = not self.n_passes
         lost: BaseException | None = None
         for _ in range(ATTEMPTS):
             try:
@@ -68,7 +70,8 @@ class Passes:
     def _graph(self, function, state, check) -> Delayed:
         name = f"coterie-{function.__name__}-{uuid.uuid4().hex}"
         shared = f"{name}-state"
-        layer: dict = {shared: (_Shared(self.layout, state, function, check),)}
+        layout = replace(self.layout, exponent=self.exponent)
+        layer: dict = {shared: (_Shared(layout, state, function, check),)}
         for b, rows in enumerate(self._rows):
             weight = None if self._weights is None else self._weights[b]
             layer[(name, 0, b)] = (_run_block, rows, weight, b, shared)

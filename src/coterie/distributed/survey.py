@@ -1,4 +1,4 @@
-"""The first pass over Dask blocks, which checks every value and returns what a fit needs to know."""
+"""The first pass over blocks, which returns what a fit needs to know, and a sample that starts are made from."""
 
 from dataclasses import dataclass, replace
 
@@ -7,6 +7,40 @@ import numpy as np
 from coterie import starts
 from coterie.kmeans.block_statistics import Block
 from coterie.kmeans.iteration import moments
+from coterie.kmeans.scaling import largest_value, scaled
+
+SAMPLE = 50_000  # distinct rows that a start is made from, at least
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The distinct rows with the smallest hashes, in this order, and the weight of all rows that equal each."""
+
+    hashes: np.ndarray
+    rows: np.ndarray
+    weight: np.ndarray
+    wanted: int
+
+    def __add__(self, other: "Sample") -> "Sample":
+        hashes = np.concatenate([self.hashes, other.hashes])
+        rows, weight = np.concatenate([self.rows, other.rows]), np.concatenate([self.weight, other.weight])
+        return _first(hashes, rows, weight, self.wanted)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has all distinct rows, so that a start from it is the start from all rows."""
+        return len(self.hashes) < self.wanted
+
+
+def _first(hashes: np.ndarray, rows: np.ndarray, weight: np.ndarray, wanted: int) -> Sample:
+    if len(hashes) > 4 * wanted:  # a few more than are wanted, unless these are the same rows many times
+        some = np.flatnonzero(hashes <= np.partition(hashes, 2 * wanted)[2 * wanted])
+        found = _first(hashes[some], rows[some], weight[some], wanted) if len(some) <= 4 * wanted else None
+        if found is not None and not found.is_complete:
+            return found
+    hashes, firsts, group = np.unique(hashes, return_index=True, return_inverse=True)
+    weight = np.bincount(group, weights=weight)
+    return Sample(hashes[:wanted], rows[firsts[:wanted]], weight[:wanted], wanted)
 
 
 @dataclass(frozen=True)
@@ -20,6 +54,7 @@ class Survey:
     sq: np.ndarray  # (d,) weighted squares around the mean
     largest: float  # absolute value
     fingerprint: int  # of all rows and their weights, in any order
+    sample: Sample
 
     def __add__(self, other: "Survey") -> "Survey":
         weight = self.weight + other.weight
@@ -29,12 +64,14 @@ class Survey:
         sizes = {**self.sizes, **other.sizes}
         largest = max(self.largest, other.largest)
         fingerprint = (self.fingerprint + other.fingerprint) % 2**64
-        return Survey(sizes, self.rows + other.rows, weight, mean, sq, largest, fingerprint)
+        sample = self.sample + other.sample
+        return Survey(sizes, self.rows + other.rows, weight, mean, sq, largest, fingerprint, sample)
 
     def scaled(self, exponent: int) -> "Survey":
         """The survey of the same rows multiplied by 2^exponent."""
         moments = {"mean": np.ldexp(self.mean, exponent), "sq": np.ldexp(self.sq, 2 * exponent)}
-        return replace(self, **moments, largest=float(np.ldexp(self.largest, exponent)))
+        sample = replace(self.sample, rows=scaled(self.sample.rows, exponent))
+        return replace(self, **moments, largest=float(np.ldexp(self.largest, exponent)), sample=sample)
 
     @property
     def mean_variance(self) -> float:
@@ -42,13 +79,13 @@ class Survey:
         return float(np.mean(self.sq / self.weight))
 
 
-def survey(block: Block, _: None) -> Survey:
-    """The survey of one block."""
-    X = block.X
-    found = moments(X, block.weight)
-    weight = float(found.weight[0])
-    sizes = {block.number: block.n_rows}
-    largest = max(float(X.max()), -float(X.min()))
-    sq = found.variance * weight
-    fingerprint = starts.fingerprint(starts.hash_rows(X, 1), block.weight)
-    return Survey(sizes, len(X), weight, found.mean, sq, largest, fingerprint)
+def survey(block: Block, n_clusters: int) -> Survey:
+    """The survey of one block, for a number of clusters."""
+    X, weight = block.X, block.weights
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses such values
+        found = moments(X, weight)
+    total, hashes = float(found.weight[0]), starts.hash_rows(X, 1)
+    sample = _first(hashes, X, weight, max(SAMPLE, 20 * n_clusters))
+    fingerprint = starts.fingerprint(hashes, block.weight)
+    sizes, sq = {block.number: block.n_rows}, found.variance * total
+    return Survey(sizes, len(X), total, found.mean, sq, largest_value(X), fingerprint, sample)

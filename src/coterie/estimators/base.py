@@ -13,10 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.distributed import is_dask
-from coterie.distributed.chunks import is_chunked
 from coterie.em import Iteration
 from coterie.estimators.docstrings import completed
+from coterie.estimators.in_blocks import InBlocks, light, per_row, rows_in
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.sources import RowsInMemory, Source
@@ -310,6 +309,7 @@ class CenterClusterer(
         X, largest = check_sized_rows(self, X, reset=False, accept_sparse=self._takes_sparse)
         return (on_sphere(X), None) if self._algorithm().spherical else (X, largest)
 
+    @per_row
     def predict(self, X):
         """Assign every row to its cluster.
 
@@ -323,10 +323,6 @@ class CenterClusterer(
         labels : int32 array of shape (n_samples,)
             The index of the cluster of every row, or -1 for an outlier of a trimmed fit.
         """
-        if is_dask(X):
-            from coterie.estimators import on_dask
-
-            return on_dask.predict(self, X)
         return self._labels(*self._checked_sized(X))
 
     def fit_predict(self, X, y=None, sample_weight=None):
@@ -348,6 +344,7 @@ class CenterClusterer(
         """
         return self.fit(X, y, sample_weight=sample_weight).labels_
 
+    @per_row
     def transform(self, X):
         """Compute the distance of every row to every centre.
 
@@ -361,10 +358,6 @@ class CenterClusterer(
         distances : array of shape (n_samples, n_clusters)
             Euclidean distances; for spherical algorithms, 1 - cosine.
         """
-        if is_dask(X):
-            from coterie.estimators import on_dask
-
-            return on_dask.per_cluster(self, X, "transform")
         from coterie.kmeans import engines
 
         X, centers, algorithm, exponent = self._at_ordinary_size(*self._checked_sized(X))
@@ -387,10 +380,10 @@ class CenterClusterer(
         score : float
             The negative sum of the costs of the rows at their centres.
         """
-        if is_dask(X):
-            from coterie.estimators import on_dask
-
-            return on_dask.score(self, X, sample_weight)
+        X = rows_in(X, self, sample_weight)
+        if isinstance(X, InBlocks):
+            X.check(self, reset=False)
+            return float(X.total(_score_block, light(self)) or 0.0)
         from coterie.kmeans import engines
 
         X, largest = self._checked_sized(X)
@@ -411,15 +404,16 @@ class CenterClusterer(
 
 
 def _source(estimator: CenterClusterer, X, sample_weight) -> Source:
-    if is_dask(X):
-        from coterie.estimators.on_dask import DaskRows
+    rows = rows_in(X, estimator, sample_weight)
+    if isinstance(rows, InBlocks):
+        from coterie.estimators.on_blocks import RowsInBlocks
 
-        return DaskRows(estimator, X, sample_weight)
-    if is_chunked(X):
-        from coterie.estimators.on_chunks import ChunkedRows
+        return RowsInBlocks(estimator, rows, sample_weight)
+    return RowsInMemory(estimator, rows, sample_weight)
 
-        return ChunkedRows(estimator, X, sample_weight)
-    return RowsInMemory(estimator, X, sample_weight)
+
+def _score_block(block, estimator) -> float:
+    return estimator.score(block.X, sample_weight=block.weight)
 
 
 def algorithm_of(estimator: Any) -> Algorithm | None:

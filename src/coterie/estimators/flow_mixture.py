@@ -24,9 +24,11 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from coterie import threads
+from coterie.estimators.in_blocks import InBlocks, answers_in, checked_rows_in, per_row, total_score
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_device, check_rows, check_weights
 from coterie.mixtures.gaussians import KINDS, Gaussians, log_volume, shares_of, within
+from coterie.mixtures.moments import Extent
 from coterie.mixtures.search import Search
 
 VANISHING = 1e-150
@@ -204,7 +206,9 @@ class FlowMixture(
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_samples, n_features)
+        X : array or DataFrame of shape (n_samples, n_features), Dask array or DataFrame, path, or ``Chunks``
+            The network and the search see a sample of at most ``max_context`` rows; EM then runs on all rows, which are
+            read once per iteration if they are in files or on Dask.
         y : ignored
         sample_weight : array of shape (n_samples,) or None, default=None
             How many times each row counts: a row of weight 2 has the same effect as two equal rows, and a row of weight
@@ -214,8 +218,8 @@ class FlowMixture(
         -------
         self
         """
-        X = check_rows(self, X, reset=True)
-        weight = check_weights(X, sample_weight)
+        rows = checked_rows_in(self, X, sample_weight=sample_weight)
+        weight = None if sample_weight is None else check_weights(rows, sample_weight)
         if weight is not None and 0 < weight.sum() < 2:
             raise ValueError(
                 f"sample_weight sums to {weight.sum():.3g}, but a weight says how many rows a row stands for: multiply "
@@ -224,11 +228,13 @@ class FlowMixture(
         for name in DRAWN:  # by an earlier fit
             if hasattr(self, name):
                 delattr(self, name)
-        used = slice(None) if weight is None else weight > 0
-        self._find(X[used], None if weight is None else weight[used])
+        if weight is None:
+            self._find(rows, None)
+        else:
+            self._find(rows[weight > 0], weight[weight > 0])
         if weight is not None and self.refine == "posterior":
             self.draw_indices_ = np.flatnonzero(weight)[self.draw_indices_]
-        self._label(X)
+        self._label(rows)
         if not self.converged_:
             warnings.warn(
                 f"EM did not converge in {self.max_iter} iterations: increase max_iter or tol.",
@@ -240,21 +246,27 @@ class FlowMixture(
     draw_indices_: np.ndarray
     converged_: bool
 
-    def _find(self, X, weight):
+    def _find(self, rows, weight):
         """Set the attributes that describe the mixture."""
         from coterie import checkpoints
+        from coterie.kmeans.chunked import ChunkPasses
         from coterie.mixtures.fitting import fit_gaussians, posterior
+        from coterie.mixtures.moments import Unit
 
-        if len(X) < 2:
-            raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={len(X)}.")
+        n = len(rows)
+        if n < 2:
+            raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={n}.")
         random = check_random_state(self.random_state)
-        context = self._context(len(X), weight, random)
-        box = np.stack([X.min(0), X.max(0)])
-        origin, X = _around_median(X)
-        self.box_ = np.where(X.any(0), box, origin)
+        places = self._context(n, weight, random)
+        in_blocks = isinstance(rows, InBlocks)
+        context = rows.take(places) if in_blocks else rows[places]
+        blocks = rows if in_blocks else ChunkPasses([rows], weight)
+        extent, is_flat = _without_flat(blocks.total(_extent, None), context.dtype)
+        origin, self.box_ = extent.mean_D, np.stack([extent.low_D, extent.high_D])
+        context = Unit(origin, np.where(is_flat, 0.0, 1.0))(context)
         name = self.network
         if name == "auto":
-            name = "flow-d2" if X.shape[1] == 2 else "flow-d8" if X.shape[1] <= 8 else "flow-d16"
+            name = "flow-d2" if len(origin) == 2 else "flow-d8" if len(origin) <= 8 else "flow-d16"
         network = checkpoints.load(name, kind="flow", device=check_device(self.device))
         kinds = KINDS if self.covariance_type == "auto" else (self.covariance_type,)
         search = Search(
@@ -265,19 +277,20 @@ class FlowMixture(
             self._tell,
         )
         with threads.torch_threads(self.n_jobs):
-            found = fit_gaussians(network, X, search, context=context, counts_N=weight)
+            others = blocks if weight is not None or len(places) < n else None
+            found = fit_gaussians(network, context, search, extent, others)
             mixture = found.mixture
             if self.refine == "posterior":
-                self._tell(f"draws from the posterior given {len(context):,} rows")
+                self._tell(f"draws from the posterior given {len(places):,} rows")
                 rng = np.random.default_rng(random.randint(2**31))
-                draws = posterior(X[context], mixture, rng)
-                mixture, self.draw_indices_ = draws.mixture, context
+                draws = posterior(context, mixture, rng)
+                mixture, self.draw_indices_ = draws.mixture, places
                 self._keep_draws(draws, origin)
-        self._warn_of_many_columns(found, len(context), X.shape[1])
+        self._warn_of_many_columns(found, len(places), len(origin))
         self.cluster_centers_, self.weights_ = mixture.centers_KD + origin, mixture.weights_K
         self.covariance_type_ = mixture.kind
         self.covariances_ = float(mixture.covariances) if mixture.kind == "tied-spherical" else mixture.covariances
-        self.noise_weight_, self.var_ = mixture.noise, float(np.trace(within(mixture))) / X.shape[1]
+        self.noise_weight_, self.var_ = mixture.noise, float(np.trace(within(mixture))) / len(origin)
         self.snr_db_, self.flow_time_, self.atoms_ = found.snr_db, found.flow_time, found.atoms_AD + origin
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         self.n_clusters_ = self._n_features_out = mixture.n_clusters
@@ -307,14 +320,18 @@ class FlowMixture(
         self.center_covariances_ = np.einsum("jki,jkl->kil", gap, gap) / len(centers)
         self.center_intervals_ = np.quantile(centers, [0.025, 0.975], axis=0) + origin
 
-    def _label(self, X) -> None:
+    def _label(self, rows) -> None:
         """Set the attributes that describe the rows of ``fit``."""
-        shares, _ = shares_of(self._log_joint(X))
-        self.labels_ = self._labels(shares)
+        facts = answers_in(self, "_row_facts", rows)
+        self.labels_, self.certainty_ = facts[:, 0].astype(np.int32), facts[:, 1]
         self.outliers_ = self.labels_ < 0
-        self.certainty_ = shares.max(1)
-        if self.refine == "posterior" and np.array_equal(self.draw_indices_, np.arange(len(X))):
-            self.certainty_ = (self.label_draws_ == self.labels_).mean(0)
+        if self.refine == "posterior" and len(self.draw_indices_) == len(rows):
+            self.certainty_ = (self.label_draws_ == np.asarray(self.labels_)).mean(0)
+
+    def _row_facts(self, X) -> np.ndarray:
+        """The label and the certainty of every row, (n_samples, 2)."""
+        shares, _ = shares_of(self._log_joint(X))
+        return np.column_stack([self._labels(shares), shares.max(1)])
 
     def _labels(self, values) -> np.ndarray:
         """The column of the largest value of each row; the last one, that of the uniform component, is -1."""
@@ -354,6 +371,7 @@ class FlowMixture(
         centered = replace(mixture, centers_KD=mixture.centers_KD - origin)  # squares of large numbers are not exact
         return centered.log_joint(X.astype(np.float64, copy=False) - origin)
 
+    @per_row
     def predict(self, X):
         """Predict the most likely cluster of each row; -1 for outliers, if the mixture has a uniform component.
 
@@ -367,6 +385,7 @@ class FlowMixture(
         """
         return self._labels(self._new_log_joint(X))
 
+    @per_row
     def predict_proba(self, X):
         """Compute the posterior probability of each cluster for each row.
 
@@ -381,6 +400,7 @@ class FlowMixture(
         """
         return shares_of(self._new_log_joint(X))[0][:, : self.n_clusters_]
 
+    @per_row
     def predict_certainty(self, X):
         """Compute the probability of the label of each row, also if it is that of an outlier.
 
@@ -396,6 +416,7 @@ class FlowMixture(
         """
         return shares_of(self._new_log_joint(X))[0].max(1)
 
+    @per_row
     def transform(self, X):
         """Compute the Euclidean distance of each row to each centre.
 
@@ -411,6 +432,7 @@ class FlowMixture(
         X = check_rows(self, X, reset=False)
         return cdist(X, self.cluster_centers_).astype(X.dtype)
 
+    @per_row
     def score_samples(self, X):
         """Compute the log-density of each row.
 
@@ -436,7 +458,8 @@ class FlowMixture(
         -------
         log_density : float
         """
-        return float(self.score_samples(X).mean())
+        total, n_rows = total_score(self, X)
+        return total / n_rows
 
     def bic(self, X):
         """Compute the Bayesian information criterion on X; lower is better.
@@ -449,7 +472,8 @@ class FlowMixture(
         -------
         bic : float
         """
-        return -2 * float(self.score_samples(X).sum()) + self._mixture().n_parameters * float(np.log(len(X)))
+        total, n_rows = total_score(self, X)
+        return -2 * total + self._mixture().n_parameters * float(np.log(n_rows))
 
     def sample(self, n_samples=1):
         """Draw rows from the fitted mixture.
@@ -514,13 +538,18 @@ class FlowMixture(
         return tags
 
 
-def _around_median(X) -> tuple[np.ndarray, np.ndarray]:
-    """The median of the columns, and the rows minus it, in float64: squares of large numbers would not be exact.
+def _extent(block, _) -> Extent:
+    return Extent.of(block.X, block.weight)
 
-    A column that has one value but for rounding, or whose squares vanish beside those of others, has this value alone.
+
+def _without_flat(extent: Extent, dtype) -> tuple[Extent, np.ndarray]:
+    """The extent with one value for columns that have no other but for rounding, and which these are.
+
+    The squares of a column may also vanish beside those of others.
     """
-    origin = np.median(X, axis=0).astype(np.float64)
-    away = X.astype(np.float64) - origin
-    widest = np.abs(away).max(0)
-    away[:, widest <= np.maximum(8 * np.finfo(X.dtype).eps * np.abs(origin), VANISHING * widest.max())] = 0
-    return origin, away
+    low, high = extent.low_D, extent.high_D
+    mean = np.clip(extent.mean_D, low, high)  # exact where all values are equal
+    widest = np.maximum(high - mean, mean - low)
+    is_flat = widest <= np.maximum(8 * np.finfo(dtype).eps * np.abs(mean), VANISHING * widest.max())
+    low, high, var = np.where(is_flat, mean, low), np.where(is_flat, mean, high), np.where(is_flat, 0.0, extent.var_D)
+    return replace(extent, mean_D=mean, low_D=low, high_D=high, var_D=var), is_flat

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
 from coterie import starts, threads
+from coterie.estimators.in_blocks import answers_in, checked_rows_in, drawn, per_row
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows, check_rows
 from coterie.geometry.principal import principal_axes
@@ -145,8 +146,8 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-            The rows to cluster; finite numbers.
+        X : array or DataFrame of shape (n_samples, n_features), Dask array or DataFrame, path, or ``Chunks``
+            The rows to cluster; finite numbers. Of rows in files or on Dask, the context is read in one pass.
         y : ignored
             Present for compatibility with scikit-learn.
 
@@ -154,7 +155,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         -------
         self
         """
-        X = check_rows(self, X, reset=True)
+        X = checked_rows_in(self, X)
         if self.n_clusters > MAX_CLUSTERS:
             raise ValueError(
                 f"InContextClusterer's network was trained for at most {MAX_CLUSTERS} clusters, got "
@@ -163,18 +164,16 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         check_enough_rows(len(X), self.n_clusters)
         check_context(self.max_context, self.n_clusters)
         random = check_random_state(self.random_state)
-        context = X
-        if len(X) > self.max_context:
-            context = X[np.sort(random.choice(len(X), self.max_context, replace=False))]
-        context = context.astype(np.float64)
+        context = drawn(X, self.max_context, random)[0]
+        dtype, context = context.dtype, context.astype(np.float64)
         self.mean_, self.components_ = _directions(context, MAX_DIMS)
         with threads.torch_threads(self.n_jobs):
             reading, log_p_SNK = self._read(np.ascontiguousarray((context - self.mean_) @ self.components_.T), random)
             self._remember(reading)
             p = reading.probabilities(log_p_SNK)
             self.weights_ = p.mean(axis=0)
-            self.cluster_centers_ = ((p / p.sum(axis=0)).T @ context).astype(X.dtype)
-            self.labels_ = self._labels(X)
+            self.cluster_centers_ = ((p / p.sum(axis=0)).T @ context).astype(dtype)
+            self.labels_ = answers_in(self, "_labels", X)
         self.n_clusters_ = self._n_features_out = self.n_clusters
         return self
 
@@ -248,6 +247,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def _labels(self, X) -> np.ndarray:
         return np.concatenate([reading.labels(log_p) for reading, log_p in self._blocks(X)]).astype(np.int32)
 
+    @per_row
     def predict(self, X):
         """Cluster of every row, given the fitted context; a row's label does not depend on the other rows of X.
 
@@ -264,6 +264,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         with threads.torch_threads(self.n_jobs):
             return self._labels(X)
 
+    @per_row
     def predict_proba(self, X):
         """Posterior probability of every cluster for every row.
 
@@ -284,6 +285,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         with threads.torch_threads(self.n_jobs):
             return np.concatenate([reading.probabilities(log_p) for reading, log_p in self._blocks(X)])
 
+    @per_row
     def transform(self, X):
         """Euclidean distance of every row to every centre.
 

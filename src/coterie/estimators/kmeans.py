@@ -7,9 +7,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
 from coterie.constraints import Constraints
-from coterie.distributed import is_dask
-from coterie.distributed.chunks import is_chunked
 from coterie.estimators.base import CenterClusterer
+from coterie.estimators.in_blocks import InBlocks, checked_rows_in, rows_in
 from coterie.estimators.sources import RowsInMemory
 from coterie.kmeans.algorithm import Algorithm
 
@@ -113,8 +112,9 @@ class KMeans(CenterClusterer):
         """
         if y is None and must_link is None and cannot_link is None:
             return super().fit(X, y, sample_weight)
-        if is_dask(X) or is_chunked(X):
-            raise ValueError("y, must_link and cannot_link need an array or a DataFrame: load the rows into memory.")
+        X = rows_in(X, self)
+        if isinstance(X, InBlocks):
+            checked_rows_in(self, X, y=y, must_link=must_link, cannot_link=cannot_link)
         known = Constraints.of(_num_samples(X), y, must_link, cannot_link)
         if known is not None and self.engine != "auto":
             raise ValueError(f"engine={self.engine!r} knows no y, must_link and cannot_link: use engine='auto'.")

@@ -4,12 +4,16 @@ from numbers import Real
 from typing import ClassVar
 
 import numpy as np
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from coterie.estimators.base import CenterClusterer
+from coterie.estimators.in_blocks import InBlocks, checked_rows_in, drawn, rows_in
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.iteration import Result
+
+SAMPLE = 50_000  # rows of a file or of Dask data that the medoids are found from
 
 
 class KMedoids(CenterClusterer):
@@ -53,6 +57,7 @@ class KMedoids(CenterClusterer):
     array([ 0.1, 10.1])
     """
 
+    medoid_indices_: np.ndarray
     _takes_blocks = False
 
     _parameter_constraints: ClassVar[dict] = {
@@ -86,6 +91,37 @@ class KMedoids(CenterClusterer):
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
+
+    def fit(self, X, y=None, sample_weight=None):
+        """Find the medoids.
+
+        Parameters
+        ----------
+        X : array or DataFrame of shape (n_samples, n_features), Dask array or DataFrame, path, or ``Chunks``
+            Rows to cluster. Rows in files or on Dask are fitted by a sample of at most 50,000 of them; all of them are
+            then labelled and counted in ``inertia_``.
+        y : ignored
+            Present for API consistency.
+        sample_weight : array of shape (n_samples,), default=None
+            How often each row counts; None gives all rows the weight 1. Only for rows in memory.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        rows = rows_in(X, self)
+        if not isinstance(rows, InBlocks):
+            return super().fit(rows, y, sample_weight)
+        rows = checked_rows_in(self, rows, sample_weight=sample_weight)
+        sample, places = drawn(rows, SAMPLE, check_random_state(self.random_state))
+        super().fit(sample)
+        rows.check(self, reset=True)  # the sample has no names
+        self.medoid_indices_ = places[self.medoid_indices_]
+        if len(sample) < len(rows):
+            self.inertia_ = -self.score(rows)
+        self.labels_ = self.predict(rows)
+        return self
 
     def _algorithm(self) -> Algorithm:
         return Algorithm(TABLE["medoids"], gamma=float(self.gamma), delta=self.delta)

@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from coterie.distributed import is_dask
 from coterie.estimators.base import CenterClusterer
+from coterie.estimators.in_blocks import per_row
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.scaling import exponent_of, scaled
@@ -225,6 +225,7 @@ class SoftKMeans(CenterClusterer):
         parts = [rule.labels(consensus.features(members)) for members in self._members(X)]
         return np.concatenate(parts).astype(np.int32)
 
+    @per_row
     def predict_proba(self, X):
         """Compute the share of every row in every cluster.
 
@@ -238,10 +239,6 @@ class SoftKMeans(CenterClusterer):
         shares : array of shape (n_samples, n_clusters)
             Rows sum to one.
         """
-        if is_dask(X):
-            from coterie.estimators import on_dask
-
-            return on_dask.per_cluster(self, X, "predict_proba")
         from coterie.kmeans import engines
 
         X = self._checked_new(X)

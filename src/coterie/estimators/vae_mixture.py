@@ -4,7 +4,7 @@ import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from coterie import starts, threads
+from coterie.estimators.in_blocks import InBlocks, OnDask, checked_rows_in, per_row, total_score
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.validation import check_device, check_enough_rows, check_rows
@@ -31,6 +32,7 @@ from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages, make_c
 from coterie.generative.mixture import EMSettings, screened_bounds
 from coterie.generative.vaes import VAEConfig, VAEs
 from coterie.geometry import neighbours
+from coterie.mixtures.moments import Extent
 
 _UNIT_INTERVAL = ("bernoulli", "continuous_bernoulli")
 _ROWS_PER_BLOCK = 1024
@@ -226,6 +228,10 @@ class VAEMixture(
         self.random_state = random_state
         self.verbose = verbose
 
+    labels_: Any
+    certainty_: Any
+    n_clusters_: int
+
     # --- fitting --------------------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -234,8 +240,9 @@ class VAEMixture(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The rows: numbers without missing values.
+        X : array-like of shape (n_samples, n_features), Dask array or DataFrame, path, or ``Chunks``
+            The rows: numbers without missing values. Training needs them in random order: rows in files or on Dask are
+            written once to a temporary file of 4 bytes per value, and need no memory.
         y : ignored
             Present for scikit-learn's interface.
 
@@ -243,7 +250,7 @@ class VAEMixture(
         -------
         self : VAEMixture
         """
-        X = check_rows(self, X, reset=True)
+        X = checked_rows_in(self, X)
         check_enough_rows(len(X), self.n_clusters)
         device = check_device(self.device)
         if self.checkpoint is not None and not isinstance(self.random_state, Integral):
@@ -251,8 +258,12 @@ class VAEMixture(
                 f"A fit with a checkpoint can only be resumed with the same seed: give an integer random_state, not "
                 f"{self.random_state!r}."
             )
-        self._choose_sizes(X)
-        rows = self._on_domain(X).astype(np.float32)
+        if isinstance(X, InBlocks):
+            self._choose_sizes(X.total(_extent, None))
+            rows = X.mapped(self._on_domain)
+        else:
+            self._choose_sizes(Extent.of(X))
+            rows = self._on_domain(X).astype(np.float32)
         random_state = check_random_state(self.random_state)
         max_iter, move_iter = self._iterations()
         stages = self._stages(len(X), max_iter, move_iter, random_state)
@@ -262,7 +273,7 @@ class VAEMixture(
         limits = [stage.plan.max_iter for stage in stages for _ in range(stage.plan.n_runs)]  # of every run
         if self.checkpoint is not None:
             make_checkpoint_folder(Path(self.checkpoint))
-        with threads.torch_threads(self.n_jobs), watching(self, X, len(limits), max_iter) as watch:
+        with threads.torch_threads(self.n_jobs), watching(self, rows, len(limits), max_iter) as watch:
             graph = self._graph(rows)
             beside = None if graph is None or self._has_few(len(X)) else Neighbours(*graph)
             found = fit_in_stages(
@@ -275,6 +286,8 @@ class VAEMixture(
                 run=lambda number: watch.run(number, limits[number]),
             )
             self._keep(found, rows, beside)
+            if isinstance(X, OnDask):
+                self.labels_, self.certainty_ = X.like_rows(self.labels_), X.like_rows(self.certainty_)
             watch.close(vars(self))
         if not self.converged_:
             limit = "max_iter[1]" if len(found) > 1 else "max_iter"
@@ -353,12 +366,12 @@ class VAEMixture(
     def _config(self) -> VAEConfig:
         return VAEConfig(self.n_features_in_, self.hidden_size_, self.latent_size_, self.likelihood_, self.precision_)
 
-    def _choose_sizes(self, X) -> None:
-        inside, informed = X.min() >= 0 and X.max() <= 1, not self._is_random()
+    def _choose_sizes(self, extent: Extent) -> None:
+        inside, informed = extent.low_D.min() >= 0 and extent.high_D.max() <= 1, not self._is_random()
         self.likelihood_, precision = self._family()
         if self.likelihood_ == "auto":
             self.likelihood_ = "bernoulli" if inside and informed else "gaussian"
-        n_features = X.shape[1]
+        n_features = len(extent.mean_D)
         self.hidden_size_ = min(128, max(64, 2 * n_features)) if self.hidden_size == "auto" else self.hidden_size
         self.latent_size_ = min(8, n_features) if self.latent_size == "auto" else self.latent_size
         self.offset_, self.scale_ = np.zeros(n_features), np.ones(n_features)
@@ -366,10 +379,10 @@ class VAEMixture(
         if self.likelihood_ != "gaussian":
             self.precision_ = None
         elif precision == "auto" and not informed:
-            total = float(X.var(axis=0, dtype=np.float64).sum()) if inside else n_features
+            total = float(extent.var_D.sum()) if inside else n_features
             self.precision_ = _SIGNAL / total if total > 0 else _SIGNAL
         if self.likelihood_ == "gaussian" and not (self.precision_ and inside):
-            self.offset_, scale = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+            self.offset_, scale = extent.mean_D, np.sqrt(extent.var_D)
             self.scale_ = np.where(scale > 1e-12 * np.abs(self.offset_), scale, 1.0)
 
     def _on_domain(self, X) -> np.ndarray:
@@ -420,7 +433,7 @@ class VAEMixture(
         self.labels_ = (log_joint if beside is None else shares).argmax(1).numpy().astype(np.int32)
         self.certainty_ = shares.amax(1).numpy().astype(np.float32)
         self.n_clusters_ = len(np.unique(self.labels_))
-        members = [rows[self.labels_ == cluster] for cluster in range(self.n_clusters)]
+        members = (rows[self.labels_ == cluster] for cluster in range(self.n_clusters))
         means = np.array([(own if len(own) else rows).mean(axis=0, dtype=np.float64) for own in members])
         self.cluster_centers_ = means * self.scale_ + self.offset_
 
@@ -468,23 +481,28 @@ class VAEMixture(
     def _labels(self, rows) -> np.ndarray:
         return self._log_joint(rows, torch.float32).argmax(1).astype(np.int32)
 
+    @per_row
     def predict(self, X):
         """The most likely cluster of every row, an int32 array of shape (n_samples,)."""
         return self._labels(self._checked_new(X))
 
+    @per_row
     def predict_proba(self, X):
         """The responsibility of every cluster for every row, shape (n_samples, n_clusters)."""
         log_joint = self._log_joint(self._checked_new(X))
         return np.exp(log_joint - np.logaddexp.reduce(log_joint, axis=1)[:, None])
 
+    @per_row
     def score_samples(self, X):
         """The lower bound on the log-density of every row, shape (n_samples,)."""
         return np.logaddexp.reduce(self._log_joint(self._checked_new(X)), axis=1)
 
     def score(self, X, y=None):
         """The mean of ``score_samples(X)``."""
-        return float(self.score_samples(X).mean())
+        total, n_rows = total_score(self, X)
+        return total / n_rows
 
+    @per_row
     def transform(self, X):
         """The latent means of every row in the VAE of its cluster, shape (n_samples, latent_size_)."""
         rows = self._checked_new(X)
@@ -492,6 +510,7 @@ class VAEMixture(
         means = self._in_own_cluster(rows, self.latent_size_, lambda networks, x, own: networks.encode(x, own)[0])
         return means.astype(dtype)
 
+    @per_row
     def reconstruct(self, X):
         """Every row as the VAE of its cluster reconstructs it from the latent means, shape (n_samples, n_features)."""
 
@@ -553,6 +572,10 @@ class VAEMixture(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _extent(block, _) -> Extent:
+    return Extent.of(block.X)
 
 
 def _checked_start(init, n: int, k: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import starts, threads
-from coterie.catalogue import MOST_ROWS_OF_ZEROSHOT
 from coterie.constraints import Constraints
+from coterie.estimators.in_blocks import InBlocks, answers_in, checked_rows_in, drawn, per_row, rows_in
 from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows, refuse_equal_names
 from coterie.tables.columns import Column
@@ -25,6 +25,7 @@ from coterie.tables.encoding import Encoded, Encoding, different_rows
 from coterie.tables.table import Table
 
 MAX_CONTEXT = 1_024
+SAMPLE = 100_000  # rows that columns are read from
 MAX_CLUSTERS = 100
 
 
@@ -43,10 +44,10 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     other columns; identifiers, row numbers and free text are ignored with a warning. The columns of an array are
     numbers. Neither the order of the rows nor that of the columns changes the clusters.
 
-    ``fit`` accepts up to 10,000,000 rows and finds up to 100 clusters; ``predict`` accepts any number of rows. Of
-    larger tables, the sample holds rows of small groups that stand apart; a small cluster that touches a larger one is
-    missed if only a few of its rows are read. Tables of a few binary columns are split into too many
-    clusters; give ``n_clusters`` for these.
+    ``fit`` finds up to 100 clusters. Of more than 100,000 rows, the kinds and scales of the columns and the rows that
+    the network reads come from a random sample of 100,000. The rows that it reads hold those of small groups that stand
+    apart; a small cluster that touches a larger one is missed if only a few of its rows are read. Tables of a few
+    binary columns are split into too many clusters; give ``n_clusters`` for these.
 
     Parameters
     ----------
@@ -103,7 +104,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         Ward's hierarchy of the affinities of the rows that were read, as in
         :class:`sklearn.cluster.AgglomerativeClustering`. ``cut`` gives the labels for any number of clusters.
     cluster_centers_ : array of shape (n_clusters_, n_features)
-        Mean of the rows of every cluster, without outliers; NaN for columns that are not numbers.
+        Mean of the rows of every cluster, without outliers; NaN for columns that are not numbers. Of more than 100,000
+        rows, the mean of the sample.
     context_ : array of shape (n_context, n_encoded)
         The rows that were read, scaled and encoded.
     context_indices_ : int array of shape (n_context,)
@@ -179,7 +181,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
         Parameters
         ----------
-        X : array or DataFrame of shape (n_samples, n_features)
+        X : array or DataFrame of shape (n_samples, n_features), Dask array or DataFrame, path, or ``Chunks``
             Missing values are allowed; columns of a DataFrame may hold text, categories or dates. Rows that
             :class:`coterie.tables.encoding.Encoding` encoded are taken as they are; ``scale`` then has no effect.
         y : int array of shape (n_samples,), default=None
@@ -199,11 +201,17 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         from coterie.zeroshot.network.inference import read_contexts
         from coterie.zeroshot.partitions.number_of_clusters import Hierarchical
 
+        rows = rows_in(X, self)
+        known_by_place = y is not None or must_link is not None or cannot_link is not None
+        if isinstance(rows, InBlocks):
+            checked_rows_in(self, rows, y=y, must_link=must_link, cannot_link=cannot_link)
         with _reproducible(self.n_jobs):
-            encoded = self._encoded(X, reset=True)
+            random = check_random_state(self.random_state)
+            sample, places = (rows, None) if known_by_place else self._sample(rows, random)
+            encoded = self._encoded(sample, reset=True)
             n, points = len(encoded), encoded.points
             self._check_size(n)
-            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+            rng = np.random.default_rng(random.randint(2**31))
             known = Constraints.of(n, y, must_link, cannot_link)
             contexts = self._contexts(points, rng)
             if known is not None and n > self.max_context:
@@ -212,8 +220,8 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             self.context_indices_ = contexts[0]
             self.context_ = points[self.context_indices_]
             network = loading.load(self.network, check_device(self.device))
-            rows = [points[each] if each is not contexts[0] else self.context_ for each in contexts]
-            reading = read_contexts(network, rows, rng)
+            read = [points[each] if each is not contexts[0] else self.context_ for each in contexts]
+            reading = read_contexts(network, read, rng)
             if known is not None:
                 reading.noise_N[known.group[self.context_indices_] >= 0] = 0.0  # they belong to a cluster
             found = Hierarchical(reading, network.config.choice, network.config.single)
@@ -222,7 +230,26 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             self.n_clusters_proba_ = found.clusters_proba
             self.head_ = network.head
             self._label(encoded, self.n_clusters or found.best, known)
+            if places is not None:
+                self.context_indices_ = places[self.context_indices_]
+                self._label_all(rows)
         return self
+
+    def _sample(self, rows, random) -> tuple[Any, np.ndarray | None]:
+        """The rows themselves, or some of them and their places, if there are many or if they are in blocks."""
+        if not isinstance(rows, InBlocks) and (not hasattr(rows, "__len__") or len(rows) <= SAMPLE):
+            return rows, None
+        return drawn(rows, SAMPLE, random)
+
+    def _label_all(self, rows) -> None:
+        """Label all rows of which those that are labelled are a sample."""
+        facts = answers_in(self, "_row_facts", rows)
+        self.labels_, self.noise_, self.certainty_ = facts[:, 0].astype(np.int32), facts[:, 1], facts[:, 2]
+
+    def _row_facts(self, X) -> np.ndarray:
+        """Label, probability of being noise and certainty of every row, (n_samples, 3)."""
+        labels, _, noise, certainty = self._answer(X, "describe")
+        return np.column_stack([labels, noise, certainty])
 
     @property
     def scale_(self):
@@ -283,11 +310,6 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def _check_size(self, n: int) -> None:
         if n < 2:
             raise ValueError(f"ZeroShotClusterer needs at least 2 rows, got n_samples={n}.")
-        if n > MOST_ROWS_OF_ZEROSHOT:
-            raise ValueError(
-                f"ZeroShotClusterer fits at most {MOST_ROWS_OF_ZEROSHOT:,} rows, got {n:,}: fit a random sample of "
-                "them and call predict on all."
-            )
         if self.n_clusters is None:
             return
         check_enough_rows(n, self.n_clusters)
@@ -369,6 +391,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         with _reproducible(self.n_jobs):
             return getattr(made, question)(self._encoded(X, reset=False).points, self.n_jobs)
 
+    @per_row
     def predict(self, X):
         """Label rows by the nearest rows that the network read: int32, -1 for outliers.
 
@@ -376,10 +399,12 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         """
         return self._answer(X, "label")[0]
 
+    @per_row
     def predict_proba(self, X):
         """Probability of every cluster for every row, including outliers: shape (n_samples, n_clusters_)."""
         return self._answer(X, "label")[1]
 
+    @per_row
     def predict_certainty(self, X):
         """How certain the label of every row is, as ``certainty_`` is for the rows of ``fit``: shape (n_samples,)."""
         return self._answer(X, "describe").certainty_N
@@ -433,8 +458,12 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
             )
         other = copy.copy(self)
         other.n_clusters = n_clusters
+        rows = rows_in(X, self)
         with _reproducible(self.n_jobs):
-            other._label(self._encoded(X, reset=False), n_clusters)
+            sample, places = self._sample(rows, check_random_state(self.random_state))
+            other._label(self._encoded(sample, reset=False), n_clusters)
+            if places is not None:
+                other._label_all(rows)
         return other
 
     def _read(self) -> Encoded:

@@ -12,6 +12,7 @@ import numpy as np
 
 from coterie.kmeans import engines, single_pass
 from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.kernel_input import check_cost
 from coterie.kmeans.quantile_sketch import CostSketch
 from coterie.kmeans.statistics import Statistics
 
@@ -312,7 +313,9 @@ def is_plain(wanted: Step) -> bool:
 
 def _choose(block: Block, wanted: Step) -> tuple[np.ndarray, np.ndarray]:
     """The best centre of every row and its cost, as in memory."""
-    return engines.choose(block.X, wanted.places, wanted.algorithm, wanted.device, wanted.n_threads)
+    chosen, costs = engines.choose(block.X, wanted.places, wanted.algorithm, wanted.device, wanted.n_threads)
+    check_cost(costs.sum())  # rows can change between two passes; trimming would leave NaN out
+    return chosen, costs
 
 
 def _moved(block: Block, wanted: Step) -> Moved:

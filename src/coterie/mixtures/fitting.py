@@ -18,7 +18,8 @@ from scipy.spatial.distance import cdist
 from coterie.geometry.principal import principal_axes
 from coterie.mixtures.atoms import MERGE_RADIUS, flow_tokens, merge_tokens, noise_variance
 from coterie.mixtures.flow import MeasureFlow
-from coterie.mixtures.gaussians import Fit, Gaussians, Kind, Rows, estimate, run_em, shares_of, within
+from coterie.mixtures.gaussians import Gaussians, Kind, shares_of, within
+from coterie.mixtures.moments import Extent, Fit, Rows, RowsInBlocks, Total, Unit, estimate_from, run_em
 from coterie.mixtures.posterior import SHORT, Draws, posterior_draws
 from coterie.mixtures.search import Search, best_mixture, determined, start_from
 from coterie.mixtures.spherical_posterior import Sweeps
@@ -46,40 +47,33 @@ class Estimate:
 
 
 def fit_gaussians(
-    network: MeasureFlow,
-    rows_ND: np.ndarray,
-    search: Search,
-    *,
-    context: np.ndarray,
-    counts_N: np.ndarray | None = None,
+    network: MeasureFlow, context_ND: np.ndarray, search: Search, extent: Extent, others: Total | None = None
 ) -> Estimate:
-    """Estimate the mixture that ``rows_ND`` were drawn from.
+    """Estimate the mixture of rows of a given extent, around their mean.
 
-    ``context`` holds the indices of the rows from which the number of clusters is found, and ``counts_N`` how many
-    times each row counts. If ``search.max_iter`` is 0, the clusters are those of the flow.
+    The number of clusters is found from the rows ``context_ND`` minus that mean. If these are only a part, ``others``
+    are the blocks of all rows, on which EM runs at the end. If ``search.max_iter`` is 0, the clusters are the flow's.
     """
-    rows_ND = rows_ND.astype(np.float64, copy=False)
-    mean_D = np.average(rows_ND, axis=0, weights=counts_N)
-    var_D = np.average(np.square(rows_ND - mean_D), axis=0, weights=counts_N)
+    var_D = extent.var_D
     scale = math.sqrt(float(var_D.mean()))
-    if scale <= 1e-12 * float(np.abs(mean_D).max()) or scale == 0:
-        if np.ptp(rows_ND, axis=0).any():
-            require_spread(scale, rows_ND)
-        return _one_point(mean_D, search.kinds[0])
-    x_ND = (rows_ND - mean_D) / scale
-    searched, complete = Rows.of(x_ND[context]), Rows.of(x_ND, counts_N)
-    searched = replace(searched, log_volume=complete.log_volume, floor_D=complete.floor_D)
+    if scale == 0:
+        if (extent.high_D > extent.low_D).any():
+            require_spread(scale, context_ND)
+        return _one_point(len(var_D), search.kinds[0])
+    unit = Unit(extent.mean_D, np.where(var_D > 0, 1 / scale, 0.0))
+    searched = Rows.of(context_ND / scale, extent=unit.of(extent))
     std_D = np.sqrt(np.maximum(var_D / scale**2, 1e-12))
     round_only = not set(search.kinds) - {"tied-spherical", "spherical"}
     first_DD = np.eye(len(std_D)) if round_only else np.diag(1 / std_D)
     find = _search if search.max_iter else _flow_clusters
     fit, atoms_AD, told = find(network, searched, search, first_DD)
-    if search.max_iter and (counts_N is not None or len(context) < len(rows_ND)):
-        search.tell(f"EM on all {len(rows_ND):,} rows")
-        fit = run_em(complete, fit.mixture, search.max_iter, search.tol)
+    if search.max_iter and others is not None:
+        search.tell(f"EM on all {extent.size:,.0f} rows")
+        every = RowsInBlocks(extent.size, searched.floor_D, searched.log_volume, others, unit)
+        fit = run_em(every, fit.mixture, search.max_iter, search.tol)
     return Estimate(
-        _in_order(_rescaled(fit.mixture, mean_D, scale), complete.size),
-        atoms_AD * scale + mean_D,
+        _in_order(_rescaled(fit.mixture, scale), extent.size),
+        atoms_AD * scale,
         decibels(1.0, float(np.trace(within(fit.mixture))) / len(std_D)),
         float(network.flow_time(torch.tensor([told]).to(network.encoder_DE))),
         fit.n_iter,
@@ -212,27 +206,27 @@ def _told(snr_db: float) -> float:
     return min(max(snr_db, SNR_PATH[0]), SNR_PATH[-1])
 
 
-def _one_point(mean_D: np.ndarray, kind: Kind) -> Estimate:
+def _one_point(dim: int, kind: Kind) -> Estimate:
     """The estimate where all rows are equal."""
-    tiny = float(np.finfo(np.float64).eps * max(1.0, float(np.square(mean_D).max())))
-    eye_DD = np.eye(len(mean_D))
+    eye_DD = np.eye(dim)
     unit = {
         "tied-spherical": np.ones(()),
         "spherical": np.ones(1),
-        "diag": np.ones_like(mean_D[None]),
+        "diag": np.ones((1, dim)),
         "tied": eye_DD,
         "full": eye_DD[None],
     }[kind]
-    return Estimate(Gaussians(mean_D[None], np.ones(1), tiny * unit, kind), mean_D[None].copy(), math.inf, 0.0)
+    at_1D = np.zeros((1, dim))
+    return Estimate(Gaussians(at_1D, np.ones(1), np.finfo(np.float64).eps * unit, kind), at_1D.copy(), math.inf, 0.0)
 
 
-def _rescaled(mixture: Gaussians, mean_D: np.ndarray, scale: float) -> Gaussians:
-    """The mixture of the rows from that of centred rows divided by ``scale``."""
+def _rescaled(mixture: Gaussians, scale: float) -> Gaussians:
+    """The mixture of the rows from that of rows divided by ``scale``."""
     return replace(
         mixture,
-        centers_KD=mixture.centers_KD * scale + mean_D,
+        centers_KD=mixture.centers_KD * scale,
         covariances=mixture.covariances * scale**2,
-        log_volume=mixture.log_volume + len(mean_D) * math.log(scale),
+        log_volume=mixture.log_volume + mixture.centers_KD.shape[1] * math.log(scale),
     )
 
 
@@ -279,7 +273,7 @@ def posterior(values_ND: np.ndarray, mixture: Gaussians, rng: np.random.Generato
     if not mixture.noise:
         shares_NC = shares_NC[:, :-1]
     shares_NC = shares_NC / np.maximum(shares_NC.sum(1, keepdims=True), 1e-12)
-    averaged = estimate(rows, shares_NC, mixture.kind, mixture.noise > 0)
+    averaged = estimate_from(rows, shares_NC, mixture.kind, mixture.noise > 0)
     averaged = replace(averaged, log_volume=mixture.log_volume)
     order = np.argsort(-averaged.weights_K, kind="stable")
     cov = averaged.covariances

@@ -1,30 +1,20 @@
-"""Gaussian mixtures with any kind of covariance and an optional uniform component, and their EM.
+"""Gaussian mixtures with any kind of covariance and an optional uniform component.
 
 The kinds are "tied-spherical" (one variance for all clusters), "spherical" (one variance per cluster), "diag" (one
 variance per cluster and column), "tied" (one covariance matrix for all clusters) and "full" (one per cluster). The
 uniform component, for rows that belong to no cluster, has a constant density on the bounding box of the data.
 
-Covariances of single clusters are estimated together with those of the others, as a posterior mode under a common
-prior: the covariance of a cluster is averaged with one of all clusters, which counts as ``PSEUDO_ROWS`` rows per
-column. Clusters of few rows therefore cannot shrink to a point.
-
 Shapes: N rows, K clusters, D columns.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
-from coterie import em
-
 Kind = Literal["tied-spherical", "spherical", "diag", "tied", "full"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-PSEUDO_ROWS = 1.0
-LEAST_VARIANCE = 1e-6  # relative to that of a column: EM must not shrink clusters to single points
-VALUES_PER_PARAMETER = 3  # with fewer, the likelihood of many small clusters outweighs the BIC
 BLOCK = 2**21  # numbers of the largest temporary array
 
 
@@ -134,140 +124,7 @@ def shares_of(joint_NK: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return shares_KN.T, top_N + np.log(total_N)
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows that a mixture is fitted to, with what all fits share."""
-
-    values_ND: np.ndarray
-    counts_N: np.ndarray | None  # how many times each row counts, by default once
-    size: float
-    floor_D: np.ndarray  # smallest variance of each column within a cluster
-    log_volume: float
-
-    @classmethod
-    def of(cls, values_ND: np.ndarray, counts_N: np.ndarray | None = None) -> "Rows":
-        size = float(len(values_ND) if counts_N is None else counts_N.sum())
-        mean_D = np.average(values_ND, axis=0, weights=counts_N)
-        var_D = np.average(np.square(values_ND - mean_D), axis=0, weights=counts_N)
-        inner_D = np.square(np.subtract(*np.quantile(values_ND, [0.75, 0.25], axis=0)))  # few far rows do not change it
-        var_D = np.where(inner_D > 0, np.minimum(var_D, inner_D), var_D)
-        floor_D = LEAST_VARIANCE * np.maximum(var_D, LEAST_VARIANCE * var_D.mean() + np.finfo(float).tiny)
-        return cls(values_ND, counts_N, size, floor_D, log_volume(values_ND))
-
-    def counted(self, values_NC: np.ndarray) -> np.ndarray:
-        """Values of every row, as many times as the row counts."""
-        return values_NC if self.counts_N is None else values_NC * self.counts_N[:, None]
-
-    def determine(self, mixture: Gaussians) -> bool:
-        """Whether there are ``VALUES_PER_PARAMETER`` values or more for every parameter of a mixture."""
-        return VALUES_PER_PARAMETER * mixture.n_parameters <= self.size * self.values_ND.shape[1]
-
-    def bic(self, mixture: Gaussians, log_likelihood: float) -> float:
-        """Smaller is better; infinite for several clusters that the rows do not determine."""
-        if mixture.n_clusters > 1 and not self.determine(mixture):
-            return math.inf
-        return -2 * log_likelihood + mixture.n_parameters * math.log(self.size)
-
-    def evidence(self, mixture: Gaussians, log_likelihood: float) -> float:
-        """The BIC in which the parameters of a cluster are known from its own rows only; smaller is better.
-
-        It approximates the marginal likelihood more closely than the BIC if clusters have many parameters each, and is
-        used to compare kinds of covariance. For numbers of clusters the BIC is safer: small clusters cost more. It is
-        infinite for a mixture that the rows do not determine.
-        """
-        if not self.determine(mixture):
-            return math.inf
-        log_rows = float(np.log(np.maximum(mixture.weights_K * self.size, 1.0)).sum())
-        penalty = mixture.n_common_parameters * math.log(self.size) + mixture.n_own_parameters * log_rows
-        return -2 * log_likelihood + penalty
-
-
 def log_volume(values_ND: np.ndarray) -> float:
     """Logarithm of the volume of the bounding box; columns of one value count as having a spread of one."""
     spread_D = np.ptp(values_ND, axis=0)
     return float(np.log(np.where(spread_D > 0, spread_D, 1.0)).sum())
-
-
-def estimate(rows: Rows, counted_NC: np.ndarray, kind: Kind, noise: bool) -> Gaussians:
-    """The M-step: the mixture for given shares of the rows, the last column being that of the uniform component."""
-    counted_NK = counted_NC[:, :-1] if noise else counted_NC
-    total_K = np.maximum(counted_NK.sum(0), 1e-10)
-    centers_KD = counted_NK.T @ rows.values_ND / total_K[:, None]
-    return Gaussians(
-        centers_KD,
-        total_K / rows.size,
-        _covariances(rows, counted_NK, total_K, centers_KD, kind),
-        kind,
-        float(counted_NC[:, -1].sum() / rows.size) if noise else 0.0,
-        rows.log_volume,
-    )
-
-
-def _covariances(
-    rows: Rows, counted_NK: np.ndarray, total_K: np.ndarray, centers_KD: np.ndarray, kind: Kind
-) -> np.ndarray:
-    x_ND, floor_D, all_in = rows.values_ND, rows.floor_D, total_K.sum()
-    if kind == "tied":
-        weighted_ND = x_ND * counted_NK.sum(1)[:, None]
-        return (weighted_ND.T @ x_ND - (centers_KD.T * total_K) @ centers_KD) / all_in + np.diag(floor_D)
-    if kind == "full":
-        scatter_KDD = np.stack([(x_ND.T * share_N) @ x_ND for share_N in counted_NK.T])
-        scatter_KDD -= total_K[:, None, None] * centers_KD[:, :, None] * centers_KD[:, None]
-        return _pooled(scatter_KDD, total_K, PSEUDO_ROWS * len(floor_D), np.diag(floor_D))
-    scatter_KD = np.maximum(counted_NK.T @ np.square(x_ND) - total_K[:, None] * np.square(centers_KD), 0.0)
-    if kind == "tied-spherical":
-        return np.asarray(scatter_KD.mean(1).sum() / all_in + floor_D.mean())
-    if kind == "spherical":
-        return _pooled(scatter_KD.mean(1), total_K, PSEUDO_ROWS, floor_D.mean())
-    return _pooled(scatter_KD, total_K, PSEUDO_ROWS, floor_D)
-
-
-def _pooled(scatter: np.ndarray, total_K: np.ndarray, extra: float, floor: np.ndarray) -> np.ndarray:
-    """Covariances of the clusters, each averaged with the common one, which counts as ``extra`` rows.
-
-    The common one is a harmonic mean, in which thin clusters of different directions stay thin; a first average with
-    the arithmetic mean makes every cluster invertible.
-    """
-    axes = (..., *(None,) * (scatter.ndim - 1))
-    total = total_K[axes]
-    invert = np.linalg.inv if scatter.ndim == 3 else np.reciprocal
-    first = (scatter + extra * scatter.sum(0) / total_K.sum()) / (total + extra) + floor
-    common = invert((total * invert(first)).sum(0) / total_K.sum())
-    return (scatter + extra * common) / (total + extra) + floor
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A mixture after EM, with the log-likelihood of the mixture before the last M-step."""
-
-    mixture: Gaussians
-    log_likelihood: float
-    n_iter: int
-    converged: bool
-
-
-def run_em(
-    rows: Rows,
-    mixture: Gaussians,
-    max_iter: int,
-    tol: float = 0.0,
-    on_shares: Callable[[np.ndarray], None] | None = None,
-) -> Fit:
-    """EM until the mean log-likelihood rises by less than ``tol``. ``on_shares`` gets the shares of every E-step."""
-    reached = [-math.inf, -math.inf]
-
-    def e_step(state: Gaussians) -> np.ndarray:
-        shares_NC, density_N = shares_of(state.log_joint(rows.values_ND))
-        reached[0], reached[1] = reached[1], float(rows.counted(density_N[:, None]).sum())
-        if on_shares is not None:
-            on_shares(shares_NC)
-        return rows.counted(shares_NC)
-
-    def step(state: Gaussians, counted_NC: np.ndarray) -> Gaussians:
-        return estimate(rows, counted_NC, state.kind, state.noise > 0)
-
-    def settled(old: Gaussians, new: Gaussians, expectation: np.ndarray) -> bool:
-        return reached[1] - reached[0] < tol * rows.size
-
-    found = em.run(mixture, e_step, step, max_iter=max_iter, stop=settled)
-    return Fit(found.state, reached[1], found.n_iter, found.converged)

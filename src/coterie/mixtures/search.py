@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from coterie.mixtures.gaussians import KINDS, Fit, Gaussians, Kind, Rows, estimate, run_em
+from coterie.mixtures.gaussians import KINDS, Gaussians, Kind
+from coterie.mixtures.moments import Fit, Rows, estimate_from, run_em
 
 STEPS = 2  # of EM, between two merges
 PATIENCE = 3  # merges without a smaller BIC
@@ -45,7 +46,7 @@ def start_from(rows: Rows, labels_N: np.ndarray, kind: Kind, noise: bool) -> Gau
     shares_NC = shares_NC[:, shares_NC.any(0)]
     if noise:
         shares_NC = np.column_stack([(1 - NOISE_SHARE) * shares_NC, np.full(len(shares_NC), NOISE_SHARE)])
-    return estimate(rows, rows.counted(shares_NC), kind, noise)
+    return estimate_from(rows, shares_NC, kind, noise)
 
 
 def best_mixture(rows: Rows, labels_N: np.ndarray, search: Search = EVERY_KIND) -> tuple[Fit, float]:
@@ -118,7 +119,7 @@ def _one_fewer(rows: Rows, mixture: Gaussians, shares_NC: np.ndarray) -> Gaussia
         return merged(mixture, int(i), int(j))
     kept_NC = np.delete(shares_NC, k, axis=1)
     kept_NC /= np.maximum(kept_NC.sum(1, keepdims=True), 1e-12)
-    return estimate(rows, rows.counted(kept_NC), mixture.kind, mixture.noise > 0)
+    return estimate_from(rows, kept_NC, mixture.kind, mixture.noise > 0)
 
 
 def merged(mixture: Gaussians, i: int, j: int) -> Gaussians:

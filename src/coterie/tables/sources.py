@@ -197,6 +197,13 @@ def _from_arrow(read: Any, texts: Any = None) -> Table:
     return table
 
 
+def as_frame(batch: Any) -> "pd.DataFrame":
+    """An Arrow table, or a part of one, as the reader of files gives it."""
+    import pyarrow as pa
+
+    return _from_arrow(pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch).frame
+
+
 def _from_text(path: Path, delimiter: str | None, header: bool | None, cells: bool) -> Table:
     """The table in a text file, with notes where its form had to be guessed."""
     from coterie.tables.reading import written_numbers

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from coterie.catalogue import MOST_ROWS_OF_ZEROSHOT
 from coterie.estimators.capabilities import encodes_tables, finds_count, has_parameter, parameter, takes_labels
 from coterie.living.moments import remember
 from coterie.selection import Candidate, Choice, check_criterion, choose_k
@@ -95,13 +94,13 @@ class Request:
         """The numbers of clusters that were asked for."""
         return [self.clusters] if isinstance(self.clusters, int) else list(self.clusters or ())
 
-    def algorithm_for(self, rows: int) -> str:
+    def suitable_algorithm(self) -> str:
         """The algorithm that was asked for, or the one that suits what was asked for."""
         if self.algorithm is not None:
             return self.algorithm
         given = {name for name, value in self.settings.items() if value is not None} - {"n_contexts"}
         open_choice = self.clusters is None and self.criterion is None and not given
-        return "zeroshot" if open_choice and rows <= MOST_ROWS_OF_ZEROSHOT else "kmeans"
+        return "zeroshot" if open_choice else "kmeans"
 
     def why_not_zeroshot(self, algorithm: str) -> list[str]:
         """A note if neither an algorithm nor a number of clusters was given, but zeroshot could not be the default."""
@@ -109,8 +108,7 @@ class Request:
             return []
         given = ["criterion"] * (self.criterion is not None)
         given += [name.replace("_", "-") for name, value in self.settings.items() if value is not None]
-        why = f"zeroshot has no {joined(given)}" if given else f"zeroshot reads at most {MOST_ROWS_OF_ZEROSHOT:,} rows"
-        return [f"The algorithm is {algorithm}: {why}."]
+        return [f"The algorithm is {algorithm}: zeroshot has no {joined(given)}."]
 
 
 class Watcher:
@@ -204,7 +202,7 @@ def cluster_table(
             known, table = KnownLabels.of(table, request.labels), without(table, request.labels)
         earlier = None if request.previous is None else Earlier.of(request.previous)
         request = request if earlier is None else earlier.completed(request)
-        algorithm = request.algorithm_for(len(table))
+        algorithm = request.suitable_algorithm()
         defaults = _defaults(request, len(table))
         estimator = make_estimator(algorithm, defaults, random_state=request.seed, **request.settings)
         encoded = EncodedTable.learn(

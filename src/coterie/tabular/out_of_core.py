@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +125,6 @@ def _fitted(source: str | os.PathLike, request: "Request", watcher: "Watcher", b
     from coterie.distributed.blocks import blocks_of
     from coterie.distributed.fitting import look
     from coterie.distributed.passes import Passes
-    from coterie.estimators.on_dask import DaskRows
     from coterie.explain.facts import Facts
 
     started = time.perf_counter()
@@ -138,9 +137,9 @@ def _fitted(source: str | os.PathLike, request: "Request", watcher: "Watcher", b
         X = rows.array()
         with watcher.reading(f"{rows.n_rows:,} rows in {len(files)} files"):
             known = look(Passes(blocks_of(X)), estimator.n_clusters)
-        encoding, X, inner = _scaled(rows, X, known, request.scale)
+        encoding, X = _scaled(rows, X, known, request.scale)
         with watcher.fitting(estimator):
-            estimator._fit(DaskRows(estimator, X, known=inner))
+            estimator.fit(X)
         with watcher.writing("the labels"):
             counts = parts.write(rows, X, estimator.predict)
     del estimator.labels_
@@ -231,24 +230,13 @@ def _check_workers(client: Any, scheduler: str) -> None:
         ) from None
 
 
-def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any, Any]:
-    """The encoding of the columns, the rows as the estimator sees them, and the statistics of those."""
-    from coterie import starts
-    from coterie.kmeans.scaling import exponent_of_size
-
+def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any]:
+    """The encoding of the columns, and the rows as the estimator sees them."""
     if not scale:
-        return Encoding.affine(rows.names), X, known
+        return Encoding.affine(rows.names), X
     deviation = np.sqrt(known.sq / known.weight)
     deviation = np.where(deviation > 0, deviation, 1.0)
-    scaled = ((X - known.mean) / deviation).astype(rows.dtype)
-    inner = replace(
-        known,
-        mean=np.zeros_like(known.mean),
-        sq=known.sq / deviation**2,
-        largest=1.0 if exponent_of_size(known.largest, rows.dtype) else known.largest,  # they are of ordinary size now
-        fingerprint=starts.fingerprint(np.array([known.fingerprint], np.uint64)),  # rows and means determine the rest
-    )
-    return Encoding.affine(rows.names, known.mean, deviation), scaled, inner
+    return Encoding.affine(rows.names, known.mean, deviation), ((X - known.mean) / deviation).astype(rows.dtype)
 
 
 def _summaries(estimator: Any, encoding: Any, known: Any, counts: Any) -> list[Any]:
