@@ -11,7 +11,7 @@ PINS   ?= $(shell $(PYTHON) -c 'import sys; print("constraints.txt" if sys.versi
 TORCH_INDEX ?=
 TORCH  := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 
-.PHONY: install demo test lint types check research coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds fuzz worlds
+.PHONY: install demo test lint types check research coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds wheel-test fuzz worlds
 install: $(STAMP)
 
 # torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
@@ -135,6 +135,19 @@ dist: $(STAMP)
 	build/tools/bin/python $(PIP) build twine
 	build/tools/bin/python -m build --outdir dist .
 	build/tools/bin/twine check --strict dist/*.whl dist/*.tar.gz
+
+# The wheel in an empty environment, outside the repository, passes the library's tests: all but those about the repository itself.
+WHEEL ?= $(or $(TMPDIR),/tmp)/coterie-wheel
+wheel-test: browser
+	rm -rf $(WHEEL)
+	$(PYTHON) -m venv $(WHEEL)/venv
+	$(WHEEL)/venv/bin/python $(PIP) $(TORCH) -c $(PINS)
+	$(WHEEL)/venv/bin/python $(PIP) build
+	$(WHEEL)/venv/bin/python -m build --outdir $(WHEEL) .
+	test -n "$$(find $(WHEEL)/*.whl -size -5242880c)"
+	$(WHEEL)/venv/bin/python $(PIP) -c $(PINS) "$$(ls $(WHEEL)/*.whl)[dask,studio,test]"
+	cp -r tests conftest.py pyproject.toml docs examples README.md SECURITY.md $(WHEEL)
+	cd $(WHEEL) && $(SERIAL) venv/bin/pytest -n 2 --dist worksteal -q tests $(foreach about,design docs kit readme,--ignore tests/test_$(about).py)
 
 clean:
 	rm -rf $(VENV) $(LOWEST) build dist demo docs/_build docs/api docs/gallery docs/results src/*.egg-info research/*.egg-info \
