@@ -9,6 +9,7 @@ Shapes: N rows, K clusters, D columns.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -54,7 +55,7 @@ class Gaussians:
     def log_joint(self, rows_ND: np.ndarray) -> np.ndarray:
         """Logarithm of weight times density, (N, K), with one more column for the uniform component if there is one."""
         dim = self.centers_KD.shape[1]
-        scale, log_det = self._whitening()
+        scale, log_det = self._whitening
         with np.errstate(divide="ignore"):
             constant_K = np.log(self.weights_K) - 0.5 * (dim * math.log(2 * math.pi) + log_det)
         joint_CN = np.empty((self.n_clusters + (self.noise > 0), len(rows_ND)))  # sums over clusters are faster so
@@ -70,6 +71,7 @@ class Gaussians:
         one = self.covariances if self.kind in ("tied", "tied-spherical") else self.covariances[cluster]
         return normal_ND @ np.linalg.cholesky(one).T if one.ndim == 2 else normal_ND * np.sqrt(one)
 
+    @cached_property
     def _whitening(self) -> tuple[np.ndarray, np.ndarray | float]:
         """Precisions (K, D) or roots of precision matrices (K, D, D), and the logarithms of the determinants."""
         if self.kind in ("tied", "full"):
@@ -85,10 +87,11 @@ class Gaussians:
         """Squared Mahalanobis distances to the centres, (K, N)."""
         dim = rows_ND.shape[1]
         if self.kind == "full":
-            all_KDD = scale.transpose(0, 2, 1)
-            shift_KD1 = all_KDD @ self.centers_KD[..., None]
-            away_KDN = (all_KDD.reshape(-1, dim) @ rows_ND.T).reshape(-1, dim, len(rows_ND)) - shift_KD1
-            return np.square(away_KDN, out=away_KDN).sum(1)
+            roots_KDD = scale.transpose(0, 2, 1)
+            shifted_KDE = np.concatenate([roots_KDD, -roots_KDD @ self.centers_KD[..., None]], axis=2)
+            rows_EN = np.concatenate([rows_ND.T, np.ones((1, len(rows_ND)))])
+            away_KDN = (shifted_KDE.reshape(-1, dim + 1) @ rows_EN).reshape(-1, dim, len(rows_ND))
+            return np.einsum("kdn,kdn->kn", away_KDN, away_KDN)
         centers_KD = self.centers_KD
         if self.kind == "tied":
             rows_ND, centers_KD, scale = rows_ND @ scale[0], centers_KD @ scale[0], np.ones_like(centers_KD)

@@ -24,7 +24,8 @@ from coterie.mixtures.gaussians import Gaussians, Kind, log_volume, row_blocks, 
 PSEUDO_ROWS = 1.0
 LEAST_VARIANCE = 1e-6  # relative to that of a column: EM must not shrink clusters to single points
 VALUES_PER_PARAMETER = 3  # with fewer, the likelihood of many small clusters outweighs the BIC
-PART = 2**17  # the same in an E-step of all rows
+MANY_COLUMNS = 64  # beyond, all pairs of columns are too many to be kept for a part of the rows
+PART = 2**19  # the same in an E-step of all rows
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Moments:
         if kind == "tied":
             squares = (values_ND * counted_KN.sum(0)[:, None]).T @ values_ND
         elif kind == "full":
-            squares = np.stack([(values_ND.T * share_N) @ values_ND for share_N in counted_KN])
+            squares = _squares(values_ND, counted_KN)
         else:
             squares = counted_KN @ np.square(values_ND)
         return cls(counted_NC.sum(0), counted_KN @ values_ND, squares)
@@ -86,6 +87,20 @@ class Moments:
             self.squares + other.squares,
             self.log_likelihood + other.log_likelihood,
         )
+
+
+def _squares(values_ND: np.ndarray, counted_KN: np.ndarray) -> np.ndarray:
+    """For every cluster the sum of the products of all pairs of columns, (K, D, D)."""
+    n, dim = values_ND.shape
+    if dim > MANY_COLUMNS:
+        return np.stack([(values_ND.T * share_N) @ values_ND for share_N in counted_KN])
+    values_DN, pairs = np.ascontiguousarray(values_ND.T), np.empty((dim * (dim + 1) // 2, n))
+    lasts = np.cumsum(np.arange(dim, 0, -1))
+    for column, last in enumerate(lasts):
+        np.multiply(values_DN[column:], values_DN[column], out=pairs[last - dim + column : last])
+    upper, squares_KDD = np.triu_indices(dim), np.empty((len(counted_KN), dim, dim))
+    squares_KDD[:, upper[0], upper[1]] = squares_KDD[:, upper[1], upper[0]] = counted_KN @ pairs.T
+    return squares_KDD
 
 
 def expected_moments(
