@@ -9,6 +9,7 @@
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,7 @@ def discussed(run: Run) -> dict[str, Any]:
 
 
 def _over_seeds(run: Run, name: str, measure: Any) -> dict[str, Any]:
-    return over_seeds(
-        [run.kept.once(f"{name}/{seed}", lambda seed=seed: measure(seed)) for seed in range(run.budget.seeds)]
-    )
+    return over_seeds([run.kept.once(f"{name}/{seed}", partial(measure, seed)) for seed in range(run.budget.seeds)])
 
 
 def _instances(run: Run, quick: bool) -> list[dict[str, Any]]:

@@ -181,5 +181,5 @@ def changes(before: Any, after: Any, table: Any) -> Changes:
     """
     from coterie.tables.table import Table
 
-    models = [one if isinstance(one, TableModel) else TableModel.load(one) for one in (before, after)]
-    return Changes.of(*models, Table.read(table) if isinstance(table, str | Path) else Table.of(table))
+    old, new = (one if isinstance(one, TableModel) else TableModel.load(one) for one in (before, after))
+    return Changes.of(old, new, Table.read(table) if isinstance(table, str | Path) else Table.of(table))
