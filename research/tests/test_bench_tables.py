@@ -9,13 +9,11 @@ import pytest
 from coterie.tables.columns import values_of
 from coterie.tables.table import Table, read_table
 from coterie_research.benchmarks import constraints, mixed, real_tables, tables
-from coterie_research.benchmarks.table_sets import SETS
 
 
 @pytest.fixture(scope="module")
-def every_table(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tables")
-    return {one.name: (one, Table.of(read_table(one.make(folder))).read_columns()) for one in SETS}
+def every_table():
+    return {one.name: (one, Table.of(read_table(one.path)).read_columns()) for one in tables.sets()}
 
 
 def test_every_table_can_be_read_and_has_a_source_and_its_groups(every_table):

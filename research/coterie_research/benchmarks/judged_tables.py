@@ -6,15 +6,13 @@ for the entry ``without`` of a prior (:class:`coterie_research.training.zeroshot
 
 import json
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from coterie.tables.table import Table, read_table
-from coterie_research.benchmarks import labelled_sets, table_sets
+from coterie_research.benchmarks import labelled_sets, tables
 from coterie_research.training.zeroshot.prior.corpus import RealTable, compared, read_corpus, same_tables
 
 
@@ -26,10 +24,9 @@ def judged() -> Iterator[RealTable]:
         yield _compared(one.name, pd.DataFrame(one.X).add_prefix("x"))
     for name in ("diabetes", "linnerud"):
         yield _compared(name, getattr(datasets, f"load_{name}")(as_frame=True, **_unscaled(name)).frame)
-    with tempfile.TemporaryDirectory() as folder:
-        for table in table_sets.SETS:
-            if table.source != table_sets.DRAWN:
-                yield _compared(table.name, read_table(table.make(Path(folder))))
+    for table in tables.sets():
+        if not table.source.startswith("synthetic"):
+            yield _compared(table.name, read_table(table.path))
 
 
 def _unscaled(name: str) -> dict[str, bool]:

@@ -1,16 +1,18 @@
 """Tables as they are: no number of clusters, no preparation by hand.
 
-Every table of :mod:`.table_sets` is read from its file. The zero-shot clusterer gets the file as ``coterie cluster
-FILE`` does. k-means with the silhouette, a Gaussian mixture with BIC and HDBSCAN get the usual pipeline: numbers are
-imputed by the median and scaled, dates become days, and other columns are one-hot encoded with at most 20 values.
+``table_files/index.csv`` lists the tables with their sources: real ones, and synthetic ones with the flaws of exported
+files. The zero-shot clusterer gets a file as ``coterie cluster FILE`` does. k-means with the silhouette, a Gaussian
+mixture with BIC and HDBSCAN get the usual pipeline: numbers are imputed by the median and scaled, dates become days,
+and other columns are one-hot encoded with at most 20 values.
 """
 
-import tempfile
+import csv
 import time
 import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,10 +22,27 @@ from coterie.tables.table import read_table
 from coterie.tabular import cluster_table
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row, table
 from coterie_research.benchmarks.methods import best_kmeans, best_mixture, hdbscan, number_of_clusters
-from coterie_research.benchmarks.table_sets import SETS, TableSet
 
+FILES = Path(__file__).parent / "table_files"
 MOST = 10  # clusters that peers try
 QUICK = ("penguins", "customers", "one-group")
+
+
+class TableSet(NamedTuple):
+    """One table. ``label`` is the column with the true groups, which is removed; None if there are none."""
+
+    path: Path
+    label: str | None
+    source: str
+
+    @property
+    def name(self) -> str:
+        return self.path.name.partition(".")[0]
+
+
+def sets() -> list[TableSet]:
+    with open(FILES / "index.csv", newline="") as file:
+        return [TableSet(FILES / row["file"], row["label"] or None, row["source"]) for row in csv.DictReader(file)]
 
 
 def usual_pipeline(frame: pd.DataFrame) -> np.ndarray:
@@ -58,8 +77,7 @@ METHODS = ("zero-shot", *PEERS)
 
 def measure(one: TableSet, *, peers: bool = True) -> Row:
     """The scores of every method on one table."""
-    with tempfile.TemporaryDirectory() as folder:
-        whole = read_table(one.make(Path(folder)))
+    whole = read_table(one.path)
     truth = None if one.label is None else pd.factorize(whole[one.label].astype(str))[0]
     frame = whole if one.label is None else whole.drop(columns=one.label)
     began = time.process_time()
@@ -125,7 +143,7 @@ BENCHMARK = Benchmark(
     name="tables",
     title="Tables as they are",
     rows="tables",
-    cells=lambda quick: [Cell(one.name, partial(measure, one)) for one in SETS if not quick or one.name in QUICK],
+    cells=lambda quick: [Cell(one.name, partial(measure, one)) for one in sets() if not quick or one.name in QUICK],
     summary=summary,
     page=page,
 )
