@@ -6,9 +6,6 @@ from coterie import checkpoints
 
 checkpoints.add_shelf(
     Path(__file__).parent / "weights",
-    builders={
-        "zeroshot": "coterie_research.training.zeroshot.modules",
-        "zeroshot/one": "coterie_research.zeroshot_one.modules",
-    },
-    array_builders={"zeroshot/one": "coterie_research.zeroshot_one.network"},
+    builders={"zeroshot": "coterie_research.training.zeroshot.modules"},
+    array_builders={"zeroshot/one": "coterie_research.zeroshot_one"},
 )

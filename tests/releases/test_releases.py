@@ -53,4 +53,7 @@ def test_networks_of_the_first_release_are_still_found(network):
     """They are part of the package, with the hashes that they had."""
     hashes = {"incontext-1": "ad3fdf4121f7dc91", "zeroshot": "88028203ddb20c21", "learned-lloyd-10": "7e4e125541437c1c"}
     assert checkpoints.card(network)["sha256"].startswith(hashes[network])
-    assert sum(weight.numel() for weight in checkpoints.load(network).parameters()) > 0
+    if network == "zeroshot":  # which is no longer trained
+        assert checkpoints.load_arrays(network, kind="zeroshot").config.max_clusters == 16
+    else:
+        assert sum(weight.numel() for weight in checkpoints.load(network).parameters()) > 0

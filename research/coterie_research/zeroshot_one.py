@@ -1,7 +1,6 @@
-"""The first zero-shot network: one pass over distances and five hierarchies, up to 16 clusters.
+"""The zero-shot network of version 0.1.0, ``zeroshot``: one pass over distances and five hierarchies, to 16 clusters.
 
-``w`` are the weights of :class:`coterie_research.zeroshot_one.modules.ZeroShotNetwork`, ``xp`` the operations on arrays
-or tensors.
+It is kept for inference alone. ``w`` are its weights, ``xp`` the operations on arrays or tensors.
 """
 
 import sys
