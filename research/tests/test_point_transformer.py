@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer, build
-from coterie.starts.batched import lloyd, plus_plus, sq_to_centers
-from coterie_research.incontext_em.best_start import best_start
+from coterie.incontext.starting import lloyd, sq_to_centers
+from coterie_research.incontext_em.best_start import best_start, plus_plus
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer, context_rows
 
 

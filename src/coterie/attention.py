@@ -197,19 +197,16 @@ def share_of(count: Tensor, share: float) -> Tensor:
 
 
 @dataclass(frozen=True)
-class GumbelSoftmax:
-    """A sample from the categorical distribution ∝ exp(score), relaxed by a temperature; 0 is the sample itself."""
+class Gumbel:
+    """A sample from the categorical distribution ∝ exp(score): all weight is on the key that is drawn."""
 
     generator: torch.Generator
-    temperature: float = 0.0
 
     def __call__(self, scores: Tensor, key_weight: Tensor | None = None) -> Tensor:
         noisy = scores + gumbel_noise(scores.shape, scores, self.generator)
         if key_weight is not None:
             noisy = noisy + key_weight.log().unsqueeze(-2)
-        if self.temperature == 0.0:
-            return Limiting(ties="first")(noisy)
-        return Softmax(1.0 / self.temperature)(noisy)
+        return Limiting(ties="first")(noisy)
 
 
 def gumbel_noise(shape: torch.Size, like: Tensor, generator: torch.Generator) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 from coterie.attention import Limiting, Linear
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
-from coterie.kmeans.transformer import Attention, EncoderDecoder, FeedForward, Layer, LayerNorm, RMSNorm, unit
+from coterie.kmeans.transformer import Attention, FeedForward, Layer, LayerNorm, RMSNorm, unit
 from coterie.kmeans.weights import Stream, layer
 
 
@@ -56,10 +56,10 @@ def test_batches_are_data_sets_side_by_side():
     x, row = numbers(3, 40, 2), TABLE["soft"]
     c = x[:, :4].clone()
     stream = Stream(row, 2, 4)
-    net = EncoderDecoder([layer(Algorithm(row, gamma=0.5), x[0], c[0])] * 3)
-    together = net(stream.embed_points(x), stream.embed_centers(c))[1]
+    net = layer(Algorithm(row, gamma=0.5), x[0], c[0])
+    together = net(*net(stream.embed_points(x), stream.embed_centers(c)))[1]
     for b in range(3):
-        alone = net(stream.embed_points(x[b]), stream.embed_centers(c[b]))[1]
+        alone = net(*net(stream.embed_points(x[b]), stream.embed_centers(c[b])))[1]
         torch.testing.assert_close(together[b], alone)
 
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from coterie import checkpoints
-from coterie.kmeans.learned import SHIPPED, inertia, lloyd_layers
 from coterie_research import images
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row
+from coterie_research.kmeans_transformers.learned import SHIPPED, inertia, layers, lloyd_layers
 from coterie_research.training.learned_lloyd import Instances, random_rows
 
 BATCH = 20
@@ -63,14 +63,14 @@ def _compare(name: str, n_layers: int, batches: list, plain: list) -> Row:
     network = checkpoints.load(name)
     after, fixed, saved = [], [], []
     for (x, start), lloyd in zip(batches, plain):
-        centers = network(x, start)[-1]
+        centers = layers(network, x, start)[-1]
         after.append(inertia(x, centers) / inertia(x, lloyd[n_layers - 1]))
         onwards = lloyd_layers(x, centers, MOST_LAYERS)
         final = inertia(x, lloyd[-1])
         fixed.append(inertia(x, onwards[-1]) / final)
         saved.append(_reached(x, lloyd, final) - (n_layers + _reached(x, [centers, *onwards], final)))
-    ratio, ends, layers = torch.cat(after).numpy(), torch.cat(fixed).numpy(), torch.cat(saved).numpy()
-    known = np.isfinite(layers)
+    ratio, ends, n_saved = torch.cat(after).numpy(), torch.cat(fixed).numpy(), torch.cat(saved).numpy()
+    known = np.isfinite(n_saved)
     return {
         "ratio": float(ratio.mean()),
         "ratio_standard_error": float(ratio.std() / np.sqrt(len(ratio))),
@@ -78,7 +78,7 @@ def _compare(name: str, n_layers: int, batches: list, plain: list) -> Row:
         "fixed_point_ratio": float(ends.mean()),
         "fixed_point_standard_error": float(ends.std() / np.sqrt(len(ends))),
         "reaches_lloyds_final_inertia": float(known.mean()),
-        "median_layers_saved": float(np.median(layers[known])),
+        "median_layers_saved": float(np.median(n_saved[known])),
     }
 
 

@@ -1,9 +1,33 @@
-"""Starting centres for batches of data sets: the best of several runs, some of them from a spectral start."""
+"""Starting centres for batches of data sets: k-means++, and the best of several runs, some from a spectral start."""
 
 import torch
 from torch import Tensor
 
-from coterie.starts.batched import lloyd, plus_plus, sq_to_centers
+from coterie.incontext.starting import lloyd, sq_to_centers
+
+
+def plus_plus(x_BND: Tensor, n_clusters: int, generator: torch.Generator, *, tries: int = 1) -> Tensor:
+    """k-means++: each further centre is a row drawn by its squared distance to the nearest one so far.
+
+    With more than one of ``tries``, the greedy version: the best of that many drawn rows is taken each time.
+    """
+    B, N, D = x_BND.shape
+    row_B = torch.randint(N, (B,), generator=generator)
+    sq_BN = torch.full((B, N), torch.inf, dtype=x_BND.dtype)
+    centers = []
+    for number in range(n_clusters):
+        if number:
+            mass_BN = torch.where(sq_BN.sum(1, keepdim=True) > 0, sq_BN, 1.0)
+            drawn_BT = torch.multinomial(mass_BN, tries, replacement=True, generator=generator)
+            row_B = drawn_BT[:, 0]
+            if tries > 1:
+                tried_BTD = x_BND.gather(1, drawn_BT[..., None].expand(-1, -1, D))
+                left_BT = torch.minimum(sq_BN[..., None], sq_to_centers(x_BND, tried_BTD)).sum(1)
+                row_B = drawn_BT.gather(1, left_BT.argmin(1, keepdim=True)).squeeze(1)
+        center_B1D = x_BND.gather(1, row_B[:, None, None].expand(-1, 1, D))
+        centers.append(center_B1D)
+        sq_BN = torch.minimum(sq_BN, (x_BND - center_B1D).square().sum(-1))
+    return torch.cat(centers, 1)
 
 
 def best_start(

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from coterie.starts.batched import sq_to_centers
+from coterie.incontext.starting import sq_to_centers
 from coterie_research.incontext_em.best_start import best_start
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer
 from coterie_research.metrics import permutation_free_cross_entropy

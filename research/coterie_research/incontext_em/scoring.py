@@ -17,9 +17,8 @@ from coterie import checkpoints, starts
 from coterie.incontext import consensus
 from coterie.incontext.inference import read
 from coterie.incontext.pair_transformer import PairTransformer
-from coterie.incontext.starting import em
+from coterie.incontext.starting import em, lloyd
 from coterie.mixtures import spherical_posterior
-from coterie.starts.batched import lloyd
 from coterie_research.incontext_em.point_training import (
     ExponentialDecay,
     Starts,

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from coterie.kmeans import fused, literal, reference
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.weights import Stream
+from coterie_research.kmeans_transformers.network import rotated
 from coterie_research.kmeans_transformers.pictures import KINDS, draw_figure3, draw_figure4, write_table1
 from coterie_research.records import save, spent
 
@@ -122,14 +124,14 @@ def _compare(
     if row.form.spherical:
         X, C = (a / np.linalg.norm(a, axis=1, keepdims=True) for a in (X, C))
     width = Stream(row, X.shape[1], len(C)).width
-    rotation = torch.linalg.qr(torch.from_numpy(rng.normal(size=(width, width))))[0]
+    turned = partial(rotated, rotation=torch.linalg.qr(torch.from_numpy(rng.normal(size=(width, width))))[0])
     centers, labels = _reference_path(algorithm, X, C, 8)
     # Rotated, equal scores differ in the last bit and the limit would choose among them; exp(-1000) is 0 too.
     finite = {"decoder_cross": Softmax(1e3)} if row.variant.centers == "limiting" else {}
     kinds: dict[str, dict] = {
         "literal": {},
-        "rotated": {"rotation": rotation, "override": finite},
-        "rotated_limiting": {"rotation": rotation},
+        "rotated": {"changed": turned, "override": finite},
+        "rotated_limiting": {"changed": turned},
     }
     for kind, options in kinds.items():
         outputs = list(literal.layers(algorithm, X, C, len(centers), **options))

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from coterie.kmeans.family import markdown
 from coterie_research.drawing import COLOURS, save
+from coterie_research.kmeans_transformers.table import markdown
 
 KINDS = ("literal", "fused", "rotated", "rotated_limiting")
 SETTING = {"cross": "finite gamma in the two cross attentions", "all": "finite gamma in all four attentions"}

@@ -16,9 +16,10 @@ from torch import Tensor
 from coterie.attention import Softmax
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
-from coterie.kmeans.learned import inertia, lloyd_layers
-from coterie.kmeans.transformer import Attention, EncoderDecoder, Layer
+from coterie.kmeans.transformer import Attention, Layer
 from coterie.kmeans.weights import Stream, layer
+from coterie_research.kmeans_transformers.learned import inertia, lloyd_layers
+from coterie_research.kmeans_transformers.network import EncoderDecoder
 from coterie_research.records import save, spent
 from coterie_research.training.learned_lloyd import Instances
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from coterie.kmeans.learned import LearnedLloyd, LearnedLloydConfig, inertia, lloyd_layers
+from coterie.kmeans.learned import LearnedLloyd, LearnedLloydConfig
+from coterie_research.kmeans_transformers.learned import inertia, layers, lloyd_layers
 from coterie_research.training.run import TrainingRun
 
 
@@ -87,11 +88,11 @@ class LearnedLloydTask:
     def matrices(self) -> Iterable[nn.Parameter]:
         return []
 
-    def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+    def loss(self, model: LearnedLloyd, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
         x_BND, start_BKD = self.run.instances.draw(self.run.batch, generator)
         with torch.no_grad():
             plain_B = inertia(x_BND, lloyd_layers(x_BND, start_BKD, self.run.model.n_layers)[-1])
-        log_ratio_B = (inertia(x_BND, model(x_BND, start_BKD)[-1]) / plain_B).log()
+        log_ratio_B = (inertia(x_BND, layers(model, x_BND, start_BKD)[-1]) / plain_B).log()
         return log_ratio_B.mean(), {"worst": log_ratio_B.detach().max().item()}
 
 

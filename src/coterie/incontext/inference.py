@@ -16,8 +16,7 @@ from torch import Tensor
 
 from coterie.incontext import consensus
 from coterie.incontext.pair_transformer import Context, PairTransformer
-from coterie.incontext.starting import Mixtures, both_kinds, distinct_modes
-from coterie.starts.batched import lloyd
+from coterie.incontext.starting import Mixtures, both_kinds, distinct_modes, lloyd
 
 N_LLOYD, N_EM = 5, 30
 # What is uncertain about a cluster is uncertain for all of its points at once, so two points are together more often

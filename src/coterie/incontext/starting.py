@@ -1,4 +1,4 @@
-"""Where the in-context network starts: mixtures fitted by EM from several centres.
+"""Where the in-context network starts: mixtures fitted by EM from several centres, in batches of data sets.
 
 Every start is fitted twice, with clusters of equal size and with estimated sizes, and judged by its evidence.
 
@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-
-from coterie.starts.batched import sq_to_centers
 
 LEAST_VAR = 1e-6  # of the data's variance: below it float32 distances are rounding
 EVIDENCE_GAP = 8.0  # a mixture exp(8) times less likely than the best one is ignored
@@ -33,6 +31,29 @@ class Mixtures:
 
     def moved(self, by: Tensor) -> "Mixtures":
         return replace(self, centers_BKD=self.centers_BKD + by)
+
+
+def sq_to_centers(x_BND: Tensor, centers_BKD: Tensor) -> Tensor:
+    """Squared distances (B, N, K), computed relative to the mean of the centres to reduce cancellation."""
+    origin_B1D = centers_BKD.mean(1, keepdim=True)
+    x_BND, centers_BKD = x_BND - origin_B1D, centers_BKD - origin_B1D
+    cross_BNK = x_BND @ centers_BKD.mT
+    return (x_BND.square().sum(-1)[..., None] - 2 * cross_BNK + centers_BKD.square().sum(-1)[:, None]).clamp_min(0)
+
+
+def lloyd_step(x_BND: Tensor, centers_BKD: Tensor) -> Tensor:
+    """The mean of the rows nearest to each centre. The centre of an empty cluster does not move."""
+    nearest_BN = sq_to_centers(x_BND, centers_BKD).argmin(-1)
+    own_BNK = torch.nn.functional.one_hot(nearest_BN, centers_BKD.shape[1]).to(x_BND)
+    count_BK1 = own_BNK.sum(1)[..., None]
+    return torch.where(count_BK1 > 0, own_BNK.mT @ x_BND / count_BK1.clamp_min(1), centers_BKD)
+
+
+def lloyd(x_BND: Tensor, centers_BKD: Tensor, n_iter: int) -> Tensor:
+    """The centres after ``n_iter`` iterations of Lloyd's algorithm."""
+    for _ in range(n_iter):
+        centers_BKD = lloyd_step(x_BND, centers_BKD)
+    return centers_BKD
 
 
 def em(x_BND: Tensor, centers_BKD: Tensor, n_iter: int, *, mixing_weights: bool = True, prior: float = 1.0) -> Mixtures:

@@ -21,7 +21,6 @@ class Algorithm:
     trim_gamma: float | None = None  # norm-max with this one gamma instead of a share to keep
     top: int = 50  # points that a centre attends to with top-k
     delta: float = 10.0  # gap of randomised k-medoids: points of other clusters score 2 delta lower
-    temperature: float = 0.0  # of the Gumbel softmax
     mixing_weights: bool = False  # whether the shares of the clusters are estimated as well
     outliers: float = 0.0  # share of the points that the start, and the choice among several runs, leave out
     seed: int = 0  # of the Gumbel noise

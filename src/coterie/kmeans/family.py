@@ -13,19 +13,6 @@ from typing import Literal
 Stream = Literal["plain", "lifted", "mirrored"]
 Rule = Literal["limiting", "softmax", "linear", "norm-max", "sparsemax", "top-k", "gumbel"]
 
-# The paper's abbreviations.
-ABBREVIATION: dict[str, str] = {
-    "limiting": "LSMA",
-    "softmax": "SMA",
-    "linear": "LinA",
-    "norm-max": "NMA",
-    "sparsemax": "SSMA",
-    "top-k": "SSMA",
-    "gumbel": "GSMA",
-    "l2": "ℓ2",
-    "dot": "⟨·⟩",
-}
-
 
 @dataclass(frozen=True)
 class Form:
@@ -77,30 +64,6 @@ class Row:
     def name(self) -> str:
         return self.variant.name if self.form.name == "euclidean" else f"{self.variant.name}/{self.form.name}"
 
-    @property
-    def printed(self) -> bool:
-        """Whether a line of the paper's table covers this row; the others are its starred combinations."""
-        return self.variant.name == "lloyd" or self.form.name == "euclidean"
-
-    @property
-    def decoder_score(self) -> Literal["l2", "dot"]:
-        return "dot" if self.variant.reads == "labels" else self.form.score
-
-    def sockets(self) -> dict[str, str]:
-        """The row as the paper writes it."""
-
-        def cell(score: str, rule: str) -> str:
-            return f"{ABBREVIATION[score]}-{ABBREVIATION[rule]}"
-
-        return {
-            "Enc-SA": cell(self.form.score, "limiting"),
-            "Enc-CA": cell(self.form.score, self.variant.points),
-            "Dec-SA": cell("dot", "limiting"),
-            "Dec-CA": cell(self.decoder_score, self.variant.centers),
-            "Norm": {"layer": "LayerNorm", "rms": "RMSNorm", None: "-"}[self.form.norm],
-            "NLT": "✓" if self.form.ffn else "-",
-        }
-
 
 FORMS = {
     form.name: form
@@ -126,14 +89,3 @@ VARIANTS = {
 }
 
 TABLE = {row.name: row for variant in VARIANTS.values() for form in FORMS.values() for row in (Row(form, variant),)}
-
-
-def markdown() -> str:
-    """The table in Markdown."""
-    titles = ["row", *TABLE["lloyd"].sockets(), "source"]
-    lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
-    for row in TABLE.values():
-        source = row.form.source if row.variant.name == "lloyd" else row.variant.source
-        star = "" if row.printed else "*"
-        lines.append("| " + " | ".join([f"{star}`{row.name}`", *row.sockets().values(), source]) + " |")
-    return "\n".join(lines)

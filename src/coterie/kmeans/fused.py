@@ -235,12 +235,3 @@ def run(
         weights=None if ran.state.weights is None else ran.state.weights.cpu().numpy(),
         limits=None if limits is None else limits.cpu().numpy(),
     )
-
-
-def forward(x: Tensor, centers: Tensor, algorithm: Algorithm, n_layers: int) -> Tensor:
-    """Apply ``n_layers`` layers to tensors that may require gradients, and return the final centres."""
-    fused = Fused(x, algorithm)
-    state = Centers(centers)
-    for _ in range(n_layers):
-        state = fused.m_step(state, fused.e_step(state))
-    return state.places

@@ -13,7 +13,7 @@ Ties go to the lowest index and empty clusters are refilled between layers, as i
 changes tokens from outside the network.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -26,8 +26,8 @@ from coterie.kmeans import iteration
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import Centers, OnIteration, Result
 from coterie.kmeans.member_weights import thresholds
-from coterie.kmeans.transformer import EncoderDecoder, unit
-from coterie.kmeans.weights import Stream, layer, rotated
+from coterie.kmeans.transformer import Layer, unit
+from coterie.kmeans.weights import Stream, layer
 
 MAX_POINTS = 20_000
 
@@ -39,29 +39,22 @@ class LayerOutput(NamedTuple):
     assignments: np.ndarray
 
 
-def network(
+def layers(
     algorithm: Algorithm,
-    x: Tensor,
-    c: Tensor,
+    X: np.ndarray,
+    centers: np.ndarray,
     n_layers: int,
-    *,
-    rotation: Tensor | None = None,
     override: dict[str, Normaliser] | None = None,
-) -> EncoderDecoder:
-    """The network that runs ``n_layers`` iterations of an algorithm. All layers share their weights."""
-    built = layer(algorithm, x, c, override)
-    if rotation is not None:
-        built = rotated(built, rotation)
-    return EncoderDecoder([built] * n_layers)
-
-
-def layers(algorithm: Algorithm, X: np.ndarray, centers: np.ndarray, n_layers: int, **options) -> Iterator[LayerOutput]:
-    """The bare network on arrays, layer by layer. ``options`` are ``rotation`` and ``override`` of ``network``."""
+    changed: Callable[[Layer], Layer] = lambda built: built,
+) -> Iterator[LayerOutput]:
+    """The bare network on arrays, layer by layer. All layers share their weights, which ``changed`` may replace."""
     x, c = torch.as_tensor(np.array(X)), torch.as_tensor(np.array(centers))
     stream = Stream(algorithm.row, x.shape[1], c.shape[0])
     with torch.no_grad():
-        net = network(algorithm, x, c, n_layers, **options)
-        for points, middle in net.layers(stream.embed_points(x), stream.embed_centers(c)):
+        built = changed(layer(algorithm, x, c, override))
+        points, middle = stream.embed_points(x), stream.embed_centers(c)
+        for _ in range(n_layers):
+            points, middle = built(points, middle)
             yield LayerOutput(stream.centers(middle).numpy(), stream.assignments(points).numpy())
 
 

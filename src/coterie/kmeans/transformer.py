@@ -11,8 +11,6 @@ The components determine which clustering algorithm the layer runs. All matrices
 frozen initially. A constructed network can therefore also be trained.
 """
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor, nn
 
@@ -43,9 +41,6 @@ class Attention(nn.Module):
             self.normaliser,
             key_weight,
         )
-
-    def extra_repr(self) -> str:
-        return f"{self.score}, {self.normaliser}"
 
 
 class FeedForward(nn.Module):
@@ -131,21 +126,3 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, c: Tensor, point_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
         x = self.encode(x, c)
         return x, self.decode(x, c, point_weight)
-
-
-class EncoderDecoder(nn.Module):
-    """A stack of layers. ``layers`` yields the tokens after each of them."""
-
-    def __init__(self, stack: list[Layer]):
-        super().__init__()
-        self.stack = nn.ModuleList(stack)
-
-    def layers(self, x: Tensor, c: Tensor, point_weight: Tensor | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        for layer in self.stack:
-            x, c = layer(x, c, point_weight)
-            yield x, c
-
-    def forward(self, x: Tensor, c: Tensor, point_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        for tokens in self.layers(x, c, point_weight):
-            x, c = tokens
-        return x, c

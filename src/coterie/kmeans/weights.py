@@ -177,7 +177,7 @@ def _gamma(algorithm: Algorithm) -> float:
 def normaliser(rule: str, algorithm: Algorithm, gap: float = math.inf) -> Normaliser:
     """The normaliser of a rule of the family."""
     if rule == "gumbel":
-        return attention.GumbelSoftmax(torch.Generator().manual_seed(algorithm.seed), algorithm.temperature)
+        return attention.Gumbel(torch.Generator().manual_seed(algorithm.seed))
     if rule == "norm-max":
         if algorithm.trim_gamma is not None:
             return attention.NormMax(algorithm.trim_gamma)
@@ -191,14 +191,3 @@ def normaliser(rule: str, algorithm: Algorithm, gap: float = math.inf) -> Normal
         "top-k": attention.TopK(algorithm.top, gamma),
     }
     return rules[rule]
-
-
-def rotated(built: Layer, rotation: Tensor) -> Layer:
-    """Remark 1: queries and keys rotated by one orthogonal matrix give the same scores, hence the same algorithm."""
-    sockets = {}
-    for name in ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross"):
-        socket: Attention = getattr(built, name)
-        sockets[name] = Attention(
-            socket.score, socket.normaliser, rotation @ socket.query, rotation @ socket.key, socket.value.data
-        )
-    return Layer(**sockets, norm=built.norm, ffn=built.ffn)

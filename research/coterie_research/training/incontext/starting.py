@@ -8,8 +8,8 @@ import math
 import torch
 from torch import Tensor
 
-from coterie.incontext.starting import Mixtures, both_kinds
-from coterie.starts.batched import lloyd, plus_plus
+from coterie.incontext.starting import Mixtures, both_kinds, lloyd
+from coterie_research.incontext_em.best_start import plus_plus
 
 
 def fitted_starts(
