@@ -1,5 +1,6 @@
 """The commands of ``coterie-research``, most of which ``coterie`` passes on, too."""
 
+import difflib
 import json
 import sys
 import time
@@ -13,7 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from coterie.cli import console, run_application
-from coterie.cli.application import Commands, Refused, check_name, make_folder, user_errors
+from coterie.cli.application import Commands, Refused, user_errors
+from coterie.files import make_folder
 
 if TYPE_CHECKING:
     from coterie_research.training.loop import Progress as Step
@@ -49,6 +51,14 @@ def needing_extras(what: str) -> Iterator[None]:
         if package not in EXTRAS:
             raise
         raise Refused(f"{what} needs the package {package}: pip install 'coterie[{EXTRAS[package]}]'") from error
+
+
+def check_name(kind: str, name: str, known: list[str]) -> None:
+    """Refuse a name that is not known, with the nearest known one."""
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise Refused(f"There is no {kind} {name!r}.{hint} Known names: {', '.join(known)}.")
 
 
 @app.command()

@@ -37,12 +37,13 @@ def check_writable(path: str | os.PathLike) -> Path:
     return path
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> Path:
     """Create a folder, or raise an :class:`OutputError`."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"The folder {folder} cannot be created ({error.strerror}): use another one.") from error
+    return folder
 
 
 @contextmanager

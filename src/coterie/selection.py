@@ -54,6 +54,14 @@ class Choice:
         """Whether the largest number that was tried was chosen, so that a larger one might be better."""
         return len(self.candidates) > 1 and self.k == self.candidates[-1].k
 
+    def document(self) -> dict[str, Any]:
+        """The same as JSON, without the estimator."""
+        tried = [
+            {"n_clusters": one.k, "inertia": one.inertia, "score": one.score if np.isfinite(one.score) else None}
+            for one in self.candidates
+        ]
+        return {"criterion": self.criterion, "n_clusters": self.k, "at_edge": self.at_edge, "candidates": tried}
+
 
 @dataclass(frozen=True)
 class Uneven:

@@ -10,10 +10,10 @@ import sys
 
 import typer
 
-from coterie.cli import cluster, edit, export, models, research, studio
+from coterie.cli import cluster, models, research, studio
 from coterie.cli.application import MISUSE, app, complain
 
-__all__ = ["app", "cluster", "edit", "export", "main", "models", "research", "run_application", "studio"]
+__all__ = ["app", "cluster", "main", "models", "research", "run_application", "studio"]
 
 
 def main() -> None:

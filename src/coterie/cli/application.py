@@ -1,10 +1,8 @@
 """The application to which all commands belong, and how it reports errors of the user."""
 
-import difflib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,22 +12,6 @@ from coterie import __version__
 from coterie.wording import shown
 
 MISUSE = 2
-ORDER = [
-    "demo",
-    "cluster",
-    "columns",
-    "predict",
-    "compare",
-    "edit",
-    "export",
-    "studio",
-    "reproduce",
-    "bench",
-    "train",
-    "ship",
-    "models",
-    "completion",
-]
 
 
 class Refused(Exception):
@@ -39,15 +21,23 @@ class Refused(Exception):
 class Commands(TyperGroup):
     """Reports errors of the user as one line on standard error, with exit code 2."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
-
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except Refused as error:
+        except Exception as error:
+            if not _is_for_users(error):
+                raise
             complain(error)
             raise typer.Exit(MISUSE) from None
+
+
+def _is_for_users(error: Exception) -> bool:
+    """Whether the message of an error is written for users."""
+    from coterie.files import OutputError
+    from coterie.tables.columns import TableError
+    from coterie.tabular.make_estimator import SettingError
+
+    return isinstance(error, Refused | TableError | OutputError | SettingError)
 
 
 app = typer.Typer(
@@ -65,35 +55,12 @@ def complain(message: object) -> None:
 
 
 @contextmanager
-def user_errors(*more: type[Exception]) -> Iterator[None]:
-    """Errors whose messages are written for users."""
-    from coterie.files import OutputError
-    from coterie.tables.columns import TableError
-    from coterie.tabular.make_estimator import SettingError
-
-    kinds: tuple[type[Exception], ...] = (TableError, OutputError, SettingError, *more)
+def user_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """Further errors whose messages are written for users."""
     try:
         yield
     except kinds as error:
         raise Refused(str(error)) from error
-
-
-def make_folder(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Refused(
-            f"The folder {folder} cannot be created ({error.strerror}): choose another one with --output"
-        ) from error
-    return folder
-
-
-def check_name(kind: str, name: str, known: list[str]) -> None:
-    """Refuse a name that is not known, with the nearest known one."""
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise Refused(f"There is no {kind} {name!r}.{hint} Known names: {', '.join(known)}.")
 
 
 def _version(wanted: bool) -> None:

@@ -1,82 +1,32 @@
-"""The commands for tables: cluster, columns, predict, demo."""
+"""The commands for tables: demo, cluster, columns, predict."""
 
+import json
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from coterie.catalogue import CATALOGUE, algorithms
-from coterie.cli import in_memory
-from coterie.cli.application import Refused, app, make_folder, user_errors
+from coterie.cli import options
+from coterie.cli.application import Refused, app, user_errors
+from coterie.cli.options import flag, for_blocks, option, to_file, tuning
 from coterie.cli.outputs import Outputs
 
 CHANGED = 3  # exit code
-FILES, TUNING, BLOCKS = "Output files", "Fine tuning", "Parquet files that do not fit in memory"
 
 
-def _option(about: str, metavar: str | None = None, *names: str, panel: str | None = None, **more: Any) -> Any:
-    return typer.Option(None, *names, metavar=metavar, help=about, rich_help_panel=panel, show_default=False, **more)
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures.")] = Path("demo"),
+) -> None:
+    """Show what the library does on a mixed table and on points with outliers. Takes seconds and writes pictures."""
+    from coterie.cli.demo import run
+    from coterie.files import make_folder
 
-
-def _flag(about: str, *names: str, panel: str | None = None) -> Any:
-    return typer.Option(False, *names, help=about, rich_help_panel=panel)
-
-
-FILE = typer.Argument(
-    metavar="FILE",
-    help="A table with one point per row: .csv, .tsv, .json, .jsonl, .parquet, .feather, .npy, .xlsx, .dta, .sav, "
-    ".sqlite, .duckdb, the URL of a database, or - for standard input.",
-)
-MODEL = typer.Argument(metavar="MODEL", help="A file that `coterie cluster --save MODEL` wrote.")
-CLUSTERS = _option("The number of clusters (5), or a range to choose from (2..12).", "K", "--clusters", "-k")
-ALGORITHM = _option(
-    "One of the algorithms above.", "NAME", "--algorithm", "-a", autocompletion=lambda: list(algorithms())
-)
-COLUMNS = _option("Columns to use. Default: all.", "A,B", "--columns", "-c")
-EXCLUDE = _option("Columns not to use.", "A,B", "--exclude", "-x")
-KIND = _option("Override guessed column kinds, for example year=category,no=id.", "A=KIND")
-KEEP = _option("Use these columns even if they seem to be identifiers.", "A,B")
-SCALE = _flag("Standardise every column to mean 0 and standard deviation 1.", "--scale")
-ENCODE = _option(
-    "Read text as categories and dates as days, fill missing values, and scale. Default: if the table has text, dates "
-    "or missing values.", None, "--encode/--no-encode",
-)  # fmt: skip
-CRITERION = _option("The criterion that chooses from a range, see above. Default: silhouette.", "NAME")
-KNOWN = _option("Column with known labels; empty means unknown.", "COLUMN", "--labels", "-l")
-HEADER = _option("Whether line 1 contains column names.", None, "--header/--no-header")
-QUERY = _option("The query of a database, or the sheet of an Excel workbook.", "SQL")
-OUTPUT = _option(
-    "Cluster and certainty of every row: .csv, .tsv, .parquet, .xlsx or .npy.", "FILE", "--output", "-o", panel=FILES
-)
-WITH_DATA = _flag("Write the columns of the table to --output too.", "--with-data", panel=FILES)
-ESCAPE = _flag("Write ' before texts that a spreadsheet would run.", "--escape-formulas", panel=FILES)
-PLOT = _option("A picture of the clusters: .png or .svg.", "FILE", "--plot", "-p", panel=FILES)
-REPORT = _option("A web page that explains the clusters: .html.", "FILE", "--report", "-r", panel=FILES)
-VIEW = _option("Axes of --plot and --report: A,B (columns), pca or umap.", "VIEW", "--view", panel=FILES)
-SAVE = _option("The model, for coterie predict.", "FILE", "--save", "-s", panel=FILES)
-NAMES = _option("Names of the clusters in their order, or 0=A,3=B.", "A,B", "--names", panel=FILES)
-JSON = _flag("Print one JSON document and nothing else.", "--json", panel=FILES)
-TRIM = _option("trimmed: the share of rows to leave out. Default: 0.05.", "SHARE", panel=TUNING)
-GAMMA = _option("soft, robust: larger values give harder clusters. Default: from the data.", "X", panel=TUNING)
-CONTEXTS = _option("zeroshot: number of samples that are read of a large table.", "N", panel=TUNING, min=1)
-STARTS = _option("Number of starts; the best is kept. Default: 10, or 1 for large tables.", "N", panel=TUNING, min=1)
-MAX_ITER = _option("Maximum number of iterations per start. Default: 300.", "N", panel=TUNING, min=1)
-FROM = _option("Cut the hierarchy of this model at -k, without fitting again.", "MODEL", "--from", panel=TUNING)
-SEED = typer.Option(
-    0, metavar="N", min=0, help="Random seed. The same seed gives the same clusters.", rich_help_panel=TUNING
-)
-PREVIOUS = _option(
-    "A model of an earlier table: clusters that continue one of its clusters keep its number and name.", "MODEL",
-    panel=TUNING,
-)  # fmt: skip
-SCHEDULER = _option("Run on this Dask cluster, for example tcp://10.0.0.1:8786.", "ADDRESS", panel=BLOCKS)
-WORKERS = _option("Number of processes of a cluster on this machine.", "N", panel=BLOCKS, min=1)
-CHECKPOINT = _option("Save the centres to this file after every iteration.", "FILE", panel=BLOCKS)
-CHECK = _flag(
-    "Compare the rows with those of the fit: what fits no cluster, sizes, drift. The exit code is 0 if they are as "
-    "before, and 3 if they changed.", "--check",
-)  # fmt: skip
-RESUME = _flag("Continue from the centres in --checkpoint.", "--resume", panel=BLOCKS)
+    run(make_folder(output))
 
 
 def _listing_algorithms(command: Any) -> Any:
@@ -89,40 +39,55 @@ def _listing_algorithms(command: Any) -> Any:
 @app.command()
 @_listing_algorithms
 def cluster(
-    file: str = FILE,
-    clusters: str | None = CLUSTERS,
-    algorithm: str | None = ALGORITHM,
-    columns: list[str] | None = COLUMNS,
-    exclude: list[str] | None = EXCLUDE,
-    kind: list[str] | None = KIND,
-    keep: list[str] | None = KEEP,
-    scale: bool = SCALE,
-    encode: bool | None = ENCODE,
-    criterion: str | None = CRITERION,
-    labels: str | None = KNOWN,
-    header: bool | None = HEADER,
-    query: str | None = QUERY,
-    output: Path | None = OUTPUT,
-    with_data: bool = WITH_DATA,
-    escape_formulas: bool = ESCAPE,
-    plot: Path | None = PLOT,
-    report: Path | None = REPORT,
-    view: str | None = VIEW,
-    save: Path | None = SAVE,
-    names: str | None = NAMES,
-    as_json: bool = JSON,
-    trim: float | None = TRIM,
-    gamma: float | None = GAMMA,
-    contexts: int | None = CONTEXTS,
-    n_init: int | None = STARTS,
-    max_iter: int | None = MAX_ITER,
-    seed: int = SEED,
-    from_model: Path | None = FROM,
-    previous: Path | None = PREVIOUS,
-    scheduler: str | None = SCHEDULER,
-    workers: int | None = WORKERS,
-    checkpoint: Path | None = CHECKPOINT,
-    resume: bool = RESUME,
+    file: str = options.FILE,
+    clusters: str | None = option(
+        "The number of clusters (5), or a range to choose from (2..12).", "K", "--clusters", "-k"
+    ),
+    algorithm: str | None = option(
+        "One of the algorithms above.", "NAME", "--algorithm", "-a", autocompletion=lambda: list(algorithms())
+    ),
+    columns: list[str] | None = option("Columns to use. Default: all.", "A,B", "--columns", "-c"),
+    exclude: list[str] | None = option("Columns not to use.", "A,B", "--exclude", "-x"),
+    kind: list[str] | None = options.KIND,
+    keep: list[str] | None = options.KEEP,
+    scale: bool = flag("Standardise every column to mean 0 and standard deviation 1.", "--scale"),
+    encode: bool | None = option(
+        "Read text as categories and dates as days, fill missing values, and scale. Default: if the table has text, "
+        "dates or missing values.",
+        None,
+        "--encode/--no-encode",
+    ),
+    criterion: str | None = option("The criterion that chooses from a range, see above. Default: silhouette.", "NAME"),
+    labels: str | None = option("Column with known labels; empty means unknown.", "COLUMN", "--labels", "-l"),
+    header: bool | None = options.HEADER,
+    query: str | None = options.QUERY,
+    output: Path | None = options.OUTPUT,
+    with_data: bool = options.WITH_DATA,
+    escape_formulas: bool = options.ESCAPE,
+    plot: Path | None = to_file("A picture of the clusters: .png or .svg.", "FILE", "--plot", "-p"),
+    report: Path | None = to_file("A web page that explains the clusters: .html.", "FILE", "--report", "-r"),
+    view: str | None = to_file("Axes of --plot and --report: A,B (columns), pca or umap.", "VIEW", "--view"),
+    save: Path | None = to_file("The model, for coterie predict.", "FILE", "--save", "-s"),
+    names: str | None = to_file("Names of the clusters in their order, or 0=A,3=B.", "A,B", "--names"),
+    as_json: bool = options.JSON,
+    trim: float | None = tuning("trimmed: the share of rows to leave out. Default: 0.05.", "SHARE"),
+    gamma: float | None = tuning("soft, robust: larger values give harder clusters. Default: from the data.", "X"),
+    contexts: int | None = tuning("zeroshot: number of samples that are read of a large table.", "N", min=1),
+    n_init: int | None = tuning("Number of starts; the best is kept. Default: 10, or 1 for large tables.", "N", min=1),
+    max_iter: int | None = tuning("Maximum number of iterations per start. Default: 300.", "N", min=1),
+    seed: int = typer.Option(
+        0, metavar="N", min=0, help="Random seed. The same seed gives the same clusters.", rich_help_panel="Fine tuning"
+    ),
+    from_model: Path | None = tuning(
+        "Cut the hierarchy of this model at -k, without fitting again.", "MODEL", "--from"
+    ),
+    previous: Path | None = tuning(
+        "A model of an earlier table: clusters that continue one of its clusters keep its number and name.", "MODEL"
+    ),
+    scheduler: str | None = for_blocks("Run on this Dask cluster, for example tcp://10.0.0.1:8786.", "ADDRESS"),
+    workers: int | None = for_blocks("Number of processes of a cluster on this machine.", "N", min=1),
+    checkpoint: Path | None = for_blocks("Save the centres to this file after every iteration.", "FILE"),
+    resume: bool = flag("Continue from the centres in --checkpoint.", "--resume", panel=options.BLOCKS),
 ) -> None:
     """Find clusters in a table.
 
@@ -159,54 +124,57 @@ def cluster(
     coterie cluster may.csv --previous april.model --save may.model
     coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
-    use, leave, kinds, keeps = (_joined(one) for one in (columns, exclude, kind, keep))
+    from coterie.cli import console
+    from coterie.tabular import Blocks, Request, cluster_table
+    from coterie.tabular.known_labels import cluster_names
+
+    use, leave, kinds, keeps = (",".join(one) if one else None for one in (columns, exclude, kind, keep))
     if use is not None and leave is not None:
         raise Refused("--columns and --exclude cannot be combined: use one of them.")
     if resume and checkpoint is None:
         raise Refused("--resume continues from the centres in --checkpoint: add that option.")
-    numbers = None if clusters is None else _numbers(clusters)
-    settings: dict[str, Any] = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter}
-    settings["n_contexts"] = contexts
+    ks = None if clusters is None else _numbers(clusters)
+    settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "n_contexts": contexts}
     outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas, checkpoint)
-    how: dict[str, Any] = {"header": header, "query": query, "cells": with_data}
-    wanted = {
-        "columns": use, "exclude": leave, "kinds": kinds, "keep": keeps or (), "scale": scale, "encode": encode,
-        "algorithm": algorithm, "clusters": numbers, "criterion": criterion, "seed": seed, "settings": settings,
-        "labels": labels, "names": names or "", "previous": previous,
-    }  # fmt: skip
+    called = cluster_names(names or "")
     if from_model is not None:
-        chosen = (
-            algorithm,
-            use,
-            leave,
-            criterion,
-            labels,
-            kinds,
-            keeps,
-            scheduler,
-            workers,
-            previous,
-            *settings.values(),
-        )
-        if numbers is None or len(numbers) > 1:
+        chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, scheduler, workers, previous)
+        if ks is None or len(ks) > 1:
             raise Refused("--from MODEL needs one number of clusters: add, for example, -k 7.")
-        if scale or encode or any(one is not None for one in chosen):
+        if scale or encode or any(one is not None for one in (*chosen, *settings.values())):
             raise Refused(
                 "--from MODEL uses the columns and settings of the model: remove the options that choose or set them."
             )
-        in_memory.recut(from_model, file, how, numbers[0], names or "", outputs, as_json)
+        outputs.check([file], from_model)
+        recut = _recut(from_model, file, ks[0], header=header, query=query, cells=with_data)
+        recut = recut.named(called) if called else recut
+        _finish(file, recut, outputs, outputs.axes(recut.value_names), as_json)
         return
-    in_memory.run(file, how, wanted, outputs, as_json, (scheduler, workers, checkpoint, resume))
+    blocks = Blocks(scheduler, workers, checkpoint, resume, output)
+    in_blocks = blocks.are_needed(file)
+    if in_blocks:
+        outputs = outputs.in_parts(file, blocks)
+    elif checkpoint is not None:
+        raise Refused("--checkpoint is for Parquet files in blocks: add --workers 2, or remove --checkpoint.")
+    else:
+        outputs.check([file], previous)
+    request = Request(
+        use, leave, scale, encode, kinds=kinds, keep=keeps or (), algorithm=algorithm, clusters=ks, criterion=criterion,
+        seed=seed, labels=labels, names=called, settings=settings, previous=previous,
+    )  # fmt: skip
+    watcher = console.ProgressWatcher(outputs, in_blocks=in_blocks and not as_json)
+    found = cluster_table(file, request, watcher, blocks=blocks, header=header, query=query, cells=with_data)
+    _finish(file, found, outputs, watcher.axes, as_json)
 
 
 @app.command()
 def columns(
-    file: str = FILE,
-    kind: list[str] | None = KIND,
-    keep: list[str] | None = KEEP,
-    header: bool | None = HEADER,
-    query: str | None = QUERY,
-    as_json: bool = JSON,
+    file: str = options.FILE,
+    kind: list[str] | None = options.KIND,
+    keep: list[str] | None = options.KEEP,
+    header: bool | None = options.HEADER,
+    query: str | None = options.QUERY,
+    as_json: bool = options.JSON,
 ) -> None:
     """Show how the columns of a table are read, before it is clustered.
 
@@ -222,22 +190,35 @@ def columns(
     coterie columns shop.csv --kind year=category,account_no=id
     coterie columns shop.csv --kind joined=date:dmy --keep customer
     """
-    from coterie.cli import columns as listing
+    from coterie.cli import console
+    from coterie.tables.columns import described
+    from coterie.tables.table import Table
 
-    listing.run(file, {"header": header, "query": query}, _joined(kind), _joined(keep), as_json)
+    table = Table.read(file, header=header, query=query)
+    read = table.read_columns(kinds=",".join(kind) if kind else None, keep=",".join(keep) if keep else ())
+    rows, name = [described(column) for column in read], shown_source(file)
+    if as_json:
+        document = {"file": name, "rows": len(table), "columns": rows, "notes": list(table.notes)}
+        print(json.dumps(document, allow_nan=False))
+    else:
+        console.show_columns(name, len(table), rows, table.notes)
 
 
 @app.command()
 def predict(
-    model: Path = MODEL,
-    file: str = FILE,
-    output: Path | None = OUTPUT,
-    with_data: bool = WITH_DATA,
-    escape_formulas: bool = ESCAPE,
-    header: bool | None = HEADER,
-    query: str | None = QUERY,
-    check: bool = CHECK,
-    as_json: bool = JSON,
+    model: Path = options.MODEL,
+    file: str = options.FILE,
+    output: Path | None = options.OUTPUT,
+    with_data: bool = options.WITH_DATA,
+    escape_formulas: bool = options.ESCAPE,
+    header: bool | None = options.HEADER,
+    query: str | None = options.QUERY,
+    check: bool = flag(
+        "Compare the rows with those of the fit: what fits no cluster, sizes, drift. The exit code is 0 if they are as "
+        "before, and 3 if they changed.",
+        "--check",
+    ),
+    as_json: bool = options.JSON,
 ) -> None:
     """Assign the rows of another table to the clusters of a saved model.
 
@@ -250,27 +231,75 @@ def predict(
     coterie predict shop.model february.csv --output february-labels.csv
     coterie predict shop.model february.csv --check || echo "look at the clusters again"
     """
+    from coterie.cli import console
+    from coterie.explain.certainty import predicted_facts
+    from coterie.tables.table import Table
+    from coterie.tabular import EncodedTable, TableModel
+
     outputs = Outputs(output, with_data, escape_formulas=escape_formulas)
-    how = {"header": header, "query": query, "cells": with_data}
-    if in_memory.predict(model, file, how, outputs, as_json, check):
+    with user_errors(ValueError):
+        outputs.check([file], model)
+        loaded = TableModel.load(model)
+        with console.working(f"Reading {shown_source(file)}"):
+            rows = EncodedTable.apply(loaded.encoding, Table.read(file, header=header, query=query, cells=with_data))
+        labels = loaded.predict_encoded(rows)
+        checked = loaded.living.check(rows.rows) if check else None
+        files = (
+            {} if output is None else outputs.write_labels(labels, rows.table, predicted_facts(loaded, rows, labels))
+        )
+    told = (str(model), shown_source(file), loaded.ids, labels, files, list(rows.notes), as_json, loaded.names)
+    console.show_prediction(*told, checked)
+    if checked is not None and checked.changed:
         raise typer.Exit(CHANGED)
 
 
-@app.command()
-def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the pictures.")] = Path("demo"),
-) -> None:
-    """Show what the library does on a mixed table and on points with outliers. Takes seconds and writes pictures."""
-    from coterie.cli.demo import run
+def _recut(model: Path, file: str, n_clusters: int, **how: Any) -> Any:
+    """The hierarchy of a saved model, cut at another number of clusters."""
+    from coterie.cli import console
+    from coterie.tabular import TableModel
+    from coterie.tabular.clustering import recut_table
 
-    make_folder(output)
-    with user_errors():
-        run(output)
+    with console.working(f"Reading {shown_source(file)}"):
+        return recut_table(file, TableModel.load(model), n_clusters, **how)
 
 
-def _joined(given: list[str] | None) -> str | None:
-    """The values of an option that can be repeated, as one text with commas."""
-    return ",".join(given) if given else None
+def _finish(file: str, clustered: Any, outputs: Outputs, axes: str | list[str], as_json: bool) -> None:
+    """Write the files that were asked for, and print the result."""
+    from coterie.cli import console
+    from coterie.explain.certainty import row_facts
+
+    facts, warned, files = clustered.facts, (), {}  # type: Any, tuple[str, ...], dict[str, str]
+    if hasattr(clustered, "labels_folder"):  # of data in blocks, written by the workers
+        files["labels"] = str(clustered.labels_folder)
+    elif outputs.output is not None:
+        files = outputs.write_labels(clustered.labels, clustered.table, row_facts(clustered), facts.summaries)
+    if outputs.plot is not None:
+        title = f"{facts.run.source}: {facts.n_clusters} clusters by {facts.run.algorithm}"
+        files["plot"] = str(clustered.save_picture(outputs.plot, title, axes))
+    if outputs.save is not None:
+        files["model"] = str(clustered.model.save(outputs.save))
+    if outputs.report is not None:
+        with console.working("Writing the report"):
+            warned = clustered.report(outputs.report, view=axes, command=_command()).warnings
+        files["report"] = str(outputs.report)
+    more = [text for text in warned if text not in facts.notes]  # those that only the further fits of a report find
+    console.show_clustering(shown_source(file), replace(facts, notes=(*facts.notes, *more)), files, as_json)
+
+
+def _command() -> str | None:
+    """The command line as it was typed, without folders: a report contains no paths of this machine."""
+    from coterie.tables.sources import source_name
+
+    words = [source_name(word) if "/" in word else word for word in sys.argv[1:]]
+    return shlex.join(["coterie", *words]) if Path(sys.argv[0]).stem == "coterie" else None
+
+
+def shown_source(file: str) -> str:
+    """The file as it was given, but no password of a database."""
+    from coterie.tables.databases import is_url
+    from coterie.tables.sources import STDIN, source_name
+
+    return source_name(file) if is_url(file) or file == STDIN else file
 
 
 def _numbers(text: str) -> list[int]:

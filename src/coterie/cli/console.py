@@ -86,7 +86,7 @@ def counting(what: str, total: int) -> Iterator[Callable[[], None]]:
 def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: bool) -> None:
     """The result of ``coterie cluster``."""
     if as_json:
-        print(json.dumps(_document(file, facts, files), allow_nan=False))
+        print(json.dumps({"file": file, **facts.document(), "files": files}, allow_nan=False))
         return
     _print_notes(facts.notes)
     console = wide_console()
@@ -111,6 +111,29 @@ def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: boo
         told.insert(0, f"inertia {number(facts.inertia)}{'' if encoding.is_identity else ' (of scaled values)'}")
     console.print(", ".join(told), highlight=False)
     _print_files(console, files)
+
+
+def show_columns(file: str, rows: int, described: Sequence[dict[str, Any]], notes: Sequence[str]) -> None:
+    """The result of ``coterie columns``."""
+    _print_notes(notes)
+    console = wide_console()
+    used = sum(one["used"] for one in described)
+    console.print(
+        f"[bold]{escape(file)}[/]: {rows:,} rows, {used} of {len(described)} columns are used", highlight=False
+    )
+    table = Table("column", "kind", "values", "missing", "why", show_edge=False, pad_edge=False)
+    for one in described:
+        kind = one["kind"] if one["used"] else f"{one['kind']} (ignored)"
+        cells = (
+            escape(one["name"]),
+            kind,
+            escape(one["values"]),
+            f"{one['missing']:,}" if one["missing"] else "",
+            escape(one["why"]),
+        )
+        table.add_row(*cells, style=None if one["used"] else "dim")
+    console.print(table)
+    console.print("Correct kinds with --kind COLUMN=KIND, and use ignored columns with --keep COLUMN.", highlight=False)
 
 
 def print_verdict(console: Console, facts: Facts) -> None:
@@ -226,48 +249,3 @@ def _distinctive(one: ClusterSummary) -> str:
         f"{escape(name)} {one.texts.get(name, number(one.center[name]))} ({one.deviation[name]:+.1f})"
         for name in one.distinctive()
     )
-
-
-def _document(file: str, facts: Facts, files: dict[str, str]) -> dict[str, Any]:
-    encoding, choice, verdict = facts.encoding, facts.choice, facts.verdict
-    return {
-        "file": file,
-        "rows": facts.rows,
-        "columns": encoding.value_names,
-        "scaled": not encoding.is_identity,
-        "encoded": [] if encoding.complete else encoding.names,
-        "algorithm": facts.run.algorithm,
-        "n_clusters": facts.n_clusters,
-        "seed": facts.run.seed,
-        "inertia": facts.inertia,
-        "iterations": facts.iterations,
-        "seconds": round(facts.run.seconds or 0.0, 4),
-        "clusters": [
-            {
-                "label": one.label,
-                "name": facts.names.get(one.label),
-                "rows": one.size,
-                "share": one.share,
-                "center": one.center,
-            }
-            for one in facts.summaries
-            if one.label >= 0
-        ],
-        "outliers": facts.outliers or 0,
-        "verdict": None
-        if verdict is None
-        else {"words": verdict.words, "reason": verdict.reason, "advice": verdict.advice},
-        "n_clusters_proba": {str(k): round(p, 4) for k, p in facts.count_probabilities.items()},
-        "certainty": facts.certainty,
-        "choice": None
-        if choice is None
-        else {
-            "criterion": choice.criterion,
-            "candidates": [
-                {"n_clusters": one.k, "inertia": one.inertia, "score": one.score if np.isfinite(one.score) else None}
-                for one in choice.candidates
-            ],
-        },
-        "files": files,
-        "notes": list(facts.notes),
-    }

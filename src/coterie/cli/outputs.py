@@ -1,9 +1,10 @@
 """The files that commands write, checked before the work begins."""
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from coterie.cli.application import Refused
 
@@ -46,6 +47,30 @@ class Outputs:
         for path in (self.plot, self.save, self.report, self.checkpoint):
             if path is not None:
                 check_writable(path)
+
+    def in_parts(self, file: str, blocks: Any) -> "Outputs":
+        """Those for data in blocks, checked: the labels go to a folder, and only the model can be written as well."""
+        from coterie.tabular.out_of_core import refuse_in_blocks
+
+        files, folder = blocks.files(file)
+        refuse_in_blocks(file, plot=self.plot, report=self.report, with_data=self.with_data)
+        outputs = replace(self, output=folder)
+        outputs.check(files, in_parts=True)
+        return outputs
+
+    def write_labels(
+        self, labels: Any, table: Any, beside: Mapping[str, Any], summaries: Sequence[Any] = ()
+    ) -> dict[str, str]:
+        """Write the labels of rows, in a workbook also one row per cluster; and say where they are."""
+        from coterie.tables.label_files import write_labels
+
+        assert self.output is not None
+        profile = [{"cluster": one.label, "rows": one.size, "share": one.share, **one.center} for one in summaries]
+        path = write_labels(
+            self.output, labels, table if self.with_data else None, beside, profile=profile,
+            escape_formulas=self.escape_formulas,
+        )  # fmt: skip
+        return {"labels": str(path)}
 
     def _require_distinct(self, taken: dict[object, str]) -> None:
         """Raise an error if two outputs, or an output and a file that is read, are the same file."""

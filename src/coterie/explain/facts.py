@@ -82,6 +82,33 @@ class Facts:
     def choice(self) -> Choice | None:
         return self.run.choice
 
+    def document(self) -> dict[str, Any]:
+        """The same as JSON, which the command line prints and the page of the studio reads."""
+        encoding, choice, verdict = self.encoding, self.choice, self.verdict
+        return {
+            "rows": self.rows,
+            "columns": encoding.value_names,
+            "scaled": not encoding.is_identity,
+            "encoded": [] if encoding.complete else encoding.names,
+            "algorithm": self.run.algorithm,
+            "n_clusters": self.n_clusters,
+            "seed": self.run.seed,
+            "inertia": self.inertia,
+            "iterations": self.iterations,
+            "seconds": round(self.run.seconds or 0.0, 4),
+            "clusters": [
+                {"label": one.label, "name": self.names.get(one.label), "rows": one.size, "share": one.share,
+                 "center": one.center}
+                for one in self.summaries if one.label >= 0
+            ],
+            "outliers": self.outliers or 0,
+            "verdict": verdict and {**vars(verdict), "text": verdict.text},
+            "n_clusters_proba": {str(k): round(p, 4) for k, p in self.count_probabilities.items()},
+            "certainty": self.certainty,
+            "choice": choice and choice.document(),
+            "notes": list(self.notes),
+        }  # fmt: skip
+
 
 def facts_of(clustered: ClusteredTable) -> Facts:
     encoding = clustered.encoding or Encoding.affine(clustered.value_names)

@@ -28,7 +28,7 @@ def write_labels(
     table: Any = None,
     beside: Mapping[str, Any] | None = None,
     *,
-    profile: Any = None,
+    profile: Any = (),
     escape_formulas: bool = False,
 ) -> Path:
     """Write one label per row, in the order of the rows, to a column ``cluster``.
@@ -48,7 +48,7 @@ def write_labels(
         evaluate as a formula (those that begin with =, +, -, @, a tab or a carriage return). By default cells are
         written unchanged, because other programs would read the apostrophe as a part of the text. Numbers are never
         changed. Texts of Excel files are texts in any case, also those that begin with =.
-    profile : DataFrame, optional
+    profile : DataFrame or list of dict, optional
         One row per cluster, for a second sheet of an Excel workbook; other files do without it.
 
     Returns
@@ -72,7 +72,7 @@ def write_labels(
         if kind == ".parquet":
             _of_one_type(written).to_parquet(temporary, index=False)
         elif kind == ".xlsx":
-            sheets = {"rows": written} if profile is None else {"rows": written, "clusters": profile}
+            sheets = {"rows": written, **({"clusters": pd.DataFrame(profile)} if len(profile) else {})}
             _write_workbook(temporary, {name: inert(frame) for name, frame in sheets.items()})
         else:
             written = inert(written)
