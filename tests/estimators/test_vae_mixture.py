@@ -13,6 +13,7 @@ from coterie import VAEMixture, load
 from coterie.estimators import vae_mixture as estimator_module
 from coterie.generative import mixture as em_steps
 from coterie.generative import split_merge
+from coterie.mixtures.moments import Extent
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -152,10 +153,10 @@ def test_the_precision_is_the_one_given_or_follows_the_variance():
     assert given.precision_ == 4
     np.testing.assert_array_equal(given.scale_, np.ones(6))  # one unit for all columns
     mixture = VAEMixture(2, init="random")
-    mixture._choose_sizes(X)
+    mixture._choose_sizes(Extent.of(X))
     assert mixture.precision_ * X.var(axis=0).sum() == pytest.approx(105)
     learned = VAEMixture(2, likelihood="gaussian")
-    learned._choose_sizes(X)
+    learned._choose_sizes(Extent.of(X))
     assert learned.precision_ is None
     np.testing.assert_allclose(learned.scale_, X.std(axis=0))
 
@@ -334,5 +335,5 @@ def test_one_cluster_of_one_column_is_a_density_of_its_own():
 def test_sizes_suit_the_data():
     for n_features, hidden, latent in ((1, 64, 1), (2, 64, 2), (64, 128, 8), (784, 128, 8)):
         mixture = VAEMixture()
-        mixture._choose_sizes(np.random.RandomState(0).randn(5, n_features))
+        mixture._choose_sizes(Extent.of(np.random.RandomState(0).randn(5, n_features)))
         assert (mixture.hidden_size_, mixture.latent_size_) == (hidden, latent)

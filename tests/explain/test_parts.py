@@ -89,7 +89,7 @@ def test_the_recipe_makes_the_same_clusters_again(tmp_path, monkeypatch, request
     rows = blobs()
     frame = pd.DataFrame(rows * [1, 10, 100, 1000], columns=["a", "b", 'it\'s "c"', "d" * 90])
     frame["kind"] = np.where(rows[:, 0] > np.median(rows[:, 0]), "high", "low")
-    if request_.encode or request_.algorithm_for(120) == "zeroshot":
+    if request_.encode or request_.suitable_algorithm() == "zeroshot":
         frame.loc[::9, "b"] = np.nan
     frame.to_csv("points.csv", index=False)
     made = cluster_table("points.csv", request_)

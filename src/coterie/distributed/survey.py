@@ -60,7 +60,8 @@ class Survey:
         weight = self.weight + other.weight
         delta = other.mean - self.mean
         mean = self.mean + delta * (other.weight / weight)
-        sq = self.sq + other.sq + delta**2 * (self.weight * other.weight / weight)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused later, by `largest`
+            sq = self.sq + other.sq + delta**2 * (self.weight * other.weight / weight)
         sizes = {**self.sizes, **other.sizes}
         largest = max(self.largest, other.largest)
         fingerprint = (self.fingerprint + other.fingerprint) % 2**64
