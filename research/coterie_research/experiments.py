@@ -1,8 +1,8 @@
-"""Reproductions of tables and figures of the papers, by name: ``kmeans/figure3`` is ``kmeans_transformers.figure3``.
+"""Reproductions of tables and figures of the papers, by name: ``kmeans/figure3``.
 
-Each module treats one subject, and its ``__all__`` lists its experiments. An experiment is a function ``(output: Path,
-quick: bool) -> dict``, which writes JSON and pictures to the folder ``output`` and returns the result. Its further
-parameters are settings, which ``--set NAME=VALUE`` changes.
+An experiment is a function ``(output: Path, quick: bool) -> dict``, which writes JSON and pictures to the folder
+``output`` and returns the record. Its further parameters are settings, which ``--set NAME=VALUE`` changes. Most are
+made by :func:`coterie_research.records.experiment`, which registers them.
 """
 
 import ast
@@ -12,16 +12,17 @@ import re
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-MODULES = {
-    "kmeans": "kmeans_transformers",
-    "learned-lloyd": "kmeans_transformers.random_weights",
-    "flow": "measure_flows",
-    "incontext": "incontext_em",
-    "theory": "incontext_em.theory_checks",
-    "vae": "mixture_of_vaes",
+from coterie_research import records
+
+MODULES = {  # paper -> modules with its experiments
+    "kmeans": ("kmeans_transformers.experiments", "kmeans_transformers.robust"),
+    "learned-lloyd": ("kmeans_transformers.random_weights",),
+    "flow": ("measure_flows",),
+    "incontext": ("incontext_em.figures",),
+    "theory": tuple(f"incontext_em.theory_checks.{name}" for name in ("networks", "steps", "sums")),
+    "vae": ("mixture_of_vaes",),
 }
 _PARTS = re.compile(r"\d+|\D+").findall
 Experiment = Callable[..., dict]
@@ -33,22 +34,17 @@ class UnknownExperiment(ValueError):
 
 def available() -> list[str]:
     """All names that ``find`` accepts, in the order of the tables and figures of each paper."""
-    return [f"{paper}/{item}" for paper in MODULES for item in _items(_module(paper))]
+    return [name for paper in MODULES for name in _of(paper)]
 
 
 def find(name: str) -> dict[str, Experiment]:
     """The experiment of that name, or all experiments of a subject for its bare name (``kmeans``)."""
-    paper, _, item = name.strip("/").partition("/")
-    known = None
-    if paper in MODULES:
-        module = _module(paper)
-        items = _items(module)
-        if not item:
-            return {f"{paper}/{one}": getattr(module, one) for one in items}
-        if item in items:
-            return {f"{paper}/{item}": getattr(module, item)}
-        known = [f"{paper}/{one}" for one in items]
-    known = known or available()
+    name = name.strip("/")
+    paper = name.partition("/")[0]
+    found = _of(paper) if paper in MODULES else {}
+    if found and name in (paper, *found):
+        return found if name == paper else {name: found[name]}
+    known = list(found) or available()
     near = difflib.get_close_matches(name, known, n=2)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     raise UnknownExperiment(f"There is no experiment {name!r}.{hint} Available: {', '.join(known) or 'none'}.")
@@ -81,10 +77,15 @@ def settings_of(name: str, run: Experiment, texts: Iterable[str]) -> dict[str, A
     return found
 
 
-def _module(paper: str) -> ModuleType:
-    return import_module(f"coterie_research.{MODULES[paper]}")
+def _of(paper: str) -> dict[str, Experiment]:
+    """The experiments of a paper in natural order: figure 10 comes after figure 9."""
+    for name in MODULES[paper]:
+        module = import_module(f"coterie_research.{name}")
+        for item in getattr(module, "__all__", ()):
+            records.EXPERIMENTS.setdefault(f"{paper}/{item}", getattr(module, item))
+    found = [name for name in records.EXPERIMENTS if name.startswith(f"{paper}/")]
+    return {name: records.EXPERIMENTS[name] for name in sorted(found, key=_natural)}
 
 
-def _items(module: ModuleType) -> list[str]:
-    """The experiments in natural order: figure 10 comes after figure 9."""
-    return sorted(module.__all__, key=lambda name: [int(part) if part.isdigit() else part for part in _PARTS(name)])
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in _PARTS(name)]

@@ -7,18 +7,23 @@ import json
 import math
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.figure import Figure
 
 import coterie
 from coterie.files import replacing
+from coterie_research import drawing
 
 ROUNDING = 1e-12
 settings: dict[str, str] = {}  # of the command that runs: its options --set
+EXPERIMENTS: dict[str, Callable[..., dict[str, Any]]] = {}  # PAPER/NAME -> what runs, of all modules that are imported
 
 
 def command(name: str, quick: bool) -> str:
@@ -46,6 +51,43 @@ def save(
     with replacing(path) as temporary:
         temporary.write_text((json.dumps(record, indent=1) if len(compact) < 100_000 else compact) + "\n")
     return record
+
+
+def experiment(
+    name: str,
+    draw: Callable[[dict[str, Any]], drawing.Picture | Figure] | None = None,
+    *,
+    page: Callable[[dict[str, Any]], list[str]] | None = None,
+    file: str = "",
+    **head: Any,
+) -> Callable[[Callable[..., dict[str, Any]]], Callable[..., dict[str, Any]]]:
+    """Make an experiment, a function of ``output``, ``quick`` and settings, of one that measures, and register it.
+
+    ``measure(quick, ...)``, or ``measure(output, quick, ...)``, returns what is measured. Command, ``head`` (functions
+    in it are called), CPU seconds and versions are added, and the record is written to ``file``, by default the
+    experiment's own name. Its picture, and the lines of a page in Markdown, are made from the record alone.
+    """
+    file = file or name.rpartition("/")[2]
+
+    def made(measure: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+        told = "output" in signature(measure).parameters
+
+        @wraps(measure)
+        def run(output: Path, quick: bool = False, **changes: Any) -> dict[str, Any]:
+            began = time.process_time()
+            record = measure(*[output] * told, quick, **changes)
+            known = {key: value() if callable(value) else value for key, value in head.items()}
+            record = save(record, name, output, quick, file=file, **known, cpu_seconds=spent(began))
+            if draw is not None:
+                drawing.draw(draw(record), output / f"{file}.png")
+            if page is not None:
+                (output / f"{file}.md").write_text("\n".join(page(record)) + "\n")
+            return record
+
+        EXPERIMENTS[name] = run
+        return run
+
+    return made
 
 
 def spent(began: float) -> float:

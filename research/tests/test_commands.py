@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import coterie
 from coterie.cli import app
-from coterie_research import experiments, records
+from coterie_research import records
 
 
 @pytest.fixture(autouse=True)
@@ -41,9 +41,7 @@ def test_experiments_are_found_by_name(folder, monkeypatch):
         given = {"quick": quick, "steps": steps, "seeds": seeds, "rows": rows}
         return records.save(given, "kmeans/figure7", output, quick)
 
-    module = experiments._module("kmeans")
-    monkeypatch.setattr(module, "figure7", figure7, raising=False)
-    monkeypatch.setattr(module, "__all__", [*module.__all__, "figure7"])
+    monkeypatch.setitem(records.EXPERIMENTS, "kmeans/figure7", figure7)
     assert "kmeans/figure7" in succeed("reproduce").stdout.splitlines()
     assert "figure7.json" in succeed("reproduce", "kmeans/figure7", "--quick").stdout
     stored = json.loads((folder / "results/quick/kmeans/figure7.json").read_text())

@@ -1,4 +1,4 @@
-"""The experiments of document 002 in their quick form: what they write, and that it says what it should."""
+"""The experiments of Clarkson et al. (2025) in their quick form: what they write, and that it says what it should."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,8 @@ from coterie.kmeans import literal
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.weights import Stream
-from coterie_research import kmeans_transformers
+from coterie_research import drawing
+from coterie_research.experiments import find
 from coterie_research.kmeans_transformers import experiments
 from coterie_research.kmeans_transformers.network import rotated
 from coterie_research.kmeans_transformers.pictures import draw_figure3
@@ -20,14 +21,14 @@ from coterie_research.kmeans_transformers.robust import triples
 from coterie_research.kmeans_transformers.table import is_printed, markdown, sockets
 
 RESULTS = Path(__file__).parents[2] / "results"
-NAMES = kmeans_transformers.__all__
+NAMES = [name.partition("/")[2] for name in find("kmeans")]
 PNG = b"\x89PNG"
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     output = tmp_path_factory.mktemp("kmeans")
-    records = {name: getattr(kmeans_transformers, name)(output / "new", quick=True) for name in NAMES}
+    records = {name: find(f"kmeans/{name}")[f"kmeans/{name}"](output / "new", quick=True) for name in NAMES}
     return output / "new", records
 
 
@@ -83,7 +84,7 @@ def test_at_large_gamma_the_cross_attentions_agree_with_lloyd(written):
 
 def test_a_figure_is_drawn_again_from_its_json_alone(written, tmp_path):
     record = json.loads((written[0] / "figure3.json").read_text())
-    draw_figure3(record, tmp_path / "again.png")
+    drawing.draw(draw_figure3(record), tmp_path / "again.png")
     for path in (tmp_path / "again.png", written[0] / "figure3.png", written[0] / "figure4.png"):
         assert path.read_bytes()[:4] == PNG
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from coterie_research.incontext_em import theory_checks as incontext_theory
-from coterie_research.incontext_em.theory_checks.pictures import DRAW
+from coterie_research import drawing, experiments
+from coterie_research.incontext_em.theory_checks import pictures
 from coterie_research.records import curve, slope
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -18,9 +18,15 @@ def test_the_slope_of_a_power_is_its_exponent_and_zeros_have_none():
     assert curve("flat", [1, 2, 4], [3, 3, 3])["slope"] == pytest.approx(0)
 
 
-def test_the_exponent_in_n_is_the_c_of_the_temperature(tmp_path, monkeypatch):
-    monkeypatch.setitem(DRAW, "expectation_error", lambda record, path: None)
-    record = incontext_theory.expectation_error(tmp_path, True)
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """An experiment, quick and without its picture."""
+    monkeypatch.setattr(drawing, "draw", lambda picture, path: path.touch())
+    return lambda name: experiments.find(f"theory/{name}")[f"theory/{name}"](tmp_path, True)
+
+
+def test_the_exponent_in_n_is_the_c_of_the_temperature(run):
+    record = run("expectation_error")
     slopes = {one["label"]: one["slope"] for one in record["against_n"]}
     assert abs(slopes["as printed, C = 2, mixture away from 0"]) < 0.1
     corrected = [slopes[f"corrected, C = {c}"] for c in (1, 2, 3)]
@@ -29,24 +35,23 @@ def test_the_exponent_in_n_is_the_c_of_the_temperature(tmp_path, monkeypatch):
     assert corrected[2] - corrected[1] == pytest.approx(-1, abs=0.5)
 
 
-def test_only_the_k_centres_compete_in_the_layer(tmp_path, monkeypatch):
-    monkeypatch.setitem(DRAW, "hardmax_error", lambda record, path: None)
-    record = incontext_theory.hardmax_error(tmp_path, True)
+def test_only_the_k_centres_compete_in_the_layer(run):
+    record = run("hardmax_error")
     for c in (1, 2, 3):
         assert record["layer"][c - 1]["slope"] == pytest.approx(-c, abs=0.05)
         assert record["entries"][c - 1]["slope"] == pytest.approx(1 - c, abs=0.05)
 
 
-@pytest.mark.parametrize("name", sorted(DRAW))
+@pytest.mark.parametrize("name", [name.partition("/")[2] for name in experiments.find("theory")])
 def test_a_picture_is_drawn_from_the_record_alone(tmp_path, name):
-    DRAW[name](json.loads((RESULTS / f"theory/{name}.json").read_text()), tmp_path / f"{name}.png")
-    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    picture = getattr(pictures, name)(json.loads((RESULTS / f"theory/{name}.json").read_text()))
+    drawing.draw(picture._replace(panels=picture.panels[:1], size=(6, 5)), tmp_path / "one.png")
+    assert (tmp_path / "one.png").stat().st_size > 5_000
 
 
 @pytest.mark.parametrize("name", ["fits", "maximisation_error", "parameter_norms"])
-def test_the_quick_versions_write_what_the_record_holds(tmp_path, name, monkeypatch):
-    monkeypatch.setitem(DRAW, name, lambda record, path: path.touch())
-    record = getattr(incontext_theory, name)(tmp_path, True)
+def test_the_quick_versions_write_what_the_record_holds(tmp_path, name, run):
+    record = run(name)
     assert record["command"] == f"coterie reproduce theory/{name} --quick"
     recorded = json.loads((RESULTS / f"theory/{name}.json").read_text())
     assert set(record) - {"cpu_seconds"} == set(recorded) - {"seconds", "cpu_seconds"}

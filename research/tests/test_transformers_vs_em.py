@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from coterie.mixtures import spherical_posterior
+from coterie_research import drawing, records
 from coterie_research.incontext_em import figures, pictures, scoring, settings
-from coterie_research.incontext_em.figures import EXPERIMENTS
 from coterie_research.incontext_em.point_transformer import PointConfig
 from coterie_research.incontext_em.settings import Budget, Row, Setting
 
@@ -26,11 +26,12 @@ def tiny():
 def figure2(tmp_path_factory):
     """A folder with the record and the picture, and what the function returned."""
     folder = tmp_path_factory.mktemp("figure2")
-    return folder, EXPERIMENTS["figure2"](folder, quick=True)
+    return folder, records.EXPERIMENTS["incontext/figure2"](folder, quick=True)
 
 
 def test_a_budget_has_a_record_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "FIGURES", {"figure6": (lambda run: {"rows": run.rows}, lambda record, path: None)})
+    monkeypatch.setattr(figures, "FIGURES", {"figure6": (lambda run: {"rows": run.rows}, lambda record: None)})
+    monkeypatch.setattr(drawing, "draw", lambda picture, path: None)
     figures.reproduce("figure6", tmp_path, budget="strict", seeds=1, rows=("distance",))
     record = json.loads((tmp_path / "figure6-strict.json").read_text())
     assert record["budget"]["seeds"] == 1
@@ -39,7 +40,9 @@ def test_a_budget_has_a_record_of_its_own(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["figure2", "figure6", "figure7", "figure8", "figure9", "discussion"])
 def test_every_figure_writes_its_record_and_draws_from_it(tmp_path, figure2, name):
-    tmp_path, record = figure2 if name == "figure2" else (tmp_path, EXPERIMENTS[name](tmp_path, quick=True))
+    tmp_path, record = (
+        figure2 if name == "figure2" else (tmp_path, records.EXPERIMENTS[f"incontext/{name}"](tmp_path, quick=True))
+    )
     assert json.loads((tmp_path / f"{name}.json").read_text()) == json.loads(json.dumps(record))
     assert (tmp_path / f"{name}.png").stat().st_size > 5_000
     assert not list(tmp_path.glob("*.partial.json"))
@@ -62,7 +65,7 @@ def test_figures_sweep_the_rows_of_the_paper(monkeypatch, tmp_path, name, rows):
 def test_layers_are_beside_lloyds_iterations(tmp_path, monkeypatch):
     row = Row("distance 9", "layers", (Setting(1, distance=9.0, counts=(8,) * 3, dims=2, network={"n_layers": 1}),))
     monkeypatch.setattr(figures, "LAYERS", (row,))
-    record = EXPERIMENTS["figure3"](tmp_path, quick=True)
+    record = records.EXPERIMENTS["incontext/figure3"](tmp_path, quick=True)
     assert [point["value"] for point in record["rows"]["distance 9"]["lloyd"]] == [1, 2, 3, 4, 5, 6]
     assert (tmp_path / "figure3.png").exists()
 
@@ -79,11 +82,11 @@ def test_a_stopped_figure_goes_on_where_it_was(tmp_path, monkeypatch):
 
     monkeypatch.setattr(scoring, "train_setting", train)
     with pytest.raises(KeyboardInterrupt):
-        EXPERIMENTS["figure2"](tmp_path, quick=True)
+        records.EXPERIMENTS["incontext/figure2"](tmp_path, quick=True)
     first = list(trained)
     trained.clear()
     monkeypatch.setattr(scoring, "train_setting", lambda *a: (trained.append(a), whole(*a))[1])
-    EXPERIMENTS["figure2"](tmp_path, quick=True)
+    records.EXPERIMENTS["incontext/figure2"](tmp_path, quick=True)
     assert len(first) == 1
     assert len(trained) == 2 - 1  # two rows, one setting, one seed
 
@@ -157,7 +160,7 @@ def test_layers_get_their_steps_each(monkeypatch):
 
 def test_pictures_need_the_record_alone(tmp_path, figure2):
     record = json.loads((figure2[0] / "figure2.json").read_text())
-    pictures.draw_rows(record, tmp_path / "figure2.png")
+    drawing.draw(pictures.rows(record), tmp_path / "figure2.png")
     assert (tmp_path / "figure2.png").read_bytes() == (figure2[0] / "figure2.png").read_bytes()
 
 
@@ -166,7 +169,7 @@ def test_averaged_heads_stand_beside_what_an_earlier_figure_measured(figure2, mo
     asked = []
     whole = scoring.train_setting
     monkeypatch.setattr(scoring, "train_setting", lambda *a: (asked.append(a[0].network), whole(*a))[1])
-    second = EXPERIMENTS["figure5"](folder, quick=True)
+    second = records.EXPERIMENTS["incontext/figure5"](folder, quick=True)
     assert asked == [{"heads": "averaged"}] * 2
     for row, panel in second["rows"].items():
         for ours, theirs in zip(panel["points"], first["rows"][row]["points"]):

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from coterie import checkpoints
-from coterie_research import records
+from coterie_research import drawing, records
+from coterie_research.drawing import Picture
 from coterie_research.incontext_em import pictures
 from coterie_research.incontext_em.discussion import discussed
 from coterie_research.incontext_em.point_transformer import PointTransformer
@@ -164,17 +165,17 @@ def _readings(run: Run) -> dict[str, Any]:
     return {"rows": panels}
 
 
-FIGURES: dict[str, tuple[Callable[[Run], dict[str, Any]], Callable[[dict[str, Any], Path], None]]] = {
-    "figure1": (partial(_sweep, (DISTANCE, DIMENSION, POINTS, INSTANCES)), pictures.draw_rows),
-    "figure2": (partial(_sweep, (CLASSES, IMBALANCE)), pictures.draw_rows),
-    "figure3": (_layers, pictures.draw_layers),
-    "figure4": (partial(_heads, (DISTANCE, POINTS), "figure1"), pictures.draw_rows),
-    "figure5": (partial(_heads, (CLASSES, IMBALANCE), "figure2"), pictures.draw_rows),
-    "figure6": (_generalisation, pictures.draw_generalisation),
-    "figure7": (_checks, pictures.draw_variants),
-    "figure8": (partial(_sweep, (VARIANCE, VARIANCE_WIDE), check=True), pictures.draw_rows),
-    "figure9": (_readings, pictures.draw_readings),
-    "discussion": (discussed, pictures.draw_discussion),
+FIGURES: dict[str, tuple[Callable[[Run], dict[str, Any]], Callable[[dict[str, Any]], Picture]]] = {
+    "figure1": (partial(_sweep, (DISTANCE, DIMENSION, POINTS, INSTANCES)), pictures.rows),
+    "figure2": (partial(_sweep, (CLASSES, IMBALANCE)), pictures.rows),
+    "figure3": (_layers, pictures.layers),
+    "figure4": (partial(_heads, (DISTANCE, POINTS), "figure1"), pictures.rows),
+    "figure5": (partial(_heads, (CLASSES, IMBALANCE), "figure2"), pictures.rows),
+    "figure6": (_generalisation, pictures.generalisation),
+    "figure7": (_checks, pictures.variants),
+    "figure8": (partial(_sweep, (VARIANCE, VARIANCE_WIDE), check=True), pictures.rows),
+    "figure9": (_readings, pictures.readings),
+    "discussion": (discussed, pictures.discussion),
 }
 
 
@@ -202,10 +203,10 @@ def reproduce(
     record = measure(Run(name, plan, output, kept, tuple(rows)))
     saved = {"file": name, "cpu_seconds": records.spent(began), **head}
     record = records.save(record, f"incontext/{figure}", output, quick, **saved)
-    draw(record, output / f"{name}.png")
+    drawing.draw(draw(record), output / f"{name}.png")
     if not rows:
         kept.done()
     return record
 
 
-EXPERIMENTS = {name: partial(reproduce, name) for name in FIGURES}
+records.EXPERIMENTS.update({f"incontext/{name}": partial(reproduce, name) for name in FIGURES})

@@ -6,11 +6,9 @@ self-attentions; "all" means one finite gamma in all four attentions.
 """
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,10 +21,8 @@ from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.weights import Stream
 from coterie_research.kmeans_transformers.network import rotated
-from coterie_research.kmeans_transformers.pictures import KINDS, draw_figure3, draw_figure4, write_table1
-from coterie_research.records import save, spent
-
-__all__ = ["figure3", "figure4", "table1"]
+from coterie_research.kmeans_transformers.pictures import KINDS, draw_figure3, draw_figure4, table1_page
+from coterie_research.records import experiment
 
 N_LAYERS = 10
 SOCKETS = {
@@ -50,27 +46,25 @@ def blobs(rng: np.random.Generator, n: int, d: int, k: int, spread: float = 3.0)
     return X, X[rng.choice(n, k, replace=False)].copy()
 
 
-def table1(output: Path, quick: bool = False) -> dict:
+@experiment("kmeans/table1", page=table1_page, seed=0)
+def table1(quick: bool) -> dict[str, Any]:
     """Compare every row of Table 1 with its plain algorithm: literal, with rotated weights (Remark 1), and fused."""
-    began, seed, n_instances = time.process_time(), 0, 1 if quick else 60
+    n_instances = 1 if quick else 60
     cases = _cases()
     rows = {name: _new_deviation() for name in cases}
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     for _ in range(n_instances):
         n, d, k = int(rng.integers(40, 300)), int(rng.integers(2, 9)), int(rng.integers(2, 8))
         X, C = blobs(rng, n, d, k)
         for name, algorithm in cases.items():
             _compare(algorithm, X, C, rng, rows[name])
-    record: dict[str, Any] = {
+    return {
         "instances": n_instances,
         "layers": 8,
         "about": "largest |deviation| of a centre's coordinate from the plain algorithm, over all layers and instances",
         "rows": rows,
         "edges": _edges(quick),
     }
-    record = save(record, "kmeans/table1", output, quick, seed=seed, cpu_seconds=spent(began))
-    write_table1(record, output / "table1.md")
-    return record
 
 
 def _new_deviation() -> dict[str, Any]:
@@ -237,10 +231,11 @@ def finite_gamma(x: Tensor, c: Tensor, gammas: Tensor, attentions: str) -> Itera
         yield c_GKD
 
 
-def figure3(output: Path, quick: bool = False) -> dict:
+@experiment("kmeans/figure3", draw_figure3, seed=3)
+def figure3(quick: bool) -> dict[str, Any]:
     """Compare Lloyd's algorithm with 10 layers of the literal network: 10,000 points, 5 clusters, gamma 1e4."""
-    began, seed, gamma, n = time.process_time(), 3, 1e4, 400 if quick else 10_000
-    X, C = blobs(np.random.default_rng(seed), n, 2, 5)
+    gamma, n = 1e4, 400 if quick else 10_000
+    X, C = blobs(np.random.default_rng(3), n, 2, 5)
     sides, attended = {"lloyd": _lloyd(X, C)}, {}
     for attentions, sockets in SOCKETS.items():
         override: dict = {name: Softmax(gamma) for name in sockets}
@@ -260,8 +255,6 @@ def figure3(output: Path, quick: bool = False) -> dict:
     record["differences"] = {name: _difference(X, sides["lloyd"], sides[name]) for name in SOCKETS}
     record["points_attended_by_layer"] = attended
     record["other_seeds"] = _figure3_seeds(n, gamma, 3 if quick else 20)
-    record = save(record, "kmeans/figure3", output, quick, seed=seed, cpu_seconds=spent(began))
-    draw_figure3(record, output / "figure3.png")
     return record
 
 
@@ -302,9 +295,9 @@ def _figure3_seeds(n: int, gamma: float, n_seeds: int) -> dict[str, Any]:
     }
 
 
-def figure4(output: Path, quick: bool = False) -> dict:
+@experiment("kmeans/figure4", draw_figure4, seed=0)
+def figure4(quick: bool) -> dict[str, Any]:
     """Log objective of the network minus that of Lloyd, over gamma, dimension, points, clusters and scale."""
-    began, seed = time.process_time(), 0
     axes = QUICK_AXES if quick else AXES
     shape = tuple(map(len, axes.values()))
     values = {attentions: np.zeros(shape) for attentions in SOCKETS}
@@ -312,7 +305,7 @@ def figure4(output: Path, quick: bool = False) -> dict:
     left_out: list[float] = []
     for at in np.ndindex(shape[0], shape[1], shape[2], shape[4]):
         d, n, k = axes["dimension"][at[0]], axes["points"][at[1]], axes["clusters"][at[2]]
-        rng = np.random.default_rng([seed, d, n, k, at[3]])
+        rng = np.random.default_rng([0, d, n, k, at[3]])
         X, C = blobs(rng, n, d, k)
         while _empties(X, path := _lloyd(X, C)):
             left_out.append(_log_ratio(X, torch.from_numpy(C), gammas[-1:], path))
@@ -324,7 +317,7 @@ def figure4(output: Path, quick: bool = False) -> dict:
                 final = list(finite_gamma(x, c, gammas, attentions))[-1].numpy() / scale
                 logs = [math.log(reference.objective(X, f)) for f in final]
                 values[attentions][at[0], at[1], at[2], i, at[3]] = np.array(logs) - lloyd
-    record: dict[str, Any] = {
+    return {
         "layers": N_LAYERS,
         "attentions": SOCKETS,
         "data": "centres N(0, 3² I), noise N(0, I), times scale; start: k different points",
@@ -338,9 +331,6 @@ def figure4(output: Path, quick: bool = False) -> dict:
         "values": {name: np.round(v, 6).tolist() for name, v in values.items()},
         "trends": {name: _trends(v, axes) for name, v in values.items()},
     }
-    record = save(record, "kmeans/figure4", output, quick, seed=seed, cpu_seconds=spent(began))
-    draw_figure4(record, output / "figure4.png")
-    return record
 
 
 def _empties(X: np.ndarray, path: list[np.ndarray]) -> bool:

@@ -1,14 +1,13 @@
 """Table 1 as text and Figures 3 and 4 as pictures, for Clarkson et al. (2025), each from its JSON record alone."""
 
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from coterie_research.drawing import COLOURS, save
+from coterie_research.drawing import COLOURS, Panel, Picture
 from coterie_research.kmeans_transformers.table import markdown
 
 KINDS = ("literal", "fused", "rotated", "rotated_limiting")
@@ -22,8 +21,8 @@ LABEL = {
 PAIRS = [("scale", "points"), ("dimension", "points"), ("dimension", "clusters"), ("scale", "clusters")]
 
 
-def write_table1(record: dict[str, Any], path: Path) -> None:
-    """Write the components of every row and the measured deviations as Markdown."""
+def table1_page(record: dict[str, Any]) -> list[str]:
+    """The components of every row and the measured deviations as Markdown."""
     lines = ["# Table 1", "", f"`{record['command']}`", "", markdown(), ""]
     lines += [
         f"Largest deviation from the plain algorithm: {record['instances']} instances, {record['layers']} layers.",
@@ -37,135 +36,119 @@ def write_table1(record: dict[str, Any], path: Path) -> None:
         sizes = ["-" if r[kind] is None else f"{r[kind]:.1e}" for kind in KINDS]
         labels = "-" if r["labels_differ"] is None else str(r["labels_differ"])
         lines.append("| " + " | ".join([f"`{name}`", str(r["layers"]), labels, *sizes]) + " |")
-    path.write_text("\n".join(lines) + "\n")
+    return lines
 
 
-def draw_figure3(record: dict[str, Any], path: Path) -> None:
-    """Draw 2 × 3 panels: objective, paths of the centres, final assignment; Lloyd above, the network below."""
-    figure = Figure(figsize=(14.5, 9), layout="constrained")
-    parts: Any = figure.subfigures(2, 1)
-    axes = np.array([part.subplots(1, 3) for part in parts])
-    points = np.array(record["points"])
-    titles = {
-        "lloyd": "Lloyd's algorithm",
-        "cross": f"k-means transformer, softmax with gamma = {record['gamma']:g} in both cross attentions",
-    }
-    for line, (name, title) in enumerate(titles.items()):
-        side = record["sides"][name]
-        _objective(axes[line, 0], record, name)
-        _paths(axes[line, 1], points, np.array(side["centers"]))
-        colours = np.array(COLOURS)[np.array(side["labels"])]
-        axes[line, 2].scatter(*points.T, s=3, c=colours, linewidths=0)
-        final = np.array(side["centers"][-1])
-        axes[line, 2].scatter(*final.T, marker="^", s=110, c="white", edgecolors="black", linewidths=1.5)
-        parts[line].suptitle(title, fontsize=12, fontweight="bold")
-        what = ["objective", "paths of the centres (start: circles)", "final assignment"]
-        for column in range(3):
-            axes[line, column].set_title(f"{'ABCDEF'[3 * line + column]}  {what[column]}", loc="left", fontsize=11)
-            if column:
-                axes[line, column].set(xlabel="$x_1$", ylabel="$x_2$")
-                axes[line, column].set_aspect("equal", adjustable="datalim")
-    limits = np.array([line[0].get_ylim() for line in axes])
-    for line in axes:
-        line[0].set_ylim(limits.min(), limits.max())
+def draw_figure3(record: dict[str, Any]) -> Picture:
+    """Objective, paths of the centres and final assignment: Lloyd above, the network below."""
+    points, sides = np.array(record["points"]), record["sides"]
+    top = max(max(side["objective"]) for side in sides.values())
+    least = min(min(side["objective"]) for side in sides.values())
+    titles = {"lloyd": "Lloyd", "cross": f"network, gamma = {record['gamma']:g} in both cross attentions"}
+    panels = []
+    for name, title in titles.items():
+        drawn = {"lloyd": (("lloyd", "Lloyd"),), "cross": (("cross", "cross attentions"), ("all", "all four"))}[name]
+        curves = [
+            {"x": range(len(sides[one]["objective"])), "y": sides[one]["objective"], "marker": "o", "label": label}
+            for one, label in drawn
+        ]
+        limits = {"ylim": (least - 0.05 * (top - least), top + 0.05 * (top - least))}
+        panels += [
+            Panel(f"{title}: objective", "layer or iteration", "k-means objective", curves, settings=limits),
+            Panel("paths of the centres (start: circles)", draw=partial(_paths, points, sides[name])),
+            Panel("final assignment", draw=partial(_assignment, points, sides[name])),
+        ]
     gap = record["differences"]["cross"]
-    figure.suptitle(
-        f"{record['n']:,} points, {record['k']} clusters. Largest difference of a centre in any layer "
-        f"{max(gap['centers_by_layer']):.1e}; final labels that differ: {gap['labels_that_differ']}",
-        fontsize=11,
-    )
-    save(figure, path, dpi=110)
+    differ = f"{max(gap['centers_by_layer']):.1e}; final labels that differ: {gap['labels_that_differ']}"
+    title = f"{record['n']:,} points, {record['k']} clusters. Largest difference of a centre in any layer {differ}"
+    return Picture(panels, title, columns=3)
 
 
-def _objective(axes: Axes, record: dict[str, Any], name: str) -> None:
-    sides = record["sides"]
-    steps = range(len(sides[name]["objective"]))
-    label = "Lloyd" if name == "lloyd" else "cross attentions finite"
-    axes.plot(steps, sides[name]["objective"], "o-", color="black", label=label)
-    if name != "lloyd":
-        axes.plot(steps, sides["all"]["objective"], "s--", color="#d55e00", label="all four attentions finite")
-        axes.legend(frameon=False)
-    axes.set(xlabel="layer" if name != "lloyd" else "iteration", ylabel="k-means objective")
-    axes.grid(alpha=0.3)
-
-
-def _paths(axes: Axes, points: np.ndarray, centers: np.ndarray) -> None:
+def _paths(points: np.ndarray, side: dict[str, Any], axes: Axes) -> None:
     """Starting positions are circles, later positions are triangles."""
+    centers = np.array(side["centers"])
     axes.scatter(points[:, 0], points[:, 1], s=2, c="#d0d0d0", linewidths=0)
     for j, colour in enumerate(COLOURS[: centers.shape[1]]):
         x, y = centers[:, j].T
         axes.plot(x, y, color=colour, linewidth=1.3)
         axes.scatter(x[0], y[0], marker="o", s=75, color=colour, edgecolors="black", zorder=3)
         axes.scatter(x[1:], y[1:], marker="^", s=38, color=colour, edgecolors="black", linewidths=0.6, zorder=4)
+    axes.set_aspect("equal", adjustable="datalim")
 
 
-def draw_figure4(record: dict[str, Any], path: Path) -> None:
-    """Draw Figure 4: A to D are lines over gamma, E to H are means over pairs of parameters.
+def _assignment(points: np.ndarray, side: dict[str, Any], axes: Axes) -> None:
+    final = np.array(side["centers"][-1])
+    axes.scatter(points[:, 0], points[:, 1], s=3, c=np.array(COLOURS)[np.array(side["labels"])], linewidths=0)
+    axes.scatter(final[:, 0], final[:, 1], marker="^", s=110, c="white", edgecolors="black", linewidths=1.5)
+    axes.set_aspect("equal", adjustable="datalim")
+
+
+def draw_figure4(record: dict[str, Any]) -> Picture:
+    """A to D are lines over gamma, E to H means over pairs of parameters and gamma, for each setting.
 
     Error bars are one standard deviation over all other parameters. An inset shows the tail.
     """
-    figure = Figure(figsize=(19, 17))
-    parts: Any = figure.subfigures(2, 1)
-    edges = {"left": 0.045, "right": 0.94, "bottom": 0.07, "top": 0.91, "wspace": 0.2, "hspace": 0.28}
-    for part, name in zip(parts, record["values"]):
-        part.suptitle(f"{SETTING[name]}: log objective of the network − log objective of Lloyd", fontsize=14)
-        axes = part.subplots(2, 4, gridspec_kw=edges)
-        values = np.array(record["values"][name])
-        for column, parameter in enumerate(LABEL):
-            _lines(axes[0, column], values, record["axes"], parameter)
-            axes[0, column].set_title(f"{'ABCD'[column]}  gamma × {LABEL[parameter]}", loc="left")
+    panels = []
+    for name, values in record["values"].items():
+        values = np.array(values)
         heights = [_pair_means(values, record["axes"], pair) for pair in PAIRS]
-        top = max(float(h.max()) for h in heights)
-        for column, pair in enumerate(PAIRS):
-            image = _heat(axes[1, column], heights[column], record["axes"], pair, top)
-            axes[1, column].set_title(f"{'EFGH'[column]}  {LABEL[pair[0]]} × {LABEL[pair[1]]}", loc="left")
-        bar = part.add_axes((0.955, 0.07, 0.01, 0.36))
-        part.colorbar(image, cax=bar, label="mean over all other parameters, gamma included")
-        lines = axes[0, :]
-        high = max(a.get_ylim()[1] for a in lines)
-        for a in lines:
-            a.set_ylim(-0.35 * high, high)
-    save(figure, path, dpi=110)
+        lines = [_over_gamma(values, record["axes"], parameter) for parameter in LABEL]
+        high = max(float((line["y"] + line["error"]).max()) for each in lines for line in each)
+        for letter, parameter, curves in zip("ABCD", LABEL, lines):
+            tail, limits = partial(_tail, values, record["axes"], parameter), {"ylim": (-0.35 * high, 1.05 * high)}
+            title, what = f"{letter}  gamma × {LABEL[parameter]}", SETTING[name]
+            panels.append(Panel(title, "gamma", what, curves, "x", draw=tail, settings=limits))
+        top = max(float(height.max()) for height in heights)
+        for letter, pair, height in zip("EFGH", PAIRS, heights):
+            heat = partial(_heat, height, record["axes"], pair, top)
+            panels.append(
+                Panel(f"{letter}  {LABEL[pair[0]]} × {LABEL[pair[1]]}", LABEL[pair[0]], LABEL[pair[1]], draw=heat)
+            )
+    return Picture(panels, "log objective of the network − log objective of Lloyd", columns=4)
 
 
-def _lines(axes: Axes, values: np.ndarray, ranges: dict[str, list], parameter: str) -> None:
-    names, gammas = list(ranges), np.array(ranges["gamma"])
-    first = np.moveaxis(values, names.index(parameter), 0)
-    shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.85, len(first)))
-    for i, (block, shade) in enumerate(zip(first, shades)):
+def _over_gamma(values: np.ndarray, ranges: dict[str, list], parameter: str) -> list[dict[str, Any]]:
+    """Means and deviations over all other parameters, for every value of one."""
+    gammas, blocks = np.array(ranges["gamma"]), np.moveaxis(values, list(ranges).index(parameter), 0)
+    curves = []
+    for i, (block, shade) in enumerate(zip(blocks, _shades(blocks))):
         flat = block.reshape(-1, len(gammas))
-        aside = 10 ** (0.07 * (i - (len(first) - 1) / 2))
+        aside = 10 ** (0.07 * (i - (len(blocks) - 1) / 2))
         style = {"color": shade, "marker": "o", "markersize": 4, "capsize": 2, "linewidth": 1.3, "elinewidth": 0.7}
-        axes.errorbar(gammas * aside, flat.mean(0), flat.std(0), label=f"{ranges[parameter][i]:g}", **style)
-    axes.axhline(0, color="black", linewidth=0.6)
-    axes.set(xscale="log", xlabel="gamma", ylabel="difference of log objectives")
-    narrow = {"columnspacing": 0.9, "handlelength": 1.4, "handletextpad": 0.4, "frameon": False}
-    axes.legend(title=LABEL[parameter], fontsize=9, loc="lower center", ncols=len(first), **narrow)
-    tail = axes.inset_axes((0.56, 0.5, 0.42, 0.42))
-    shown = gammas >= 1
-    for block, shade in zip(abs(first), shades):
-        tail.plot(gammas[shown], block.reshape(-1, len(gammas)).mean(0)[shown], color=shade, marker="o", markersize=3)
+        points = {"x": gammas * aside, "y": flat.mean(0), "error": flat.std(0)}
+        curves.append({**points, "label": f"{ranges[parameter][i]:g}", **style})
+    return curves
+
+
+def _shades(blocks: np.ndarray) -> np.ndarray:
+    return matplotlib.colormaps["viridis"](np.linspace(0.0, 0.85, len(blocks)))
+
+
+def _tail(values: np.ndarray, ranges: dict[str, list], parameter: str, axes: Axes) -> None:
+    axes.legend(fontsize=7.5, loc="lower center", ncols=len(ranges[parameter]), columnspacing=0.9, handlelength=1.2)
+    tail, gammas = axes.inset_axes((0.56, 0.5, 0.42, 0.42)), np.array(ranges["gamma"])
+    blocks = np.moveaxis(abs(values), list(ranges).index(parameter), 0)
+    for block, shade in zip(blocks, _shades(blocks)):
+        mean = block.reshape(-1, len(gammas)).mean(0)
+        tail.plot(gammas[gammas >= 1], mean[gammas >= 1], color=shade, marker="o", markersize=3)
     tail.set(xscale="log", yscale="log", ylim=(3e-6, 4))
-    tail.set_title("mean |difference|", fontsize=9)
+    tail.set_title("mean |difference|", fontsize=8)
     tail.tick_params(labelsize=7)
-    for each in (axes, tail):
-        each.minorticks_off()
+    tail.minorticks_off()
 
 
 def _pair_means(values: np.ndarray, ranges: dict[str, list], pair: tuple[str, str]) -> np.ndarray:
     """(values of pair[1], values of pair[0])"""
-    names = list(ranges)
-    column, line = (names.index(p) for p in pair)
+    column, line = (list(ranges).index(parameter) for parameter in pair)
     mean = values.mean(axis=tuple(i for i in range(values.ndim) if i not in (column, line)))
     return mean if line < column else mean.T
 
 
-def _heat(axes: Axes, mean: np.ndarray, ranges: dict[str, list], pair: tuple[str, str], top: float):
-    image = axes.imshow(mean, origin="lower", cmap="viridis", vmin=min(0.0, float(mean.min())), vmax=top, aspect="auto")
+def _heat(mean: np.ndarray, ranges: dict[str, list], pair: tuple[str, str], top: float, axes: Axes) -> None:
+    axes.imshow(mean, origin="lower", cmap="viridis", vmin=min(0.0, float(mean.min())), vmax=top, aspect="auto")
     for (line, column), value in np.ndenumerate(mean):
         colour = "black" if value > 0.62 * top else "white"
-        axes.text(column, line, f"{value:.2f}", ha="center", va="center", color=colour)
-    for axis, name, place in ((axes.xaxis, pair[0], 0), (axes.yaxis, pair[1], 1)):
-        axis.set_ticks(range(mean.shape[1 - place]), [f"{v:g}" for v in ranges[name]])
-        axis.set_label_text(LABEL[name])
-    return image
+        axes.text(column, line, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=8)
+    for axis, name, count in ((axes.xaxis, pair[0], mean.shape[1]), (axes.yaxis, pair[1], mean.shape[0])):
+        axis.set_ticks(range(count), [f"{value:g}" for value in ranges[name]])
+    axes.grid(False)

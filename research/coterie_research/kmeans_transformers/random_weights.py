@@ -7,8 +7,7 @@ separate weights and four clusters in the plane. The loss is that of learned Llo
 that of Lloyd's algorithm after the same number of layers.
 """
 
-import time
-from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,10 +19,9 @@ from coterie.kmeans.transformer import Attention, Layer
 from coterie.kmeans.weights import Stream, layer
 from coterie_research.kmeans_transformers.learned import inertia, lloyd_layers
 from coterie_research.kmeans_transformers.network import EncoderDecoder
-from coterie_research.records import save, spent
+from coterie_research.records import experiment
 from coterie_research.training.learned_lloyd import Instances
 
-__all__ = ["from_random_weights"]
 K, D, LAYERS, BATCH = 4, 2, 5, 32
 INSTANCES = Instances(clusters=(K, K), dims=(D, D), kinds=("blobs", "uniform"))
 SOCKETS = ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross")
@@ -62,9 +60,9 @@ def log_ratio(network: EncoderDecoder, generator: torch.Generator) -> Tensor:
     return (inertia(x, stream.centers(tokens)) / plain).log()
 
 
-def from_random_weights(output: Path, quick: bool = False) -> dict:
+@experiment("learned-lloyd/from_random_weights", file="from-random-weights", seed=0)
+def from_random_weights(quick: bool) -> dict[str, Any]:
     """Train, and compare on held-out instances with the untrained network and with the constructed matrices."""
-    began = time.process_time()
     steps = 30 if quick else 4000
     generator = torch.Generator().manual_seed(0)
     network = random_network(generator).requires_grad_(True)
@@ -87,7 +85,7 @@ def from_random_weights(output: Path, quick: bool = False) -> dict:
             torch.cat([log_ratio(one, torch.Generator().manual_seed(10_000 + i)) for i in range(4 if quick else 32)])
             for one in (network, constructed_network(1e4))
         )
-    record = {
+    return {
         "steps": steps,
         "batch": BATCH,
         "curve": curve,
@@ -96,5 +94,3 @@ def from_random_weights(output: Path, quick: bool = False) -> dict:
         "learned_standard_error": (learned.std() / len(learned) ** 0.5).item(),
         "constructed_log_ratio": constructed.mean().item(),
     }
-    name, seconds = "learned-lloyd/from_random_weights", spent(began)
-    return save(record, name, output, quick, file="from-random-weights", seed=0, cpu_seconds=seconds)

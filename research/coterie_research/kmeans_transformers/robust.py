@@ -11,9 +11,7 @@ swaps the last two coordinates of ℓ and doubles all, so that ⟨ℓ(c), π ℓ
 5. c, ‖c‖² ← 0 before: limiting attention of every centre to itself. A quadratic unit then writes ‖c‖² again.
 """
 
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +21,7 @@ from torch import Tensor
 from coterie.attention import Identity, Limiting, Normaliser, Softmax, Sparsemax, TopK, attend, dot_scores
 from coterie.kmeans import reference
 from coterie_research.kmeans_transformers.experiments import blobs
-from coterie_research.records import save, spent
+from coterie_research.records import experiment
 
 LAYERS, GAMMA, TOP, DELTA = 8, 0.7, 7, 1e4
 NORMALISERS: dict[str, Normaliser] = {
@@ -83,10 +81,11 @@ def layers(x: np.ndarray, c: np.ndarray, normaliser: Normaliser, n: int) -> Iter
         yield centers[:, :d].numpy().copy(), points[:, d + 2 + k :]
 
 
-def robust(output: Path, quick: bool = False) -> dict[str, Any]:
+@experiment("kmeans/robust", seed=0)
+def robust(quick: bool) -> dict[str, Any]:
     """Compare A.5.1 as printed with Algorithm 5, and measure what its linear normaliser does."""
-    began, instances, seed = time.process_time(), 2 if quick else 60, 0
-    rng = np.random.default_rng(seed)
+    instances = 2 if quick else 60
+    rng = np.random.default_rng(0)
     deviation = {name: {"layers": 0, "largest": 0.0} for name in NORMALISERS}
     smallest, from_lloyd = [], []
     for _ in range(instances):
@@ -104,7 +103,7 @@ def robust(output: Path, quick: bool = False) -> dict[str, Any]:
         weight = hat / hat.sum(0)  # σ_lin of each centre's column
         smallest.append(float(weight.min()))
         from_lloyd.append(float(abs(weight.mT.numpy() @ x - reference.lloyd(x, start)).max()))
-    record = {
+    return {
         "instances": instances,
         "gamma": GAMMA,
         "delta": DELTA,
@@ -112,4 +111,3 @@ def robust(output: Path, quick: bool = False) -> dict[str, Any]:
         "rows": deviation,
         "linear": {"smallest_weight": smallest, "largest_distance_from_lloyd": from_lloyd},
     }
-    return save(record, "kmeans/robust", output, quick, seed=seed, cpu_seconds=spent(began))

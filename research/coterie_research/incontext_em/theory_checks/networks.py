@@ -1,9 +1,7 @@
 """Whole constructed networks beside Lloyd's algorithm, and their parameter norms."""
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +18,9 @@ from coterie_research.incontext_em.theory import (
 )
 from coterie_research.incontext_em.theory.comparison import Comparison, compare, one_hot, size_of
 from coterie_research.incontext_em.theory.modules import TransformerPlus
+from coterie_research.incontext_em.theory_checks import pictures
 from coterie_research.incontext_em.theory_checks.instances import instances
-from coterie_research.incontext_em.theory_checks.records import save
-from coterie_research.records import curve
+from coterie_research.records import curve, experiment
 
 NETWORKS: dict[str, tuple[Callable, ConstructionSettings]] = {
     "Transformer, norm, M = 128": (transformer, ConstructionSettings(units=128)),
@@ -45,9 +43,10 @@ def _compared(name: str, drawn: list[tuple[int, Tensor, Tensor]], tau: int) -> t
     return model, [compare(model, x, start, tau, settings.measure) for _, x, start in drawn]
 
 
-def iterations(output: Path, quick: bool = False) -> dict:
+@experiment("theory/iterations", pictures.iterations)
+def iterations(quick: bool) -> dict[str, Any]:
     """Error of the assignments after tau iterations, tau = 1 to 10: ‖network - one-hot‖₂ and points that differ."""
-    began, tau, count = time.process_time(), 4 if quick else 10, 3 if quick else 40
+    tau, count = 4 if quick else 10, 3 if quick else 40
     record: dict[str, Any] = {"n": 200, "d": 2, "k": 3, "instances": count, "off": [], "differ": []}
     drawn = list(instances(count, tau=tau))
     for name in NETWORKS:
@@ -59,12 +58,13 @@ def iterations(output: Path, quick: bool = False) -> dict:
                 differ[i] += float((got.labels[i].argmax(1) != got.trajectory[i + 1].labels).sum()) / count
         record["off"].append(curve(name, range(1, tau + 1), off))
         record["differ"].append(curve(name, range(1, tau + 1), differ))
-    return save(record, "iterations", output, quick, began)
+    return record
 
 
-def assignments(output: Path, quick: bool = False) -> dict:
+@experiment("theory/assignments", pictures.assignments)
+def assignments(quick: bool) -> dict[str, Any]:
     """tau = 5, d = 2, k = 3, N = 200: on how many instances the assignments are Lloyd's, and why not on the others."""
-    began, tau, count = time.process_time(), 5, 5 if quick else 100
+    tau, count = 5, 5 if quick else 100
     record: dict[str, Any] = {"n": 200, "d": 2, "k": 3, "tau": tau, "instances": count, "networks": {}}
     drawn = list(instances(count))
     for name in NETWORKS:
@@ -88,12 +88,12 @@ def assignments(output: Path, quick: bool = False) -> dict:
             "errors": [one.distance_error for one in found if one.parted],
             "mean_distance_error": float(np.mean([one.distance_error or 0.0 for one in found])),
         }
-    return save(record, "assignments", output, quick, began)
+    return record
 
 
-def parameter_norms(output: Path, quick: bool = False) -> dict:
+@experiment("theory/parameter_norms", pictures.parameter_norms)
+def parameter_norms(quick: bool) -> dict[str, Any]:
     """‖θ‖ against N and against M, with C = 100 in every temperature."""
-    began = time.process_time()
     sizes = [2**power for power in range(5, 9 if quick else 14, 1)]
     units = [16, 32, 64] if quick else [16, 32, 64, 128, 256, 512]
     record: dict[str, Any] = {"radius": 1.0, "d": 2, "k": 3, "against_n": [], "against_m": []}
@@ -113,4 +113,4 @@ def parameter_norms(output: Path, quick: bool = False) -> dict:
 
         record["against_n"].append(curve(f"{name}, M = 64", sizes, [norm(n, 64) for n in sizes]))
         record["against_m"].append(curve(f"{name}, N = 200", units, [norm(200, m) for m in units]))
-    return save(record, "parameter_norms", output, quick, began)
+    return record

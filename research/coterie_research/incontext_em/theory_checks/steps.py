@@ -1,10 +1,8 @@
 """The errors of the Expectation step, of the Maximisation step, and of the softmax as a hardmax."""
 
 import math
-import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,9 +21,9 @@ from coterie_research.incontext_em.theory import (
 from coterie_research.incontext_em.theory.comparison import one_hot, size_of
 from coterie_research.incontext_em.theory.construction import costs
 from coterie_research.incontext_em.theory.lloyd import distances, means
+from coterie_research.incontext_em.theory_checks import pictures
 from coterie_research.incontext_em.theory_checks.instances import geometric, instances, mixture
-from coterie_research.incontext_em.theory_checks.records import save
-from coterie_research.records import ROUNDING, curve
+from coterie_research.records import ROUNDING, curve, experiment
 
 
 def _center_error(x: Tensor, blocks: Callable[[Rows], list], centre: bool = False) -> float:
@@ -41,9 +39,10 @@ def _center_error(x: Tensor, blocks: Callable[[Rows], list], centre: bool = Fals
     return float((h[:3, rows.center] - true).norm(dim=1).max())
 
 
-def expectation_error(output: Path, quick: bool = False) -> dict:
+@experiment("theory/expectation_error", pictures.expectation_error)
+def expectation_error(quick: bool) -> dict[str, Any]:
     """Error of the new centres against N (as printed, and corrected with three temperatures) and against M."""
-    began, seeds = time.process_time(), range(4 if quick else 20)
+    seeds = range(4 if quick else 20)
     sizes = [2**power for power in (range(6, 10) if quick else range(6, 14))]
     units = [8, 16, 32, 64] if quick else [8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
 
@@ -66,7 +65,7 @@ def expectation_error(output: Path, quick: bool = False) -> dict:
     ]
     against_m = [over_m(n) for n in ([200] if quick else [200, 2000])]
     record = {"seeds": len(seeds), "against_n": against_n, "against_m": against_m}
-    return save(record, "expectation_error", output, quick, began)
+    return record
 
 
 def _maximised(x: Tensor, centers: Tensor, settings: ConstructionSettings) -> tuple[float, float, float]:
@@ -86,9 +85,9 @@ def _maximised(x: Tensor, centers: Tensor, settings: ConstructionSettings) -> tu
     return error, off, float((labels.argmax(1) != true.argmin(1)).to(x).mean())
 
 
-def maximisation_error(output: Path, quick: bool = False) -> dict:
+@experiment("theory/maximisation_error", pictures.maximisation_error)
+def maximisation_error(quick: bool) -> dict[str, Any]:
     """Error of distances and of new assignments against M: norms in d = 2, 3 and 5, and squares."""
-    began = time.process_time()
     units = [16, 32, 64] if quick else [16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512]
     cases = [("norm", 2), ("norm", 3), ("norm", 5), ("square", 2), ("square", 5)]
     kept = {"distance": [], "off": [], "differ": []}  # type: ignore[var-annotated]
@@ -104,12 +103,12 @@ def maximisation_error(output: Path, quick: bool = False) -> dict:
         floor = 1e-4 if measure == "square" else ROUNDING  # below it, fitted squares are as good as float64 allows
         for position, name in enumerate(("distance", "off", "differ")):
             record[name].append(curve(f"{measure}, d = {d}", units, [row[position] for row in found], floor))
-    return save(record, "maximisation_error", output, quick, began)
+    return record
 
 
-def hardmax_error(output: Path, quick: bool = False) -> dict:
+@experiment("theory/hardmax_error", pictures.hardmax_error)
+def hardmax_error(quick: bool) -> dict[str, Any]:
     """Softmax with temperature C log N against hardmax: all N entries competing, and in the layer, only k centres."""
-    began = time.process_time()
     sizes = [2**power for power in (range(5, 9) if quick else range(5, 13))]
     entries, layer, bounds = [], [], []
     for c in (1, 2, 3):
@@ -121,7 +120,7 @@ def hardmax_error(output: Path, quick: bool = False) -> dict:
         bounds.append(curve(f"Lemma B.1, C = {c}", sizes, bound))
         layer.append(curve(f"C = {c}", sizes, [_layer_hardmax_error(n, c) for n in sizes]))
     record = {"gap": 1.0, "entries": entries, "bounds": bounds, "layer": layer}
-    return save(record, "hardmax_error", output, quick, began)
+    return record
 
 
 def _layer_hardmax_error(n: int, sharpness: float) -> float:

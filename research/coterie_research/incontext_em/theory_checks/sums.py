@@ -1,17 +1,16 @@
 """Lemmas A.1-A.3: sums of sigmoid units for 1/x, t², ‖v‖ and 1/‖v‖."""
 
 import math
-import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from coterie_research.incontext_em.theory import approximation
+from coterie_research.incontext_em.theory_checks import pictures
 from coterie_research.incontext_em.theory_checks.instances import geometric
-from coterie_research.incontext_em.theory_checks.records import save
-from coterie_research.records import ROUNDING, curve
+from coterie_research.records import ROUNDING, curve, experiment
 
 
 def _generator(seed: int) -> torch.Generator:
@@ -47,9 +46,10 @@ def _fit_curve(kind: str, units: Sequence[int], f: Callable, v: Tensor, seeds: i
     return curve(kind if d == 1 else f"{kind}, d = {d}", units, errors, floor, mass=masses)
 
 
-def fits(output: Path, quick: bool = False) -> dict:
+@experiment("theory/fits", pictures.fits)
+def fits(quick: bool) -> dict[str, Any]:
     """Largest error of sums of M sigmoid units for 1/x, t², ‖v‖ and 1/‖v‖, and the mass Σ|c| that they need."""
-    began, drawn, fitted = time.process_time(), 2 if quick else 20, 1 if quick else 2
+    drawn, fitted = 2 if quick else 20, 1 if quick else 2
     units = [8, 16, 32, 64] if quick else [8, 16, 32, 64, 128, 256, 512]
     x = torch.logspace(math.log10(0.05), 0.0, 4001, dtype=torch.float64).unsqueeze(1)
     t = torch.linspace(-1.0, 1.0, 4001, dtype=torch.float64).unsqueeze(1)
@@ -64,4 +64,4 @@ def fits(output: Path, quick: bool = False) -> dict:
         v = approximation.ball_points(9000, d, _generator(78), smallest=0.25)
         shell.append(_fit_curve("1/‖v‖, fitted", units, _one_over, v, fitted))
     panels = {"1/x on [0.05, 1]": line, "‖v‖ on the unit ball": ball, "1/‖v‖ on the shell from 1/4 to 1": shell}
-    return save({"drawn": drawn, "fitted": fitted, "panels": panels}, "fits", output, quick, began)
+    return {"drawn": drawn, "fitted": fitted, "panels": panels}
