@@ -12,9 +12,10 @@ import pytest
 from distributed.comm import CommClosedError
 
 import distributed
+from coterie.distributed import cluster as dask_cluster
 from coterie.distributed import fitting, passes
 from coterie.distributed.blocks import blocks_of
-from coterie.distributed.passes import ClusterError
+from coterie.distributed.cluster import ClusterError
 from coterie.kmeans.algorithm import Algorithm
 from tests.distributed.processes import SLOW_START, Cluster, slow_array, slow_block
 
@@ -104,21 +105,39 @@ def test_a_connection_that_breaks_while_the_workers_are_counted(monkeypatch):
     """A scheduler that died at this moment was an error of the connection instead of another attempt."""
     broken = []
 
-    def nthreads(client):
+    def workers(client, patience):
         if len(broken) < 2:
             broken.append(client)
             raise CommClosedError("Connection reset by peer")
-        return {"worker": 1}
+        return {"worker": {"last_seen": time.monotonic()}}
 
-    monkeypatch.setattr(passes, "_wait", lambda future, seconds: time.sleep(0.01))
+    monkeypatch.setattr(dask_cluster, "LOOK", 0.01)
+    monkeypatch.setattr(dask_cluster, "_wait", lambda future, seconds: time.sleep(0.01))
+    monkeypatch.setattr(dask_cluster, "workers", workers)
     X = da.from_array(np.arange(40.0).reshape(20, 2), chunks=(10, 2)).map_blocks(slowly, meta=np.zeros((0, 2)))
     start = np.array([[0.0, 1.0], [30.0, 31.0]])
     local = distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None)
     with local, distributed.Client(local):
-        monkeypatch.setattr(distributed.Client, "nthreads", nthreads)
         known = fit(X, start)
     assert len(broken) == 2
     np.testing.assert_array_equal(known.centers, [[9.0, 10.0], [29.0, 30.0]])
+
+
+def test_a_paused_worker_is_named_and_a_fit_that_no_worker_can_do_ends(monkeypatch):
+    """Dask pauses workers above four fifths of their memory, and a fit waited without a word."""
+    monkeypatch.setattr(dask_cluster, "LOOK", 0.1)
+    monkeypatch.setattr(dask_cluster, "NOTICE", 0.3)
+    monkeypatch.setattr(dask_cluster, "_wait", lambda future, seconds: time.sleep(0.05))
+    X = da.from_array(np.arange(40.0).reshape(20, 2), chunks=(10, 2)).map_blocks(slowly, meta=np.zeros((0, 2)))
+    limits = {"distributed.worker.memory.pause": 1e-6, "distributed.worker.memory.terminate": False}
+    with (
+        dask.config.set(limits),
+        distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None) as local,
+        distributed.Client(local),
+        pytest.warns(UserWarning, match=r"worker \S+ is paused, because it uses more than four fifths"),
+        pytest.raises(ClusterError, match=r"No worker .* has worked for 1 s: .* is paused"),
+    ):
+        passes.Passes(blocks_of(X), patience=1.0).total(fitting.survey, 2)
 
 
 def slowly(block):

@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie import KMeans
-from coterie.distributed.passes import ClusterError
+from coterie.distributed.cluster import ClusterError
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row
 
 D, K, BLOCKS, BLOCK_ROWS = 8, 32, 24, 20_000

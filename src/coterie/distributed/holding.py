@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from coterie.distributed.blocks import Blocks
-from coterie.distributed.passes import client
+from coterie.distributed.cluster import client, workers
 
 SHARE = 0.25  # of the memory of all workers; Dask begins to write blocks to disk at 0.6
 
@@ -36,5 +36,5 @@ def _fits(blocks: Blocks, here) -> bool:
     if blocks.n_rows is None or here.status != "running":
         return False
     n_bytes = blocks.n_rows * blocks.layout.n_features * np.dtype(blocks.layout.dtype).itemsize
-    limits = [worker.get("memory_limit") or 0 for worker in here.scheduler_info()["workers"].values()]
+    limits = [worker.get("memory_limit") or 0 for worker in workers(here).values()]
     return all(limits) and n_bytes <= SHARE * sum(limits)

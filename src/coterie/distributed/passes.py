@@ -6,31 +6,23 @@ the centres, and both are still available.
 """
 
 import operator
-import sys
-import time
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-import dask
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
-from coterie.distributed.blocks import BadBlock, Blocks, Layout, open_block
+from coterie.distributed.blocks import Blocks, Layout, open_block
+from coterie.distributed.cluster import PATIENCE, ClusterError, compute, lost_errors
 from coterie.distributed.sources import Recipe, fold
 from coterie.kmeans.block_statistics import Block
 from coterie.kmeans.kernel_input import NotFiniteError
 
 FAN_IN = 16  # values that one task of the tree adds
 ATTEMPTS = 5  # of one pass
-PATIENCE = 60.0  # seconds to wait for a scheduler to come back, or for a worker to join
-
-
-class ClusterError(RuntimeError):
-    """Raised if a cluster cannot continue. The message says what to do."""
 
 
 class Passes:
@@ -57,8 +49,8 @@ class Passes:
         for _ in range(ATTEMPTS):
             try:
                 self.n_passes += 1
-                return _compute(self._graph(function, state, check), self.patience)
-            except _lost_errors() as error:
+                return compute(self._graph(function, state, check), self.patience)
+            except lost_errors() as error:
                 lost = error
                 if self._origin is not None:  # what the cluster held may be lost with it
                     self._use(self._origin)
@@ -113,92 +105,3 @@ def _run_block(raw, weight, number: int, shared: _Shared):
 def _add(values: list) -> Any:
     present = [value for value in values if value is not None]
     return reduce(operator.add, present) if present else None
-
-
-# --- whatever runs Dask -----------------------------------------------------------------------------------
-
-
-def local(n_workers: int, **options: Any) -> Any:
-    """A cluster of processes with one thread each on this machine, on the loopback interface and with no dashboard."""
-    import distributed
-
-    quiet = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    return distributed.LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        processes=True,
-        host="127.0.0.1",
-        dashboard_address=None,
-        scheduler_kwargs=quiet,
-        silence_logs=50,
-        **options,
-    )
-
-
-def client() -> Any:
-    """The active distributed client, or None."""
-    if "distributed" not in sys.modules:
-        return None
-    import distributed
-
-    try:
-        return distributed.get_client()
-    except ValueError:
-        return None
-
-
-def _lost_errors() -> tuple[type[BaseException], ...]:
-    if "distributed" not in sys.modules:
-        return ()
-    from asyncio import CancelledError as LoopCancelled
-    from concurrent.futures import CancelledError
-
-    from distributed.client import FutureCancelledError
-    from distributed.comm import CommClosedError
-
-    from distributed import KilledWorker
-
-    return (KilledWorker, FutureCancelledError, CancelledError, LoopCancelled, CommClosedError)
-
-
-def _compute(value: Delayed, patience: float) -> Any:
-    here = client()
-    if here is None:
-        return dask.compute(value, optimize_graph=False)[0]
-    _await_scheduler(here, patience)
-    future = here.compute(value, optimize_graph=False)
-    idle_since = None
-    while not future.done():
-        _wait(future, 1.0)
-        if future.done() or here.status != "running" or here.nthreads():
-            idle_since = None
-            continue
-        idle_since = idle_since or time.monotonic()
-        if time.monotonic() - idle_since > patience:
-            future.cancel()
-            raise ClusterError(
-                f"The scheduler at {here.scheduler.address} has had no worker for {patience:.0f} s: start one with "
-                f"dask worker {here.scheduler.address}"
-            )
-    return future.result()
-
-
-def _wait(future, seconds: float) -> None:
-    import distributed
-
-    with suppress(TimeoutError, distributed.TimeoutError):  # in Python 3.10 these are two
-        distributed.wait([future], timeout=seconds)
-
-
-def _await_scheduler(here, patience: float) -> None:
-    until = time.monotonic() + patience
-    while here.status != "running":
-        if here.status in ("closed", "closing") or time.monotonic() > until:
-            raise ClusterError(
-                "The Dask scheduler does not answer. If the fit ran inside coterie.distributed.checkpoint(...), the "
-                "centres of the last iteration are in the checkpoint: reconnect and fit with resume=True."
-            )
-        time.sleep(0.1)
-
-
-__all__ = ["BadBlock", "ClusterError", "Passes", "client", "local"]

@@ -111,7 +111,7 @@ def cluster_files(source: str | os.PathLike, request: "Request", watcher: "Watch
         import distributed  # noqa: F401
     except ImportError:
         raise SettingError("Data in blocks need Dask: pip install 'coterie[dask]'.") from None
-    from coterie.distributed.passes import ClusterError
+    from coterie.distributed.cluster import ClusterError
 
     try:
         return _fitted(source, request, watcher, blocks)
@@ -195,7 +195,7 @@ def connected(scheduler: str | None, workers: int | None) -> Iterator[Any]:
     if scheduler is None:
         import joblib
 
-        from coterie.distributed.passes import local
+        from coterie.distributed.cluster import local
 
         with local(workers or joblib.cpu_count()) as cluster, distributed.Client(cluster) as client:
             yield client
