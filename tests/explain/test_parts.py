@@ -37,7 +37,7 @@ def test_every_value_of_the_template_is_escaped():
 
 def test_a_value_that_the_template_needs_and_nobody_gave_is_an_error():
     with pytest.raises(jinja2.UndefinedError):
-        Page().html(sections=["Summary"], title="", subtitle="")
+        Page().html("report.html", sections=["Summary"], title="", subtitle="")
 
 
 @pytest.mark.parametrize("estimator", [kmeans(n_init=5), coterie.SoftKMeans(3, random_state=0)], ids=["hard", "soft"])

@@ -246,7 +246,7 @@ def test_a_run_of_a_table_full_of_html_gives_labels_model_rows_layers_and_report
     assert table["columns"][1]["name"] == EVIL
     run = served.finish(served.start(table, clusters=2))
     assert run["state"] == "done", run["error"]
-    assert [one["size"] for one in run["result"]["clusters"]] == [30, 30]
+    assert [one["rows"] for one in run["result"]["clusters"]] == [30, 30]
     assert run["id"] in [one["id"] for one in served.ask("GET", "/api/state").json["runs"]]
     assert served.ask("GET", f"/api/runs/{run['id']}/map").json["layers"]
     rows = served.ask("GET", f"/api/runs/{run['id']}/clusters/1")
@@ -283,7 +283,7 @@ def test_networks_run_too(tmp_path, algorithm, wanted):
     wanted = run_settings({"columns": used, "algorithm": algorithm, **wanted}, columns, LIMITS)
     task = {"folder": str(tmp_path), "table": str(tmp_path / "table.arrow"), "wanted": wanted}
     TASKS["run"](task, lambda told: None)
-    assert sum(one["size"] for one in json.loads((tmp_path / "result.json").read_bytes())["clusters"]) == 60
+    assert sum(one["rows"] for one in json.loads((tmp_path / "result.json").read_bytes())["clusters"]) == 60
     assert json.loads((tmp_path / "map.json").read_bytes())["layers"]
 
 
@@ -305,7 +305,7 @@ def test_text_dates_and_missing_values_are_encoded(served, tmp_path):
     chosen = {"columns": ["age", "size", "side", "day"], "algorithm": "kmeans", "clusters": 2}
     run = served.finish(served.start(table, **chosen))
     assert run["state"] == "done", run["error"]
-    assert [one["size"] for one in run["result"]["clusters"]] == [40, 40]
+    assert [one["rows"] for one in run["result"]["clusters"]] == [40, 40]
     assert run["result"]["columns"] == ["age", "size", "side = left", "side = right", "day"]
     assert run["result"]["used"] == 4
     assert any("most similar row: 'age'" in note for note in run["result"]["notes"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.explain.page import Page, bar, chip
+from coterie.explain.page import Page
 from coterie.files import replacing
 from coterie.living.checking import Drift, drift_pairs, drifts_of
 from coterie.living.matching import Flows
@@ -17,7 +17,6 @@ from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.model import TableModel
 from coterie.wording import cluster_name, joined, number, plural
 
-MOST_DRIFTS = 40
 FAR_ROWS = 12
 COLUMNS = 8
 
@@ -45,11 +44,16 @@ class Changes:
         drifts = drifts_of(pairs, names, sum(len(one[1].mean) for one in pairs))
         return cls(before, after, found, drifts, np.flatnonzero(old < 0), rows.table)
 
-    def _old(self, label: int | None) -> str:
+    def old(self, label: int | None) -> str:
         return cluster_name(-1 if label is None else label, self.before.names)
 
-    def _new(self, label: int | None) -> str:
+    def new(self, label: int | None) -> str:
         return cluster_name(-1 if label is None else label, self.after.names)
+
+    @property
+    def moved(self) -> list[Drift]:
+        """The columns that changed within a cluster, by more than chance."""
+        return [one for one in self.drifts if one.changed]
 
     @property
     def sentences(self) -> list[str]:
@@ -58,17 +62,18 @@ class Changes:
         told = [f"{plural(len(partner), 'cluster')} continued."] if partner else ["No cluster continued."]
         for label, source in self.flows.came_from.items():
             told.append(
-                f"{self._new(label)} is new."
+                f"{self.new(label)} is new."
                 if source is None
-                else f"{self._new(label)} is a part of {self._old(source)}."
+                else f"{self.new(label)} is a part of {self.old(source)}."
             )
         for label, target in self.flows.went_to.items():
             told.append(
-                f"{self._old(label)} ended." if target is None else f"{self._old(label)} is now in {self._new(target)}."
+                f"{self.old(label)} ended." if target is None else f"{self.old(label)} is now in {self.new(target)}."
             )
-        moved = [one for one in self.drifts if one.changed]
-        if moved:
-            where = [f"{one.column} of {self._new(one.label)} ({one.away:+.2g} standard deviations)" for one in moved]
+        if self.moved:
+            where = [
+                f"{one.column} of {self.new(one.label)} ({one.away:+.2g} standard deviations)" for one in self.moved
+            ]
             told.append(f"Drifted: {joined(where, limit=4)}.")
         if len(self.unfit):
             share = len(self.unfit) / self.flows.counts.sum()
@@ -86,7 +91,7 @@ class Changes:
             "continued": {str(new): old for new, old in found.partner.items()},
             "new": {str(label): source for label, source in found.came_from.items()},
             "ended": {str(label): target for label, target in found.went_to.items()},
-            "drifts": [vars(one) for one in self.drifts if one.changed],
+            "drifts": [vars(one) for one in self.moved],
             "fit_no_earlier_cluster": len(self.unfit),
             "told": self.sentences,
         }
@@ -98,72 +103,38 @@ class Changes:
             found.counts, found.old, found.new, colors=found.partner, called_before=self.before.names,
             called=self.after.names,
         )  # fmt: skip
-        parts = {
-            "Summary": [("list", self.sentences)],
-            "Flows": [("figure", page.figure(drawn, "Rows in the clusters of the earlier and the later model", 0))],
-            "Sizes": [
-                (
-                    "table",
-                    ["", "", "before", "now", "share"],
-                    self._sizes(),
-                    "Rows of this table in every cluster of the two models",
-                    2,
-                )
-            ],
-            "Drift": [self._drift_part()],
-        }
-        if len(self.unfit):
-            heads, rows = self._unfit_rows()
-            parts["Rows that fit no earlier cluster"] = [
-                ("table", ["row", *heads], rows, "Some of these rows", len(heads))
-            ]
-        rows_told = (
-            f"{plural(int(found.counts.sum()), 'row')}, {len(found.old)} earlier and {len(found.new)} later clusters."
-        )
-        text = page.html(title=title, subtitle=rows_told, sections=list(parts), parts=parts)
+        place = page.figure(drawn, "Rows in the clusters of the earlier and the later model", 0)
+        total = int(found.counts.sum())
+        names = [name for name in self.before.encoding.sources if name in self.table.names][:COLUMNS]
+        told = f"{plural(total, 'row')}, {len(found.old)} earlier and {len(found.new)} later clusters."
+        sections = ["Summary", "Flows", "Sizes", "Drift", *["Rows that fit no earlier cluster"] * bool(len(self.unfit))]
+        text = page.html(
+            "changes.html", title=title, subtitle=told, sections=sections, changes=self, flow_place=place, total=total,
+            sizes=self._sizes(), heads=names, some=self._unfit_rows(names),
+        )  # fmt: skip
         if path is not None:
             with replacing(path) as temporary:
                 temporary.write_text(text, encoding="utf-8")
         return text
 
-    def _sizes(self) -> list[list[Any]]:
+    def _sizes(self) -> list[tuple[int, str, int | None, int | None]]:
+        """The colour and the name of every cluster, and its rows by the earlier and by the later model."""
         found = self.flows
-        then, now = found.counts.sum(axis=1).tolist(), found.counts.sum(axis=0).tolist()
-        partner, total = found.partner, max(1, int(found.counts.sum()))
-        place_old = {label: i for i, label in enumerate(found.old)}
-        rows = []
-        for i, label in enumerate(found.new):
-            mark = partner.get(label, label)
-            was = f"{then[place_old[partner[label]]]:,}" if label in partner else "–"
-            rows.append(
-                [chip(mark, self._new(label)), bar(mark, now[i] / total), was, f"{now[i]:,}", f"{now[i] / total:.1%}"]
-            )
-        for label in found.went_to:
-            rows.append([chip(label, self._old(label)), "ended", f"{then[place_old[label]]:,}", "–", "–"])
-        return rows
-
-    def _drift_part(self) -> tuple[Any, ...]:
-        moved = [one for one in self.drifts if one.changed][:MOST_DRIFTS]
-        if not self.drifts:
-            return ("text", "The earlier model does not remember the columns of its fit, so drift is not known.")
-        if not moved:
-            return ("text", "No column of a cluster that continued differs from the earlier model by more than chance.")
+        then = dict(zip(found.old, found.counts.sum(axis=1).tolist()))
+        now = dict(zip(found.new, found.counts.sum(axis=0).tolist()))
+        pairs = [(label, found.partner.get(label)) for label in found.new]
         rows = [
-            [chip(self.flows.partner[one.label], self._new(one.label)), one.column, number(one.before), number(one.now),
-             f"{one.away:+.2f}", "< .001" if one.p < 0.001 else f"{one.p:.3f}"]
-            for one in moved
-        ]  # fmt: skip
-        heads = ["", "column", "before", "now", "standard deviations", "p, corrected"]
-        return ("table", heads, rows, "Means of columns that changed within a cluster", 2)
+            (new if old is None else old, self.new(new), None if old is None else then[old], now[new])
+            for new, old in pairs
+        ]
+        return [*rows, *((label, self.old(label), then[label], None) for label in found.went_to)]
 
-    def _unfit_rows(self) -> tuple[list[str], list[list[str]]]:
-        names = [name for name in self.before.encoding.sources if name in self.table.names][:COLUMNS]
+    def _unfit_rows(self, names: list[str]) -> list[list[str]]:
         frame = self.table.frame.iloc[self.unfit[:FAR_ROWS]]
-        shown = [
+        return [
             [str(place + 1), *(number(value) if isinstance(value, float) else str(value) for value in row)]
             for place, row in zip(self.unfit.tolist(), frame[names].itertuples(index=False))
         ]
-        return names, shown
 
 
 def changes(before: Any, after: Any, table: Any) -> Changes:

@@ -46,6 +46,14 @@ class Trait:
         return f"{very}{'high' if self.away > 0 else 'low'} {self.column}"
 
     @property
+    def compared(self) -> str:
+        """How the cluster compares: a level is more frequent, or a value is higher in a share of all pairs of rows."""
+        if self.level is not None:
+            return f"{self.level} {'more' if self.here >= self.elsewhere else 'less'} often"
+        share = max(self.above, 1 - self.above)
+        return f"{'higher' if self.above >= 0.5 else 'lower'} in {min(share, 0.999) if share < 1 else 1:.0%} of pairs"
+
+    @property
     def _how_often(self) -> str:
         for least, words in ((0.9, "almost always"), (0.5, "mostly"), (0.1, "often" if self.away > 0 else "rarely")):
             if self.here >= least:

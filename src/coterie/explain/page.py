@@ -8,12 +8,14 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from coterie import __version__
 from coterie.palette import PALETTE, color
+from coterie.plot.marks import short
 from coterie.plot.themes import template
+from coterie.wording import number, plural
 
 
 class Place(NamedTuple):
@@ -45,24 +47,27 @@ class Page:
         """Data for the script of the page."""
         self._data.append((identity, escaped_json(document)))
 
-    def html(self, **said: Any) -> str:
-        """The document. ``said`` is what the template report.html names; ``parts`` are sections that are data.
-
-        A part of a section is ("text", text), ("list", texts), ("figure", place) or ("table", heads, rows, caption,
-        number of text columns).
-        """
+    def html(self, name: str, **said: Any) -> str:
+        """The document that a template makes; ``said`` is what the template names."""
         scripts = [_plotly(), _own("page.js")]
         allowed = " ".join(f"'{_hash(script)}'" for script in scripts)
         policy = (
             f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
             "font-src data:; base-uri 'none'; form-action 'none'"
         )
-        # A name that is missing is an error, and every value is escaped unless it is Markup.
-        page = Environment(autoescape=True, undefined=StrictUndefined).from_string(_own("report.html"))
-        return page.render(
-            policy=policy, version=__version__, style=Markup(_own("page.css")), data=self._data, chip=chip, color=color,  # noqa: S704
-            scripts=[Markup(script) for script in scripts], **{"parts": {}, **said},  # noqa: S704 - both are files of packages
+        return _templates().get_template(name).render(
+            policy=policy, version=__version__, style=Markup(_own("page.css")), data=self._data,  # noqa: S704
+            scripts=[Markup(script) for script in scripts], **said,  # noqa: S704 - both are files of packages
         )  # fmt: skip
+
+
+@cache
+def _templates() -> Environment:
+    """The templates. A name that is missing is an error, and every value is escaped unless it is Markup."""
+    made = Environment(autoescape=True, undefined=StrictUndefined, loader=FunctionLoader(_own))
+    made.globals.update(chip=chip, bar=bar, color=color, number=number, plural=plural, short=short)
+    made.filters["short"] = short
+    return made
 
 
 def chip(label: int, name: str = "") -> Markup:

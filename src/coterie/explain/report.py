@@ -8,11 +8,11 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from coterie.estimators.capabilities import parameters
 from coterie.explain import quality, sections
 from coterie.explain.cautions import Caution, cautions
 from coterie.explain.differences import portraits
 from coterie.explain.page import Page
-from coterie.explain.quality import Stability
 from coterie.explain.recipe import recipe
 from coterie.explain.replay import Replay, replay
 from coterie.files import check_writable, replacing
@@ -145,28 +145,27 @@ def report_on(
     draw = page.figure
     warned = [*cautions(clustered, stable, counts), *(Caution(note, "") for note in clustered.run.notes)]
     several = clustered.k > 1  # one cluster has nothing to differ from
+    sizes = [*zip(clustered.ids, clustered.sizes[clustered.ids].tolist())]
+    sizes += [(-1, len(clustered.outliers))] * bool(len(clustered.outliers))
     said: dict[str, Any] = {
         "title": title or _title(clustered), "subtitle": _subtitle(clustered), "command": command,
         "recipe": recipe(clustered), "estimator": type(clustered.estimator).__name__, "clustered": clustered,
         "found": found, "stable": stable, "played": played, "warned": warned, "several": several, "CARDS": CARDS,
-        "OPEN_CARDS": OPEN_CARDS, "words": len(clustered.unused_columns[: sections.WORDS]), "plural": plural,
-        "title_of": lambda label: clustered.names.get(label, f"Cluster {label}"), "trait_rows": sections.trait_rows,
-        "trait_columns": sections.trait_columns, "rows_of": sections.rows_in(clustered),
-        "overview": sections.overview(clustered, separation, stable), "map": sections.where(clustered, view, draw),
-        "size_rows": sections.sizes(clustered), "method_rows": sections.method(clustered),
+        "OPEN_CARDS": OPEN_CARDS, "words": len(clustered.unused_columns[: sections.WORDS]), "parameters": parameters,
+        "title_of": lambda label: clustered.names.get(label, f"Cluster {label}"), "sizes": sizes,
+        "largest": max(1, *(size for _, size in sizes)), "n_outliers": len(clustered.outliers),
+        "rows_of": sections.rows_in(clustered), "separation": separation, **sections.where(clustered, view, draw),
     }  # fmt: skip
     if several:
         said |= sections.differences(clustered, draw) | sections.certainty(clustered, separation, shares, draw)
-    said["far"] = sections.outliers(clustered, found)
+    said["far"] = sections.far_rows(clustered, found)
     said["layers"] = sections.layers(clustered, played, view, draw)
     if isinstance(played, Replay):
         page.values("layer-names", list(played.layers.names))
-    if isinstance(stable, Stability):
-        said["recovery_rows"] = sections.recovery(clustered, stable)
-    said["count"] = sections.number_of_clusters(clustered, counts, draw)
-    left_out = {"Number of clusters"} if said["count"] is None else set()
+    said |= sections.number_of_clusters(clustered, counts, draw)
+    left_out = {"Number of clusters"} if said["count_place"] is None else set()
     left_out |= set() if several else {"Differences between the clusters", "Certainty", "Stability"}
-    document = page.html(sections=[name for name in SECTIONS if name not in left_out], **said)
+    document = page.html("report.html", sections=[name for name in SECTIONS if name not in left_out], **said)
     made = Report(document, tuple(one.text for one in warned))
     if path is not None:
         made.save(path)

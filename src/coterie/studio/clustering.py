@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from coterie.catalogue import row_of
 from coterie.estimators.capabilities import on_sphere, parameter
 from coterie.explain.certainty import row_facts
 from coterie.explain.differences import portraits
@@ -24,7 +23,6 @@ from coterie.tables.table import Table
 from coterie.tabular import (
     ClusteredTable,
     EncodedTable,
-    Request,
     TableModel,
     Watcher,
     cluster_table,
@@ -40,30 +38,11 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 def run(frame: Any, wanted: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
-    """Cluster a table as ``wanted`` (``run_settings``) says. The files are those of ``write``."""
+    """Cluster a table. ``wanted`` are fields of :class:`Request`; the files are those of ``write``."""
     watcher = RunWatcher(folder, tell)
-    clustered = cluster_table(frame, request_of(wanted), watcher)
+    clustered = cluster_table(frame, watcher=watcher, **wanted)
     tell({"stage": "describing"})
     return write(clustered, watcher, len(frame), folder)
-
-
-def request_of(wanted: dict[str, Any]) -> Request:
-    """The settings of the page as a request, with the defaults of the command line where the page has no choice."""
-    choice = row_of(wanted["algorithm"])
-    clusters = wanted["clusters"]
-    return Request(
-        columns=wanted["columns"],
-        scale=wanted["scale"],
-        drop_missing=wanted["drop_missing"],
-        kinds=wanted["kinds"],
-        algorithm=wanted["algorithm"],
-        clusters=None if clusters is None or not choice.counts else [clusters],
-        most=wanted["most"],
-        criterion=wanted["criterion"] if clusters is None and not choice.finds else None,
-        seed=wanted["seed"],
-        settings={"trim": wanted["trim"]} if choice.trims else {},
-        defaults={"n_init": wanted["starts"], "init": wanted["start"]},
-    )
 
 
 class RunWatcher(Watcher):
@@ -139,8 +118,7 @@ def write(clustered: ClusteredTable, watcher: RunWatcher, n_rows: int, folder: P
         np.save(folder / "points.npy", clustered.points)
     _write_json(folder / "map.json", _map(clustered, watcher))
     _write_json(folder / "rows.json", _rows(clustered, places))
-    result = _result(clustered)
-    result |= {"seconds": clustered.run.seconds, "rows": clustered.n, "left_out": n_rows - clustered.n}
+    result = _result(clustered) | {"left_out": n_rows - clustered.n}
     _write_json(folder / "result.json", result)
     return {"clusters": len(result["clusters"])}
 
@@ -199,43 +177,28 @@ def _rows(clustered: ClusteredTable, places: np.ndarray) -> dict[str, Any]:
 
 
 def _result(clustered: ClusteredTable) -> dict[str, Any]:
-    """What the page shows about the run as text and numbers."""
-    facts, encoding, choice = clustered.facts, clustered.model.encoding, clustered.run.choice
-    separation, verdict = clustered.silhouettes, clustered.verdict
+    """What the page shows about the run as text and numbers: the facts, and words for every cluster and column."""
+    facts, run, separation = clustered.facts, clustered.run, clustered.silhouettes
     told = {one.label: one for one in portraits(clustered)}
     words = {label: one.in_words() for label, one in told.items()} | {-1: "These rows belong to no cluster."}
     rules = {label: one.rule.text for label, one in told.items() if one.rule is not None}
-    return {
+    labels = [one.label for one in facts.summaries]
+    return facts.document() | {
         "estimator": type(clustered.estimator).__name__,
-        "algorithm": clustered.run.algorithm,
-        "seed": clustered.run.seed,
-        "columns": encoding.value_names,
-        "used": len(encoding.names),
-        "scaled": not encoding.is_identity,
-        "iterations": facts.iterations or 0,
-        "inertia": facts.inertia,
+        "used": len(facts.encoding.names),
         "silhouette": None if separation is None else separation.mean,
         "separation": None if separation is None else separation.words,
         "clusters": [
             {
-                "label": one.label, "size": one.size, "share": one.share, "words": words.get(one.label, ""),
+                "label": one.label, "rows": one.size, "share": one.share, "words": words.get(one.label, ""),
                 "rule": rules.get(one.label, ""), "center": list(one.center.values()),
             }
             for one in facts.summaries
         ],
-        "profile": [(one.name, *reversed(one.profile(clustered.labels, [each.label for each in facts.summaries])))
-                    for one in clustered.fields],
-        "choice": None if choice is None else {
-            "criterion": choice.criterion, "k": choice.k, "at_edge": choice.at_edge,
-            "candidates": [[one.k, one.score if np.isfinite(one.score) else None] for one in choice.candidates],
-        },
-        "verdict": {"words": verdict.words, "text": verdict.text},
-        "probabilities": [[k, p] for k, p in facts.count_probabilities.items()],
-        "certainty": facts.certainty,
-        "outliers": facts.outliers,
+        "profile": [(one.name, *reversed(one.profile(clustered.labels, labels))) for one in clustered.fields],
         "names": {str(label): name for label, name in clustered.names.items()},
-        "told": clustered.run.notes,
-        "notes": [*facts.notes[len(clustered.run.notes) :], *clustered.run.notes],
+        "told": run.notes,
+        "notes": [*facts.notes[len(run.notes) :], *run.notes],
     }  # fmt: skip
 
 

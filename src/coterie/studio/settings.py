@@ -7,30 +7,36 @@ from coterie.studio.limits import Limits
 from coterie.tables.kinds import EMPTY, KINDS, TEXT, USABLE
 from coterie.tabular.make_estimator import SettingError
 
-CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")
+CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")  # the server starts without coterie.selection
 UNUSABLE = {TEXT: "is free text: nearly every value is different", EMPTY: "is empty"}
 STARTS = ("k-means++", "random", "spectral")
 
 
 def run_settings(given: dict[str, Any], known: list[dict[str, Any]], limits: Limits) -> dict[str, Any]:
-    """Valid settings, from the JSON of a client and the columns of the table.
+    """The fields of a :class:`coterie.tabular.Request`, from the JSON of a client and the columns of the table.
 
-    If ``clusters`` is None, numbers up to ``most`` are tried and ``criterion`` chooses.
+    Where the page has no choice, they are the defaults of the command line. Without a number of clusters, numbers up to
+    ``most`` are tried and the criterion chooses.
     """
     algorithm = _one_of(given.get("algorithm", "kmeans"), tuple(algorithms()), "algorithm")
-    kinds = _kinds(given.get("kinds", {}), known)
-    clusters = given.get("clusters") if row_of(algorithm).counts else None
+    row, kinds = row_of(algorithm), _kinds(given.get("kinds", {}), known)
+    wanted = given.get("clusters") if row.counts else None
+    clusters = _whole(wanted, 1, limits.clusters, "number of clusters", none=True)
+    criterion = _one_of(given.get("criterion", "silhouette"), CRITERIA, "criterion")
+    trim = _share(given.get("trim", 0.05), "trim")
     return {
         "columns": _columns(given.get("columns"), known, kinds),
         "algorithm": algorithm,
         "scale": _flag(given.get("scale", True), "scale"),
-        "clusters": _whole(clusters, 1, limits.clusters, "number of clusters", none=True),
+        "clusters": None if clusters is None else [clusters],
         "most": _whole(given.get("most", 10), 2, 30, "largest number to try"),
-        "criterion": _one_of(given.get("criterion", "silhouette"), CRITERIA, "criterion"),
+        "criterion": criterion if clusters is None and not row.finds else None,
         "seed": _whole(given.get("seed", 0), 0, 2**31 - 1, "seed"),
-        "starts": _whole(given.get("starts"), 1, 100, "number of starts", none=True),
-        "start": _one_of(given.get("start", "k-means++"), STARTS, "start"),
-        "trim": _share(given.get("trim", 0.05), "trim"),
+        "settings": {"trim": trim} if row.trims else {},
+        "defaults": {
+            "n_init": _whole(given.get("starts"), 1, 100, "number of starts", none=True),
+            "init": _one_of(given.get("start", "k-means++"), STARTS, "start"),
+        },
         "drop_missing": _flag(given.get("drop_missing", False), "drop_missing"),
         "kinds": kinds,
     }

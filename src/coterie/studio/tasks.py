@@ -102,10 +102,5 @@ def _frame(task: dict[str, Any]) -> pd.DataFrame:
 
 
 TASKS: dict[str, Callable[[dict[str, Any], Tell], dict[str, Any]]] = {
-    "read": read,
-    "run": run,
-    "labels": labels,
-    "report": report,
-    "names": names,
-    "axes": axes,
+    task.__name__: task for task in (read, run, labels, report, names, axes)
 }

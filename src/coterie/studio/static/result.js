@@ -149,7 +149,7 @@ function tellResult(next, points) {
   told.push(`${result.seconds.toFixed(1)} s.`);
   $("result-told").textContent = told.join(" ");
   const [words, ...reason] = result.verdict.text.split(". ");
-  const likely = result.probabilities.map(([k, p]) => `${k} (${percent(p)})`).join(", ");
+  const likely = Object.entries(result.n_clusters_proba).sort(([, a], [, b]) => b - a).map(([k, p]) => `${k} (${percent(p)})`).join(", ");
   const sure = [`${words.replace(/\.$/, "")}.`, ` ${reason.join(". ")}`];
   if (likely) sure.push(` Probability of the number of clusters: ${likely}.`);
   if (result.certainty !== null && clusters.length > 1) sure.push(` Mean certainty of the rows: ${result.certainty.toFixed(2)}.`);
@@ -170,7 +170,7 @@ function showClusters(result) {
       bar.append(filled);
       return make("button", { type: "button", class: "cluster", "data-label": one.label, "aria-pressed": "false", onclick: () => choose(one.label) },
         dot(one.label), make("strong", {}, clusterName(one.label)),
-        make("span", { class: "size" }, `${count(one.size)} · ${percent(one.share)}`), bar,
+        make("span", { class: "size" }, `${count(one.rows)} · ${percent(one.share)}`), bar,
         make("span", { class: "words" }, one.words, one.rule ? make("small", {}, `Rule: ${one.rule}.`) : null));
     }),
   );
@@ -220,13 +220,13 @@ function showChoice(choice) {
   $("choice-part").hidden = !choice;
   if (!choice) return;
   const edge = choice.at_edge ? " It is the largest number that was tried: a larger one may be better." : "";
-  const scores = choice.candidates.map(([, score]) => score).filter((score) => score !== null);
+  const scores = choice.candidates.map((one) => one.score).filter((score) => score !== null);
   const [low, high] = [Math.min(0, ...scores), Math.max(...scores)];
-  $("choice-told").textContent = `The criterion ${choice.criterion} chose ${choice.k}.${edge}`;
-  $("choice-table").replaceChildren(make("tbody", {}, ...choice.candidates.map(([k, score]) => {
+  $("choice-told").textContent = `The criterion ${choice.criterion} chose ${choice.n_clusters}.${edge}`;
+  $("choice-table").replaceChildren(make("tbody", {}, ...choice.candidates.map(({ n_clusters: k, score }) => {
     const bar = make("span", { class: "bar" });
     bar.style.width = `${score === null ? 0 : (100 * (score - low)) / (high - low || 1)}%`;
-    return make("tr", { class: k === choice.k ? "best" : "" }, make("th", { scope: "row", class: "number" }, String(k)),
+    return make("tr", { class: k === choice.n_clusters ? "best" : "" }, make("th", { scope: "row", class: "number" }, String(k)),
       make("td", { class: "wide" }, bar), make("td", { class: "number" }, score === null ? "–" : number(score)));
   })));
 }
