@@ -15,6 +15,7 @@ from coterie.distributed.chunks import Chunks
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
+duckdb = pytest.importorskip("duckdb")
 
 PARAMETERS = {
     "ZeroShotClusterer": {"max_context": 40},
@@ -23,7 +24,7 @@ PARAMETERS = {
     "InContextClusterer": {"n_clusters": 3, "max_context": 40, "n_init": 2},
 }
 METHODS = ("predict", "predict_proba", "predict_certainty", "transform", "score_samples", "score", "bic")
-NAMED = ("Arrow", "CSV", "Parquet", "folder", "pattern", "database", "Dask DataFrame")
+NAMED = ("DuckDB", "Arrow", "CSV", "Parquet", "folder", "pattern", "database", "Dask DataFrame")
 UNNAMED = ("NPY", "chunks", "Dask array")
 
 
@@ -46,6 +47,7 @@ def places_of(table: pd.DataFrame, folder) -> dict:
     with closing(sqlite3.connect(folder / "t.sqlite")) as connection:
         table.to_sql("t", connection, index=False)
     found = {
+        "DuckDB": duckdb.sql(f"SELECT * FROM '{folder / 't.parquet'}'"),
         "Arrow": pa.Table.from_pandas(table),
         "CSV": folder / "t.csv",
         "Parquet": folder / "t.parquet",

@@ -20,12 +20,12 @@ class Chunks:
 
     Parameters
     ----------
-    source : path, array, sequence of arrays, or callable
-        A Parquet file, a folder or a pattern of such files (read in batches) or an NPY file (memory-mapped); an array,
-        which is divided into chunks; a sequence of arrays; or a function without arguments that returns an iterator of
-        arrays.
+    source : path, DuckDB relation, array, sequence of arrays, or callable
+        A Parquet file, a folder or a pattern of such files (read in batches) or an NPY file (memory-mapped); a
+        relation such as ``duckdb.sql("SELECT ...")``, whose query runs once per pass; an array, which is divided into
+        chunks; a sequence of arrays; or a function without arguments that returns an iterator of arrays.
     columns : list of str, optional
-        Columns of Parquet files; all by default.
+        Columns of Parquet files or of the relation; all by default.
     dtype : numpy dtype, optional
         float32 or float64. By default it is float32 if all columns are float32, and float64 otherwise.
     """
@@ -38,6 +38,8 @@ class Chunks:
         self._read: Callable[[], Iterable[Any]]  # arrays, or batches of Parquet files
         if isinstance(source, (str, os.PathLike)):
             self._read = self._reader(Path(source), columns)
+        elif is_relation(source):
+            self._read = self._relation(source, columns)
         elif isinstance(source, np.ndarray):
             self._read, self._count = lambda: _cut(source), len(source)
         elif callable(source):
@@ -105,6 +107,25 @@ class Chunks:
 
         return self._parquet(parquet.find(path), columns)
 
+    def _relation(self, relation: Any, columns: list[str] | None) -> Callable[[], Iterable[Any]]:
+        import pyarrow as pa
+
+        chosen = relation if columns is None else relation.select(*columns)
+        self._describe(pa.RecordBatchReader.from_stream(chosen.limit(0)).schema, chosen.columns)
+        return lambda: pa.RecordBatchReader.from_stream(chosen)
+
+    def _describe(self, schema: Any, names: Sequence[str]) -> None:
+        """Take names and types from the schema of the batches."""
+        import pyarrow as pa
+
+        self.names = list(names)
+        kinds = [schema.field(name).type for name in names]
+        numbers = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_decimal)
+        self._others = [name for name, kind in zip(names, kinds) if not any(is_kind(kind) for is_kind in numbers)]
+        if self.dtype is None:
+            single = all(pa.types.is_float32(kind) for kind in kinds)
+            self.dtype = np.dtype(np.float32 if single else np.float64)
+
     def _parquet(self, files: Sequence[Path], columns: list[str] | None) -> Callable[[], Iterable[Any]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -130,13 +151,8 @@ class Chunks:
         assert schema is not None
         if not names:
             raise TableError(f"{files[0].name} has no columns.")
-        self.names = list(names)
-        kinds = [schema.field(name).type for name in names]
-        numbers = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean)
-        self._others = [name for name, kind in zip(names, kinds) if not any(is_kind(kind) for is_kind in numbers)]
-        if self.dtype is None:
-            single = all(pa.types.is_float32(kind) for kind in kinds)
-            self.dtype = np.dtype(np.float32 if single else np.float64)
+        self._describe(schema, names)
+        assert self.dtype is not None
         size = max(1, CHUNK_BYTES // (len(names) * self.dtype.itemsize))
 
         def read():
@@ -198,6 +214,11 @@ def can_be_cut(path: str | os.PathLike) -> bool:
     """Whether a path is one of files that are read in chunks: NPY, Parquet, a folder or a pattern."""
     where = Path(path)
     return where.suffix.lower() in (".parquet", ".pq", ".npy") or where.is_dir() or _is_pattern(where)
+
+
+def is_relation(source: Any) -> bool:
+    """Whether a source is a DuckDB relation. This does not import duckdb."""
+    return type(source).__module__.partition(".")[0].lstrip("_") == "duckdb" and hasattr(source, "__arrow_c_stream__")
 
 
 def _is_pattern(path: Path) -> bool:

@@ -20,7 +20,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from coterie.distributed import is_dask
-from coterie.distributed.chunks import Chunks, can_be_cut
+from coterie.distributed.chunks import Chunks, can_be_cut, is_relation
 from coterie.estimators.capabilities import encodes_tables
 from coterie.estimators.validation import check_rows
 from coterie.tables.encoding import Encoded
@@ -252,12 +252,13 @@ def rows_in(X: Any, estimator: Any = None, sample_weight: Any = None) -> Any:
     mixed = encodes_tables(estimator)
     if is_dask(X):
         return OnDask(X, mixed, sample_weight)
-    if isinstance(X, str | os.PathLike):
-        if not can_be_cut(X):
-            from coterie.tables.table import read_table
+    is_path = isinstance(X, str | os.PathLike)
+    if is_path and not can_be_cut(X):
+        from coterie.tables.table import read_table
 
-            table = read_table(X)
-            return table.to_numpy() if Path(str(X)).suffix == ".npy" else table
+        table = read_table(X)
+        return table.to_numpy() if Path(str(X)).suffix == ".npy" else table
+    if is_path or is_relation(X):
         X = Chunks(X)
     if isinstance(X, Chunks):
         return InFiles(X, mixed)
