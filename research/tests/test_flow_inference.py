@@ -3,8 +3,9 @@ import torch
 from coterie import checkpoints
 from coterie.mixtures.atoms import flow_tokens
 from coterie.mixtures.spherical_posterior import Sweeps
-from coterie_research.measure_flows.inference import barycentre, cell_tokens, grid_cells
+from coterie_research.measure_flows.inference import barycentre, cell_tokens
 from coterie_research.metrics import squared_w2
+from coterie_research.training.flow.cells import grid_cells
 from coterie_research.training.flow.prior import MixturePrior, sample_mixtures
 from coterie_research.training.flow.targets import Atoms, posterior_samples
 

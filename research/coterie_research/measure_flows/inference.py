@@ -5,6 +5,7 @@ Tokens are merged to atoms, and refined by EM (:func:`token_atoms`) or moved to 
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,9 +17,9 @@ from coterie.mixtures.flow import MeasureFlow
 from coterie.mixtures.spherical_posterior import Sweeps
 from coterie_research.measure_flows.atoms import log_joint, merge_all, refine_and_prune, run_em, without_empty
 from coterie_research.metrics import transport_plans
+from coterie_research.training.flow.cells import CELL, grid_cells
 from coterie_research.training.flow.targets import Atoms, posterior_samples
 
-CELL = 0.5  # side of the cells whose points are one token, in noise standard deviations
 MOST_CELLS = 0.8  # of the number of points; above it, cells would hardly save time
 PATH_CONTEXT = 500
 PATH_ATOMS = 32  # of every SNR on the path, the heaviest: a high SNR leaves single points, which pruning would remove
@@ -26,7 +27,7 @@ LONG = Sweeps(burn_in=1000, apart=80, n_draws=100)
 SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0, 17.0, 19.0)
 
 
-def cell_tokens(network: MeasureFlow, points_BND: Tensor, snr_db_B: Tensor) -> Tensor:
+def cell_tokens(network: MeasureFlow, points_BND: Tensor, snr_db_B: Tensor, **settings: Any) -> Tensor:
     """Tokens (B, N, D) as of :func:`coterie.mixtures.atoms.flow_tokens`, but with fewer points for the network.
 
     Points much nearer to one another than the noise, in a cell of a grid, are one point of their joint weight for the
@@ -37,23 +38,11 @@ def cell_tokens(network: MeasureFlow, points_BND: Tensor, snr_db_B: Tensor) -> T
     for points_ND, snr_db, side in zip(points_BND, snr_db_B, side_B.tolist()):
         centers_MD, counts_M, cell_N = grid_cells(points_ND, side)
         if len(centers_MD) > MOST_CELLS * len(points_ND):
-            found.append(flow_tokens(network, points_ND[None], snr_db[None])[0])
+            found.append(flow_tokens(network, points_ND[None], snr_db[None], **settings)[0])
         else:
-            found.append(flow_tokens(network, centers_MD[None], snr_db[None], counts_M[None])[0, cell_N])
+            tokens_1MD = flow_tokens(network, centers_MD[None], snr_db[None], counts_M[None], **settings)
+            found.append(tokens_1MD[0, cell_N])
     return torch.stack(found)
-
-
-def grid_cells(points_ND: Tensor, side: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Means (M, D) and counts (M,) of the points in the cells of a grid that are not empty, and the cell of each point.
-
-    The grid begins at the mean of the points, so that it moves with them.
-    """
-    centred_ND = points_ND - points_ND.mean(0)
-    place_ND = centred_ND / max(side, torch.finfo(points_ND.dtype).tiny)
-    _, cell_N, counts_M = torch.unique(place_ND.round(), dim=0, return_inverse=True, return_counts=True)
-    counts_M = counts_M.to(points_ND.dtype)
-    sums_MD = points_ND.new_zeros(len(counts_M), points_ND.shape[1]).index_add_(0, cell_N, points_ND)
-    return sums_MD / counts_M[:, None], counts_M, cell_N
 
 
 def token_atoms(points_BND: Tensor, tokens_BND: Tensor, snr_db_B: Tensor, most: int | None = None) -> Atoms:

@@ -185,8 +185,12 @@ class MeasureFlow(nn.Module):
 
         if on_layer is not None:
             on_layer(decode(z_BNE))
+        # whole steps of which the flow time is used up do nothing; at their border the gradient of "floor" passes
+        whole_steps = (regime or self.config.regime) in ("unit", "floor")
+        reached = int(total_B.max()) + 1 if whole_steps else n_layers
         for layer in range(n_layers):
-            z_BNE = self.blocks[layer % len(self.blocks)](z_BNE, t_LB[layer][:, None, None], bias_B11N)
+            if layer < reached:
+                z_BNE = self.blocks[layer % len(self.blocks)](z_BNE, t_LB[layer][:, None, None], bias_B11N)
             if on_layer is not None:
                 on_layer(decode(z_BNE))
         return decode(z_BNE)
