@@ -98,3 +98,20 @@ def test_lemma_3_1_fails_as_printed_because_the_coordinates_of_a_sum_of_softmaxe
     assert all(softmax_sum_error(2, m, radius) >= radius * (1 - 1e-9) for m in (4, 64, 512))
     # one more coordinate, which is not read, takes up the difference
     assert softmax_sum_error(3, 64, radius) < 0.01 * radius
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_softmaxes_of_the_right_product_approximate_not_every_map(axis):
+    """Within rows, output i sees x_i alone: (x₂, x₁) is out of reach. Within columns, x + c has the output of x."""
+
+    def total(x):
+        draw = generator()
+        parts = [torch.randn(2, 5, generator=draw, dtype=torch.float64) for _ in range(30)]
+        x1 = torch.stack([x, torch.ones_like(x)], 1)
+        return sum(torch.softmax(x1 @ part, axis) for part in parts)
+
+    x = torch.tensor([0.3, -1.1, 0.8], dtype=torch.float64)
+    other = x + 0.7 if axis == 0 else torch.cat([x[:1], -x[1:]])
+    kept = slice(None) if axis == 0 else slice(1)
+    torch.testing.assert_close(total(x)[kept], total(other)[kept])
+    assert not torch.allclose(total(x)[1:], total(x * 1.5)[1:])

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coterie.attention import Identity, Limiting, Normaliser, Softmax, Sparsemax, TopK, attend, dot_scores
+from coterie.attention import Identity, Limiting, Linear, Normaliser, Softmax, Sparsemax, TopK, attend, dot_scores
 from coterie.kmeans import reference
 from coterie_research.kmeans_transformers.experiments import blobs
 from coterie_research.records import experiment
@@ -28,6 +28,7 @@ NORMALISERS: dict[str, Normaliser] = {
     "softmax": Softmax(GAMMA),
     "sparsemax": Sparsemax(GAMMA),
     "topk": TopK(TOP, GAMMA),
+    "linear": Linear(),
 }
 
 
@@ -81,6 +82,12 @@ def layers(x: np.ndarray, c: np.ndarray, normaliser: Normaliser, n: int) -> Iter
         yield centers[:, :d].numpy().copy(), points[:, d + 2 + k :]
 
 
+def _linear(x: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Algorithm 5 with σ_lin: a member's weight is its share of the squared distances, so that far ones weigh most."""
+    score, label = reference.scores(x, c), reference.labels(x, c)
+    return np.stack([score[label == j, j] @ x[label == j] / score[label == j, j].sum() for j in range(len(c))])
+
+
 @experiment("kmeans/robust", seed=0)
 def robust(quick: bool) -> dict[str, Any]:
     """Compare A.5.1 as printed with Algorithm 5, and measure what its linear normaliser does."""
@@ -96,7 +103,7 @@ def robust(quick: bool) -> dict[str, Any]:
             for centers, _ in layers(x, start, normaliser, LAYERS):
                 if len(np.unique(reference.labels(x, plain))) < k:
                     break  # plain algorithms are not defined there
-                plain = reference.robust(x, plain, name, GAMMA, TOP)
+                plain = _linear(x, plain) if name == "linear" else reference.robust(x, plain, name, GAMMA, TOP)
                 deviation[name]["layers"] += 1
                 deviation[name]["largest"] = max(deviation[name]["largest"], float(abs(centers - plain).max()))
         hat = next(layers(x, start, Softmax(GAMMA), 1))[1]
