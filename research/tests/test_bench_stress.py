@@ -55,7 +55,7 @@ def test_a_short_soak_loses_nothing(monkeypatch):
 
 def test_a_request_that_fails_is_a_lost_result():
     class Broken:
-        def timed(self, *_, **__):
+        def ask(self, *_, **__):
             time.sleep(0.05)
             raise RuntimeError("POST /api/tables: 500")
 

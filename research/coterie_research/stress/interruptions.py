@@ -28,11 +28,10 @@ import numpy as np
 from coterie.tables.table import SAMPLES
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row
 from coterie_research.stress import kills
-from coterie_research.stress.studio import csv_table, studio
+from coterie_research.stress.processes import COTERIE, csv_table, started, studio
 
 KILLS = 17  # of each program: more than 100 in all
 ROWS = 5_000  # of the table in the studio
-CLI = [sys.executable, "-c", "from coterie.cli import main; main()"]
 TRAINING = {"model": {"n_layers": 2}, "training": {"steps": 60, "log_every": 10, "checkpoint_every": 5}}
 FIT = """
 import sys, dask, dask.array as da, numpy as np
@@ -45,20 +44,20 @@ np.save(sys.argv[1] + "/result.npy", model.cluster_centers_)
 
 
 def _cluster(wanted: int, draw: random.Random) -> Row:
+    files = {"--output": "labels.csv", "--save": "m.model", "--report": "r.html"}
+
     def command(folder: Path) -> list[str]:
-        files = ["--output", folder / "labels.csv", "--save", folder / "m.model", "--report", folder / "r.html"]
-        return [*CLI, "cluster", str(SAMPLES / "wine.csv"), "-k", "3", "--exclude", "cultivar", *map(str, files)]
+        words = [word for option, name in files.items() for word in (option, str(folder / name))]
+        return [*COTERIE, "cluster", str(SAMPLES / "wine.csv"), "-k", "3", "--exclude", "cultivar", *words]
 
     def damaged(folder: Path, whole: Path) -> int:
-        count = 0
-        for name in ("labels.csv", "m.model", "r.html"):
-            path = folder / name
-            if not path.exists():
-                continue
-            content = path.read_bytes()
-            complete = content.rstrip().endswith(b"</html>") if name == "r.html" else content == _bytes(whole / name)
-            count += not complete
-        return count
+        written = [folder / name for name in files.values() if (folder / name).exists()]
+        return sum(
+            not path.read_bytes().rstrip().endswith(b"</html>")
+            if path.suffix == ".html"
+            else path.read_bytes() != (whole / path.name).read_bytes()
+            for path in written
+        )
 
     return _interrupted(command, damaged, wanted, draw)
 
@@ -66,30 +65,28 @@ def _cluster(wanted: int, draw: random.Random) -> Row:
 def _training(wanted: int, draw: random.Random) -> Row:
     def command(folder: Path) -> list[str]:
         (folder / "run.json").write_text(json.dumps(TRAINING))
-        resume = ["--resume"] if (folder / "run" / "state.pt").exists() else []
+        resume = ["--resume"] * (folder / "run/state.pt").exists()
         where = ["--config", str(folder / "run.json"), "--output", str(folder / "run")]
-        return [*CLI, "train", "learned-lloyd", *where, *resume]
+        return [*COTERIE, "train", "learned-lloyd", *where, *resume]
 
     def damaged(folder: Path, whole: Path) -> int:
         import torch
 
         from coterie.checkpoints.state import load_state
 
-        if not (folder / "run" / "state.pt").exists():
+        if not (folder / "run/state.pt").exists():
             return 0
-        state, other = (load_state(place / "run" / "state.pt") for place in (folder, whole))
-        if state["step"] < other["step"]:
-            return 0
-        return int(not all(torch.equal(state["average"][name], other["average"][name]) for name in other["average"]))
+        state, other = (load_state(place / "run/state.pt") for place in (folder, whole))
+        same = (torch.equal(state["average"][name], weight) for name, weight in other["average"].items())
+        return int(state["step"] == other["step"] and not all(same))
 
     return _interrupted(command, damaged, wanted, draw)
 
 
 def _checkpoint(wanted: int, draw: random.Random) -> Row:
     def damaged(folder: Path, whole: Path) -> int:
-        if not (folder / "result.npy").exists():
-            return 0
-        return int(not np.array_equal(np.load(folder / "result.npy"), np.load(whole / "result.npy")))
+        one, other = (place / "result.npy" for place in (folder, whole))
+        return int(one.exists() and not np.array_equal(np.load(one), np.load(other)))
 
     return _interrupted(lambda folder: [sys.executable, "-c", FIT, str(folder)], damaged, wanted, draw)
 
@@ -105,20 +102,16 @@ def _studio(wanted: int, draw: random.Random) -> Row:
     count = bad = ends = 0
     with studio() as client:
         opened = client.ask("POST", "/api/tables?name=kills.csv", csv_table(draw, ROWS))
-
-        def labels(identity: str) -> bytes:
-            return client.ask("GET", f"/api/runs/{identity}/files/labels.csv", raw=True)
-
         began, first = time.perf_counter(), client.start(opened, "kmeans")
         client.finished(first)
-        longest, whole = time.perf_counter() - began, labels(first)
+        longest, whole = time.perf_counter() - began, client.labels(first)
         while count < wanted or not ends:
             identity = client.start(opened, "kmeans")
             killed = client.kill_a_worker(draw, 1.1 * longest) if count < wanted else 0
             count += killed
-            state = client.finished(identity)["state"]
-            ends += state == "done"
-            bad += labels(identity) != whole if state == "done" else not killed
+            done = client.finished(identity)["state"] == "done"
+            ends += done
+            bad += client.labels(identity) != whole if done else not killed
     return {"kills": count, "ended": ends, "damaged": bad}
 
 
@@ -137,7 +130,7 @@ def _interrupted(
         folder.mkdir()
         while count < wanted or not ends:
             before = _temporary(folder)
-            process = subprocess.Popen(command(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            process = started(*command(folder))
             if count < wanted and _moment(process, folder, longest, draw):
                 number = draw.choice([signal.SIGKILL, signal.SIGTERM])
                 writing += bool(_temporary(folder) - before)
@@ -175,10 +168,6 @@ def _moment(process: subprocess.Popen, folder: Path, longest: float, draw: rando
 def _temporary(folder: Path) -> set[Path]:
     """The hidden files of a folder: what is being written, and what SIGKILL left of it."""
     return {path for path in folder.rglob("*") if path.name.startswith(".")}
-
-
-def _bytes(path: Path) -> bytes:
-    return path.read_bytes() if path.exists() else b""
 
 
 SUBJECTS: dict[str, Callable[[int, random.Random], Row]] = {

@@ -9,16 +9,17 @@ if a fit on the cluster does not give the bits of an undisturbed one.
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import numpy as np
 import psutil
 
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row, table
 from coterie_research.stress import kills
-from coterie_research.stress.studio import Client, csv_table, studio, usage
+from coterie_research.stress.processes import Client, csv_table, studio, usage
 
 MINUTES = 30.0
 KILL_SHARE = 0.15  # of the runs in the studio
@@ -33,7 +34,7 @@ def measure(minutes: float) -> Row:
         requests = other.submit(_soak, client, end, random.Random(0))
         fits = _fits(end)  # in this thread, because its memory is measured
         counted = requests.result()
-        counted["processes_left"] = client.processes()
+        counted["processes_left"] = len(client.process.children(recursive=True))
     return {"minutes": (time.monotonic() - began) / 60, **counted, "cluster": fits}
 
 
@@ -61,7 +62,14 @@ def _soak(client: Client, end: float, draw: random.Random) -> Row:
 
 def _one_table(client: Client, draw: random.Random, latency: dict[str, list[float]]) -> list[str]:
     """Upload a table, run an algorithm, fetch its labels, close the table. What is to be counted."""
-    opened = client.timed(latency["upload"], "POST", "/api/tables?name=soak.csv", csv_table(draw, ROWS))
+
+    def timed(name: str, call: Callable[..., Any], *arguments: Any) -> Any:
+        began = time.monotonic()
+        answer = call(*arguments)
+        latency[name].append(time.monotonic() - began)
+        return answer
+
+    opened = timed("upload", client.ask, "POST", "/api/tables?name=soak.csv", csv_table(draw, ROWS))
     began, identity = time.monotonic(), client.start(opened, draw.choice(ALGORITHMS))
     fate, counted = draw.random(), []
     if fate < KILL_SHARE:
@@ -72,14 +80,12 @@ def _one_table(client: Client, draw: random.Random, latency: dict[str, list[floa
     found = client.finished(identity)
     latency["run"].append(time.monotonic() - began)
     if found["state"] == "done":
-        labels = client.timed(latency["labels"], "GET", f"/api/runs/{identity}/files/labels.csv", raw=True)
-        counted.append("done")
-        if len(labels.splitlines()) != ROWS + 1:
-            counted.append("lost")
+        whole = len(timed("labels", client.labels, identity).splitlines()) == ROWS + 1
+        counted += ["done", *["lost"] * (not whole)]
     elif not counted:
         counted.append("lost")
-    client.timed(latency["state"], "GET", "/api/state")
-    client.ask("DELETE", f"/api/tables/{opened['id']}", raw=True)
+    timed("state", client.ask, "GET", "/api/state")
+    client.ask("DELETE", f"/api/tables/{opened['id']}", None, raw=True)
     return counted
 
 
