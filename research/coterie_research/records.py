@@ -6,6 +6,7 @@ A curve is ``{"label", "x", "y", "slope"}``: ``slope`` is that of the least-squa
 import json
 import math
 import platform
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -21,6 +22,11 @@ import coterie
 from coterie.files import replacing
 from coterie_research import drawing
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 ROUNDING = 1e-12
 settings: dict[str, str] = {}  # of the command that runs: its options --set
 EXPERIMENTS: dict[str, Callable[..., dict[str, Any]]] = {}  # PAPER/NAME -> what runs, of all modules that are imported
@@ -30,6 +36,10 @@ def command(name: str, quick: bool) -> str:
     """The command that is running, as a record names it."""
     words = ["coterie reproduce", name, *(f"--set {key}={value}" for key, value in settings.items())]
     return " ".join([*words, *["--quick"] * quick])
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text())
 
 
 def versions() -> dict[str, str]:

@@ -12,7 +12,6 @@ bound such as ``<0``.
 
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,11 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from coterie_research.claims.measures import Measured, measure
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from coterie_research.records import read_toml
 
 HERE = Path(__file__).parent
 PAPERS = ("kmeans_transformers", "incontext_em", "measure_flows", "mixture_of_vaes")
@@ -83,7 +78,7 @@ def read(results: Path, record: str) -> dict[str, Any]:
 
 def claims(paper: str, results: Path) -> Iterator[Claim]:
     """The claims of a paper's file; a ``[[table]]`` in it stands for one claim per column of the record."""
-    data = tomllib.loads((HERE / f"{paper}.toml").read_text())
+    data = read_toml(HERE / f"{paper}.toml")
     for table in data.get("table", []):
         yield from _columns(table, results)
     for entry in data["claim"]:
@@ -113,7 +108,7 @@ def page(results: Path) -> str:
     """``CLAIMS.md``."""
     tables, counts = [], {}
     for paper in PAPERS:
-        title = tomllib.loads((HERE / f"{paper}.toml").read_text())["title"]
+        title = read_toml(HERE / f"{paper}.toml")["title"]
         lines, verdicts = [], Counter[str]()
         for claim in sorted(claims(paper, results), key=_order):
             verdict = claim.judged(results)

@@ -1,9 +1,14 @@
-"""Starting centres for batches of data sets: k-means++, and the best of several runs, some from a spectral start."""
+"""Starting centres for batches of data sets: k-means++ and spectral starts, improved by Lloyd's algorithm or by EM.
+
+Shapes: B data sets, R runs (all data sets for one start after another), N points, K clusters, D dimensions.
+"""
+
+import math
 
 import torch
 from torch import Tensor
 
-from coterie.incontext.starting import lloyd, sq_to_centers
+from coterie.incontext.starting import Mixtures, both_kinds, lloyd, sq_to_centers
 
 
 def plus_plus(x_BND: Tensor, n_clusters: int, generator: torch.Generator, *, tries: int = 1) -> Tensor:
@@ -30,6 +35,24 @@ def plus_plus(x_BND: Tensor, n_clusters: int, generator: torch.Generator, *, tri
     return torch.cat(centers, 1)
 
 
+def lloyd_runs(
+    x_BND: Tensor, n_clusters: int, generator: torch.Generator, n_starts: int, n_iter: int, spectral: int, tries: int
+) -> tuple[Tensor, Tensor]:
+    """The data (R, N, D) and the centres (R, K, D) of ``n_starts`` runs of Lloyd's algorithm from k-means++.
+
+    The first ``spectral`` of them start from runs on the projections on the leading K principal directions (He et al.,
+    2025, Algorithm 2). ``x_BND`` is centred.
+    """
+    runs_RND = x_BND.repeat(n_starts, 1, 1)
+    centers_RKD = plus_plus(runs_RND, n_clusters, generator, tries=tries)
+    if spectral and n_clusters < x_BND.shape[-1]:
+        vectors_BDK = torch.linalg.eigh(x_BND.mT @ x_BND)[1][..., x_BND.shape[-1] - n_clusters :]
+        projected = (x_BND @ vectors_BDK).repeat(spectral, 1, 1)
+        found = lloyd(projected, plus_plus(projected, n_clusters, generator, tries=tries), n_iter)
+        centers_RKD = torch.cat([found @ vectors_BDK.mT.repeat(spectral, 1, 1), centers_RKD[len(found) :]])
+    return runs_RND, lloyd(runs_RND, centers_RKD, n_iter)
+
+
 def best_start(
     x_BND: Tensor,
     n_clusters: int,
@@ -39,29 +62,21 @@ def best_start(
     n_iter: int = 10,
     spectral: int = 0,
 ) -> Tensor:
-    """The centres (B, K, D) of lowest inertia among ``n_starts`` runs of Lloyd's algorithm.
-
-    The first ``spectral`` runs start from a clustering of the projections on the leading K principal directions (He et
-    al., 2025, Algorithm 2).
-    """
-    D = x_BND.shape[-1]
+    """The centres (B, K, D) of lowest inertia among the runs."""
     mean_B1D = x_BND.mean(1, keepdim=True)
-    x_BND = x_BND - mean_B1D
-    runs_RND = x_BND.repeat(n_starts, 1, 1)
-    centers_RKD = plus_plus(runs_RND, n_clusters, generator)
-    if spectral and n_clusters < D:
-        part = x_BND.repeat(spectral, 1, 1)
-        vectors_BDK = torch.linalg.eigh(x_BND.mT @ x_BND)[1][..., D - n_clusters :].repeat(spectral, 1, 1)
-        projected = part @ vectors_BDK
-        found = lloyd(projected, plus_plus(projected, n_clusters, generator), n_iter)
-        centers_RKD = torch.cat([found @ vectors_BDK.mT, centers_RKD[len(found) :]])
-    centers_RKD = lloyd(runs_RND, centers_RKD, n_iter)
-    return least_inertia(runs_RND, centers_RKD, n_starts) + mean_B1D
-
-
-def least_inertia(runs_RND: Tensor, centers_RKD: Tensor, n_starts: int) -> Tensor:
-    """The centres (B, K, D) of lowest inertia among ``n_starts`` · B runs, which are ordered by start."""
+    runs_RND, centers_RKD = lloyd_runs(x_BND - mean_B1D, n_clusters, generator, n_starts, n_iter, spectral, tries=1)
     inertia_SB = sq_to_centers(runs_RND, centers_RKD).amin(-1).sum(-1).view(n_starts, -1)
-    batch = inertia_SB.shape[1]
-    centers_SBKD = centers_RKD.view(n_starts, batch, *centers_RKD.shape[1:])
-    return centers_SBKD[inertia_SB.argmin(0), torch.arange(batch)]
+    centers_SBKD = centers_RKD.view(n_starts, len(x_BND), *centers_RKD.shape[1:])
+    return centers_SBKD[inertia_SB.argmin(0), torch.arange(len(x_BND))] + mean_B1D
+
+
+def fitted_starts(
+    x_BND: Tensor, n_clusters: int, generator: torch.Generator, *, n_starts: int, spectral: int = 0
+) -> Mixtures:
+    """2 · R mixtures, R of each of both kinds, where the in-context network starts in training.
+
+    Each start is greedy k-means++, 5 steps of Lloyd's algorithm and 15 steps of EM of both kinds.
+    """
+    mean_B1D, tries = x_BND.mean(1, keepdim=True), 2 + int(math.log(n_clusters))
+    runs_RND, centers_RKD = lloyd_runs(x_BND - mean_B1D, n_clusters, generator, n_starts, 5, spectral, tries)
+    return both_kinds(runs_RND, centers_RKD, 15).moved(mean_B1D.repeat(2 * n_starts, 1, 1))

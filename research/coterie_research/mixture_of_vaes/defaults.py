@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie import VAEMixture
-from coterie_research import images
+from coterie_research import drawing, images
 from coterie_research.mixture_of_vaes import pictures
 from coterie_research.mixture_of_vaes.half_moons import LAYOUT, N_SAMPLES, NOISE, five_moons
 from coterie_research.mixture_of_vaes.record import head, peak_gigabytes, scores, write
@@ -36,7 +36,7 @@ def figure1(output: Path, quick: bool = False) -> dict[str, Any]:
         record["runs"].append(run)
         if seed == 0:
             rows, labels = mixture.sample(len(X))
-            pictures.draw_moons(X, mixture.labels_, rows, labels, output / "figure1.png")
+            drawing.draw(pictures.moons(X, mixture.labels_, rows, labels), output / "figure1.png")
     record["separated"] = sum(run["end"]["ari"] >= 0.95 for run in record["runs"])
     write(record, output / "figure1.json")
     return record
@@ -82,11 +82,11 @@ def _table(name: str, output: Path, quick: bool) -> dict[str, Any]:
         run |= {"init": "graph", "networks": scores(mixture.predict(X), truth), "peak_gigabytes": peak_gigabytes()}
         best = max((other["bound"] for other in record["runs"]), default=-np.inf)
         if run["bound"] > best:  # by the bound, never by labels
-            pictures.draw_sheet(mixture, output / f"{name}_samples.png")
+            drawing.draw(pictures.sheet(mixture), output / f"{name}_samples.png")
         record["runs"].append(run)
         record["summary"] = {"graph": _summary(record["runs"])}
         write(record, path)
-    pictures.draw_seeds(record, name, output / f"{name}.png")
+    drawing.draw(pictures.seeds(name, record), output / f"{name}.png")
     return record
 
 

@@ -23,7 +23,7 @@ from coterie.em import Iteration
 from coterie.generative.fitting import RestartPlan, fit
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
-from coterie_research import images
+from coterie_research import drawing, images
 from coterie_research.mixture_of_vaes import pictures
 from coterie_research.mixture_of_vaes.defaults import DOCUMENT
 from coterie_research.mixture_of_vaes.half_moons import five_moons
@@ -133,7 +133,7 @@ def _run(X, truth, run: dict[str, Any], record: dict[str, Any], path: Path) -> N
     run["end"] = {**scores(labels, truth), "bound": round(found.expectation.objective, 4), "n_iter": found.n_iter}
     run |= {"still": still(), **_decided(run["curve"])}
     write(record, path)
-    pictures.draw_as_described(record, path.with_suffix(".png"))
+    drawing.draw(pictures.as_described(record), path.with_suffix(".png"))
 
 
 def majorities(labels: np.ndarray, truth: np.ndarray) -> list[int]:

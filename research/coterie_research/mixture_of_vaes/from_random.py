@@ -20,7 +20,7 @@ from coterie import VAEMixture
 from coterie.generative.fitting import Fit, RestartPlan, fit
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
-from coterie_research import images
+from coterie_research import drawing, images
 from coterie_research.mixture_of_vaes import pictures
 from coterie_research.mixture_of_vaes.defaults import DOCUMENT
 from coterie_research.mixture_of_vaes.record import head, random_responsibilities, scores, watch, write
@@ -60,7 +60,7 @@ def random_start(output: Path, quick: bool = False) -> dict[str, Any]:
     ends = [run["end"]["accuracy"] for run in record["runs"]]
     record["mean"], record["std"] = round(float(np.mean(ends)), 4), round(float(np.std(ends)), 4)
     write(record, path)
-    pictures.draw_curves(record, output / "random_start.png")
+    drawing.draw(pictures.random_start(record), output / "random_start.png")
     return record
 
 

@@ -13,7 +13,7 @@ from coterie import starts
 from coterie.generative.fitting import RestartPlan, fit
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
-from coterie_research import images
+from coterie_research import drawing, images
 from coterie_research.mixture_of_vaes import pictures
 from coterie_research.mixture_of_vaes.normalizing_flows import FlowConfig, Flows
 from coterie_research.mixture_of_vaes.record import head, scores, write
@@ -57,7 +57,7 @@ def ablations(output: Path, quick: bool = False) -> dict[str, Any]:
             rows.append({"value": value, **{key: [run[key] for run in runs] for key in runs[0]}})
         record["groups"][question] = rows
         write(record, output / "ablations.json")
-    pictures.draw_ablations(record, output / "ablations.png")
+    drawing.draw(pictures.ablations(record), output / "ablations.png")
     return record
 
 

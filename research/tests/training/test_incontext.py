@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from coterie import checkpoints
+from coterie_research.incontext_em.best_start import fitted_starts
 from coterie_research.training.incontext.prior import sample_separated
 from coterie_research.training.incontext.run import PairRun, PairTask
-from coterie_research.training.incontext.starting import fitted_starts
 
 CONFIG = {
     "model": {"width": 8, "n_layers": 2, "n_heads": 2},

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer
 from coterie.incontext.starting import Mixtures
+from coterie_research.incontext_em.best_start import fitted_starts
 from coterie_research.training.incontext.prior import SeparatedPrior
-from coterie_research.training.incontext.starting import fitted_starts
 from coterie_research.training.incontext.targets import aligned_targets, pair_loss, posterior_members, together
 from coterie_research.training.run import TrainingRun
 
