@@ -219,7 +219,7 @@ def passengers(folder):
 
 @pytest.mark.parametrize("words", ["", "-k 2..5", "-k 3 -a zeroshot"])
 def test_text_dates_and_missing_values_are_encoded(passengers, words):
-    result = succeed("cluster passengers.csv -o l.npy -s m -p c.png -r r.html --json", *words.split())
+    result = succeed("cluster passengers.csv --keep boarded -o l.npy -s m -p c.png -r r.html --json", *words.split())
     document = json.loads(result.stdout)
     assert document["n_clusters"] == 3
     assert adjusted_rand_score(passengers, np.load("l.npy")) > 0.95

@@ -151,7 +151,7 @@ def test_text_categories_dates_and_gaps_are_taken_as_they_come():
     frame.loc[frame.index % 7 == 0, "amount"] = np.nan
     frame.loc[frame.index % 11 == 0, "kind"] = None
     with pytest.warns(UserWarning, match="'empty' .it has no values"):
-        model = ZeroShotClusterer(2, random_state=0).fit(frame)
+        model = ZeroShotClusterer(2, kinds={"since": "date"}, random_state=0).fit(frame)
     assert adjusted_rand_score(half, model.labels_) == 1
     assert np.isfinite(model.cluster_centers_[:, [0, 2]]).all()
     assert np.isnan(model.cluster_centers_[:, 1]).all()

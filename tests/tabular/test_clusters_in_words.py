@@ -38,7 +38,7 @@ def guests(rows=120):
 @pytest.fixture(scope="module")
 def hotel():
     frame, kind = guests()
-    return cluster_table(frame, Request(clusters=[2], encode=True)), kind
+    return cluster_table(frame, Request(clusters=[2], encode=True, keep="arrival")), kind
 
 
 def test_columns_are_those_of_the_user(hotel):

@@ -4,7 +4,7 @@ import numpy as np
 
 from coterie.plot.frames import Column
 from coterie.tables.columns import holds_dates
-from coterie.tables.kinds import DATE
+from coterie.tables.kinds import CYCLE, DATE
 from coterie.tabular.clustered_table import ClusteredTable
 
 
@@ -24,7 +24,8 @@ def fields_of(clustered: ClusteredTable) -> list[Column]:
     for place, column in enumerate(encoding.columns):
         name, own = column.name or f"x{place}", values[:, first : first + column.width]
         if column.levels is None:
-            fields.append(Column(name, own[:, 0], None, column.kind == DATE, column.unit, first))
+            is_date, cycle = column.kind == DATE, column.cycle * (column.kind == CYCLE)
+            fields.append(Column(name, own[:, 0], None, is_date, column.unit, first, cycle))
         else:
             codes = np.where(own.max(axis=1) > 0, own.argmax(axis=1), -1)
             fields.append(Column(name, codes, tuple(column.named_levels), first=first))

@@ -21,7 +21,7 @@ class Column:
     """One column of the user: numbers, days since 1970, or codes of ``levels`` (-1 is missing).
 
     ``unit`` is what the user writes behind numbers. In a clustered table, ``first`` is the place of its value, or of
-    its first level, among all values.
+    its first level, among all values. Numbers on a circle of length ``cycle`` may be beyond it.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Column:
     dates: bool = False
     unit: str = ""
     first: int = 0
+    cycle: float = 0.0
 
     @property
     def own(self) -> slice:
@@ -52,6 +53,7 @@ class Column:
             return "–"
         if self.dates:
             return _date(float(value), self._has_hours)
+        value = value % self.cycle if self.cycle else value
         written = number(0.0 if abs(value) < NEGLIGIBLE * self._largest else value)
         return f"{written}{self.unit}" if self.unit == "%" else f"{written} {self.unit}".strip()
 

@@ -18,7 +18,7 @@ class ColumnEncoding:
     ``rest`` says that a last level stands for rare values, or for blanks where there is one level. If ``log`` is not
     None, a number x is compared as log(x + log), and ``middle`` and ``spread`` are those of the logarithms. ``kind``,
     ``sources``, ``spelling`` and ``absent`` say how the values are read from a table; see
-    :class:`coterie.tables.columns.Column`.
+    :class:`coterie.tables.columns.Column`. Numbers on a circle of length ``cycle`` are within half of it of ``middle``.
     """
 
     middle: float = 0.0
@@ -32,16 +32,30 @@ class ColumnEncoding:
     spelling: str = ""
     unit: str = ""
     absent: list[float] = field(default_factory=list)
+    cycle: float = 0.0
 
     @classmethod
-    def of(cls, values: np.ndarray, *, logs: bool = True) -> "ColumnEncoding":
-        """Learn the encoding of texts (None is missing) or floats; ``logs``: whether logarithms may be compared."""
+    def of(cls, values: np.ndarray, *, logs: bool = True, cycle: float = 0.0) -> "ColumnEncoding":
+        """Learn the encoding of texts (None is missing) or floats; ``logs``: whether logarithms may be compared.
+
+        Numbers on a circle of length ``cycle`` are cut where fewest of them are, so that means make sense.
+        """
+        if cycle and values.dtype != object:
+            return _on_circle(values[np.isfinite(values)], cycle)
         return _category(values) if values.dtype == object else _number(values, logs=logs)
 
     @property
     def median(self) -> float:
         """The median in the units of the table, which stands for missing values."""
         return self.middle if self.log is None else float(np.exp(self.middle) - self.log)
+
+    def around(self, values: np.ndarray) -> np.ndarray:
+        """Numbers on a circle within half of it of the middle; other numbers as they are."""
+        return (
+            values
+            if not self.cycle
+            else self.middle + (values - self.middle + self.cycle / 2) % self.cycle - self.cycle / 2
+        )
 
     @property
     def is_box(self) -> bool:
@@ -72,6 +86,19 @@ def _number(values: np.ndarray, *, logs: bool = False) -> ColumnEncoding:
     reach = 3 * (high - low) if high > low else np.inf  # extreme values do not count for the spread
     spread = unit * float(np.clip(known / unit, low - reach, high + reach).std())
     return ColumnEncoding(unit * float(middle), spread if spread > 0 else 1.0)
+
+
+def _on_circle(known: np.ndarray, cycle: float) -> ColumnEncoding:
+    """The middle, which is the mean unless the quarter opposite to another angle holds fewer, and the spread."""
+    if not len(known):
+        return ColumnEncoding(cycle=cycle)
+    turns = known / cycle
+    mean = np.exp(2j * np.pi * turns).mean()
+    angles = np.append(np.angle(mean) / (2 * np.pi), np.linspace(0, 1, 96, endpoint=False))
+    opposite = [np.count_nonzero((turns - angle - 0.375) % 1 < 0.25) for angle in angles]
+    spread = float(np.sqrt(max(0.0, 1 - abs(mean) ** 2))) * cycle / (2 * np.pi)
+    middle = float(angles[int(np.argmin(opposite))] % 1 * cycle)
+    return ColumnEncoding(middle, spread if spread > 1e-9 * cycle else 1.0, cycle=cycle)
 
 
 def log_shift(known: np.ndarray) -> float | None:

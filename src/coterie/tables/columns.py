@@ -36,8 +36,8 @@ class Column:
     ``sources`` are the columns of the table behind it: more than one for a category that was stored as one column per
     value. ``spelling`` is how texts were read: the decimal mark of numbers, or the order of dates ("dmy").
     ``unit`` is what stood behind or before every number, such as "%". ``absent`` are numbers that stood for a missing
-    value, such as -999. For one of the choices of a column of several (see :mod:`coterie.tables.choices`), ``spelling``
-    is the separator and the choice.
+    value, such as -999. ``cycle`` is the length of the circle on which numbers run, as 24 for hours. For one of the
+    choices of a column of several (see :mod:`coterie.tables.choices`), ``spelling`` is the separator and the choice.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Column:
     spelling: str = ""
     unit: str = ""
     absent: tuple[float, ...] = ()
+    cycle: float = 0.0
 
     @property
     def missing(self) -> np.ndarray:
@@ -95,9 +96,15 @@ def values_of(series: "pd.Series") -> np.ndarray:
     declared = isinstance(series.dtype, pd.CategoricalDtype)
     if not declared and all(value is None or isinstance(value, int | float | np.number | Decimal) for value in values):
         return np.array([np.nan if value is None else float(value) for value in values])
-    texts = {value: str(value).strip() for value in _different(values)}
+    texts = {value: _stripped(str(value)) for value in _different(values)}
     known = {value: None if is_missing(text) else text for value, text in texts.items()}
     return as_texts(None if value is None else known[_key(value)] for value in values)
+
+
+def _stripped(text: str) -> str:
+    """A text without spaces around it, and without quotation marks, which a file has behind a space."""
+    text = text.strip()
+    return text[1:-1].strip() if len(text) > 2 and text[0] == text[-1] == '"' else text
 
 
 def _key(value: Any) -> Any:

@@ -19,19 +19,21 @@ import numpy as np
 
 from coterie.checkpoints.json_shapes import check
 from coterie.geometry.principal import principal_axes
-from coterie.tables import common_scale
+from coterie.tables import circles, common_scale
 from coterie.tables.column_encoding import ColumnEncoding
 from coterie.tables.columns import Column, as_texts, is_empty
-from coterie.tables.kinds import CATEGORY, NUMBER, USABLE
+from coterie.tables.kinds import CATEGORY, CYCLE, LATITUDE, LONGITUDE, NUMBER, ROUND, USABLE
 
 FACTOR_WEIGHT = 0.7  # of categories beside numbers, chosen on drawn mixed tables (results/LOG.md)
 COPIES_OF_ROWS = 4  # a copied table has more different rows than so many times the copies of each
 DONORS = 256  # rows from which missing values are taken
+FAR = 10.0  # spreads from the middle beyond which values do not count for factors
 FILLED_AT_ONCE = 50_000  # rows
 FACTOR_ROWS = 50_000  # from which factors are computed
 COLUMN = {  # in a file
     **{"middle": float, "spread": float, "name": str, "levels?": (None, [str]), "rest?": bool, "log?": (None, float)},
     **{"kind?": {*USABLE}, "sources?": [str], "spelling?": str, "unit?": str, "absent?": [float]},
+    **{"cycle?": float},
 }
 STORED = {
     "columns": [COLUMN], "complete?": bool, "why?": str, "library?": float,
@@ -78,12 +80,14 @@ class Encoding:
         """
         columns, made = [column.values for column in read], cls()
         if scale == "auto":
-            made.scale, made.why = common_scale.shared_scale(columns, [column.name for column in read])
+            alike = not any(column.kind in ROUND for column in read)
+            made.scale, made.why = common_scale.shared_scale(columns if alike else (), [column.name for column in read])
         elif isinstance(scale, str):
             made.scale = scale
         each = scale is not False and made.scale == common_scale.EACH
         for column in read:
-            one = ColumnEncoding.of(column.values, logs=each)
+            cycle = 360.0 if column.kind == LONGITUDE else column.cycle
+            one = ColumnEncoding.of(column.values, logs=each and column.kind not in ROUND, cycle=cycle)
             made.columns.append(
                 replace(
                     one if each else replace(one, spread=1.0),
@@ -93,11 +97,35 @@ class Encoding:
             )  # fmt: skip
         if made.scale != common_scale.EACH:
             made._share_scale(columns)
+        for places in made._of_kinds(LATITUDE, LONGITUDE) if each else ():
+            pair = [made.columns[place] for place in places]
+            known = np.isfinite(columns[places[0]] + columns[places[1]])
+            pair[0].spread = pair[1].spread = 1.0
+            ground = circles.coordinates([columns[place][known] for place in places], pair)
+            pair[0].spread = pair[1].spread = (
+                float(np.sqrt(ground.var(axis=0).sum() / 2)) or 1.0 if known.any() else 1.0
+            )
         made.donors = made._chosen_donors(columns)
         if made.of_category.any():
             every = -(-len(columns[0]) // FACTOR_ROWS)
             made.factors = _factors(made.values([values[::every] for values in columns]), made)
         return made
+
+    def _of_kinds(self, *kinds: str) -> list[tuple[int, ...]]:
+        """Places of the columns of these kinds, the first with the first and so on."""
+        return list(zip(*([place for place, one in enumerate(self.columns) if one.kind == kind] for kind in kinds)))
+
+    @cached_property
+    def _rounds(self) -> list[tuple[int, ...]]:
+        """Places of columns that make coordinates together: on a circle, or on the globe."""
+        separate = self.scale == common_scale.EACH and not self.complete
+        return [*self._of_kinds(CYCLE), *self._of_kinds(LATITUDE, LONGITUDE)] if separate else []
+
+    @cached_property
+    def _plain(self) -> list[int]:
+        """Places of columns that are one coordinate each."""
+        inside = {place for places in self._rounds for place in places}
+        return [place for place, one in enumerate(self.columns) if one.levels is None and place not in inside]
 
     def _share_scale(self, columns: Sequence[np.ndarray]) -> None:
         """One spread for all numbers, so that their mean variance is one."""
@@ -161,9 +189,20 @@ class Encoding:
         if self.is_identity:
             return values_ND
         scaled_ND = self._scaled(self._rows_alike(values_ND)).astype(values_ND.dtype)
-        if self.factors is None:
+        if self.factors is None and not self._rounds:
             return scaled_ND
-        return np.hstack([scaled_ND[:, ~self.of_category], scaled_ND @ self.factors])
+        parts = [scaled_ND[:, self._starts[self._plain]]]
+        for places in self._rounds:
+            own = [self.columns[place] for place in places]
+            parts.append(circles.coordinates([values_ND[:, self._starts[place]] for place in places], own))
+        if self.factors is not None:
+            parts.append(scaled_ND.clip(-self._reach, self._reach) @ self.factors)
+        return np.hstack(parts)
+
+    @property
+    def _reach(self) -> np.ndarray:
+        """(D,) how many spreads from the middle values count for factors: one row of totals would turn these."""
+        return np.where(self.of_category | (self.scale != common_scale.EACH), np.inf, FAR)
 
     def original(self, points_NE: np.ndarray) -> np.ndarray:
         """The values of points, for an encoding without categories whose rows keep their lengths."""
@@ -192,8 +231,7 @@ class Encoding:
     @cached_property
     def _logs(self) -> dict[int, float]:
         """The places of values that are compared by their logarithm, and what is added before."""
-        starts = np.cumsum([0, *self._widths])
-        return {int(start): column.log for start, column in zip(starts, self.columns) if column.log is not None}
+        return {int(at): column.log for at, column in zip(self._starts, self.columns) if column.log is not None}
 
     @cached_property
     def is_identity(self) -> bool:
@@ -203,7 +241,7 @@ class Encoding:
     @property
     def is_invertible(self) -> bool:
         """Whether each coordinate of a point is a function of one value."""
-        return self.factors is None and self.scale in (common_scale.EACH, common_scale.COMMON)
+        return self.factors is None and self.scale in (common_scale.EACH, common_scale.COMMON) and not self._rounds
 
     @property
     def has_categories(self) -> bool:
@@ -243,7 +281,8 @@ class Encoding:
     @property
     def point_names(self) -> list[str]:
         """(E,) names of the coordinates of points."""
-        numbers = [column.name for column in self.columns if column.levels is None]
+        numbers = [self.columns[place].name for place in self._plain]
+        numbers += [name for places in self._rounds for name in circles.names([self.columns[one] for one in places])]
         count = 0 if self.factors is None else self.factors.shape[1]
         return numbers + [f"categories, axis {number + 1}" for number in range(count)]
 
@@ -266,6 +305,11 @@ class Encoding:
     def _widths(self) -> list[int]:
         return [column.width for column in self.columns]
 
+    @property
+    def _starts(self) -> np.ndarray:
+        """(columns + 1,) the place of the first value of every column."""
+        return np.cumsum([0, *self._widths])
+
     def _read(self, place: int, values: np.ndarray) -> np.ndarray:
         """The values of one column; missing numbers become the median."""
         column = self.columns[place]
@@ -273,7 +317,7 @@ class Encoding:
         if column.levels is None:
             if values.dtype == object:
                 values = _require_empty(values, f"{called} held numbers during fit and now holds text")
-            return np.where(np.isnan(values), column.median, values)[:, None]
+            return np.where(np.isnan(values), column.median, column.around(values))[:, None]
         number = {name: number for number, name in enumerate(column.levels)}
         if values.dtype != object:  # categories of digits, in a table without the other values
             texts = as_texts(None if np.isnan(value) else f"{value:.15g}" for value in values)
@@ -399,7 +443,9 @@ def different_rows(rows_ND: np.ndarray) -> np.ndarray:
 
 def _factors(values_ND: np.ndarray, encoding: Encoding) -> np.ndarray:
     """(D, F) a map from scaled values to the factors that categories share with other columns."""
+    reach_D = encoding._reach * encoding.spread
     values_ND = encoding.logged(values_ND[different_rows(values_ND)])
+    values_ND = values_ND.clip(encoding.middle - reach_D, encoding.middle + reach_D)
     n, d = values_ND.shape
     mean_D, category_D = values_ND.mean(axis=0), encoding.of_category
     unit_D = np.where(category_D, np.sqrt(np.maximum(mean_D, 1 / n)), values_ND.std(axis=0))

@@ -4,7 +4,7 @@ A guess does not depend on the order of the rows. It has a reason in words, whic
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Any
@@ -12,12 +12,17 @@ from typing import Any
 import numpy as np
 
 ID, DATE, CATEGORY, ORDINAL, COUNT, NUMBER, TEXT = "id", "date", "category", "ordinal", "count", "number", "text"
-KINDS = (ID, DATE, CATEGORY, ORDINAL, COUNT, NUMBER, TEXT)
+CYCLE, LATITUDE, LONGITUDE = "cycle", "latitude", "longitude"  # compared on a circle, and as one place on the globe
+ROUND = (CYCLE, LATITUDE, LONGITUDE)
+KINDS = (ID, DATE, CATEGORY, ORDINAL, COUNT, NUMBER, *ROUND, TEXT)
 EMPTY = "empty"  # of a column without values; it cannot be asked for
-USABLE = (NUMBER, COUNT, ORDINAL, DATE, CATEGORY)  # kinds that can be clustered
+USABLE = (NUMBER, COUNT, ORDINAL, DATE, CATEGORY, *ROUND)  # kinds that can be clustered
 LEVELS = 32  # of a category; rarer values share one level
 FEW = 12  # different integers that may be codes or steps of a scale
+EVENLY = 0.7  # share of even gaps between dates that number the rows: of random dates, a third are even
 BLANK = 0.05  # share of the rows from which blanks beside one value are an answer
+MOSTLY = 0.5  # share of the rows without a value from which a column would be filled more than read
+WORDS, SEEN = 5, 1_000  # words per value from which texts are sentences, and values in which they are counted
 STEPS = 5  # of a scale that is compared like a category, by measurement (results/LOG.md); longer ones are numbers
 
 
@@ -30,12 +35,19 @@ _NUMBERS_OF_ROWS = _words(
     "no nr num number key index idx row rownum serial sku code rowname rownames icpsr case caseid obs observation "
     "record respondent subject"
 )
+_BIRTHS = _words("birth birthday birthdate birthdays born dob bday geburtsdatum")
 _LABELS = _words("zip zipcode postcode postal plz phone telephone mobile fax ssn isbn")
 _CODES = re.compile(  # words in the names of columns whose numbers are labels
     "code|type|kind|category|class|group|region|zone|area|district|sector|department|dept|branch|sex|gender|race|"
     "ethnicity|religion|status|state|country|city|species|breed|colou?r|brand|make|model|channel|method|mode|cluster|"
-    "cohort|segment|treatment|site|station|plan|team|family|origin|marital|occupation|job|weekday"
+    "cohort|segment|treatment|site|station|plan|team|family|origin|marital|occupation|job|weekday|dow|month"
 )
+_CYCLES = (  # words in the names of columns that run in a circle, its length, and the unit
+    (_words("hour hr"), 24.0, "h"),
+    (_words("doy yday dayofyear"), 366.0, ""),
+    (_words("angle direction dir bearing heading azimuth aspect orientation winddirection winddir"), 360.0, "°"),
+)
+_PLACES = {LATITUDE: (_words("latitude lat"), 90), LONGITUDE: (_words("longitude lon lng long"), 360)}
 _UNNAMED = re.compile(r"\(?unnamed\)?(: ?\d+)?|index|level_0|", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9a-f]{24,64}", re.IGNORECASE)
 _SCALES = tuple(
@@ -63,11 +75,13 @@ _SCALES = tuple(
 
 @dataclass(frozen=True)
 class Guess:
-    """The kind of a column, why, and whether a column of this kind helps to find clusters."""
+    """The kind of a column, why, whether such a column helps to find clusters, and the length of a cycle."""
 
     kind: str
     why: str
     used: bool = True
+    cycle: float = 0.0
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,7 +90,7 @@ class Sight:
 
     ``values`` are floats or texts without missing ones. ``rows`` is the number of different rows of the table, so that
     rows that occur twice do not hide an identifier. ``first`` is whether this is the first column, and ``blank`` the
-    share of the rows without a value.
+    share of the rows without a value. ``clock`` says that the values are hours, written as times of day.
     """
 
     name: str
@@ -86,12 +100,11 @@ class Sight:
     first: bool = False
     dates: bool = False
     blank: float = 0.0
+    clock: bool = False
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words of the name, also of one like customerId or AccountNo."""
-        parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.name)
-        return frozenset(re.findall(r"[^\W\d_]+", parted.casefold()))
+        return words_of(self.name)
 
     @property
     def distinct(self) -> int:
@@ -113,6 +126,18 @@ class Sight:
         return self.distinct >= 5 and self.distinct >= 0.95 * self.rows
 
 
+def words_of(name: str) -> frozenset[str]:
+    """The words of the name of a column, also of one like customerId or AccountNo."""
+    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return frozenset(re.findall(r"[^\W\d_]+", parted.casefold()))
+
+
+def may_be_round(name: str) -> bool:
+    """Whether the numbers of a column of this name may run in a circle, or be one half of a place on the globe."""
+    named = [words for words, *_ in _CYCLES] + [words for words, _ in _PLACES.values()]
+    return not words_of(name).isdisjoint(frozenset().union(*named))
+
+
 def guess(sight: Sight) -> Guess:
     """The kind of a column."""
     if not sight.distinct:
@@ -122,16 +147,19 @@ def guess(sight: Sight) -> Guess:
             return Guess(CATEGORY, f"{shown(sight.values[0])} or blank, as of boxes that are ticked: blank is no")
         kind = CATEGORY if sight.values.dtype == object else DATE if sight.dates else NUMBER
         return Guess(kind, f"every value is {shown(sight.values[0], sight.dates)}", used=False)
-    if sight.dates:
-        return _dates(sight)
-    return _texts(sight) if sight.values.dtype == object else _numbers(sight)
+    made = _dates(sight) if sight.dates else _texts(sight) if sight.values.dtype == object else _numbers(sight)
+    if made.used and sight.blank > MOSTLY:
+        return replace(made, why=f"{sight.blank:.0%} of the rows have no value", used=False)
+    return made
 
 
 def _dates(sight: Sight) -> Guess:
     gaps = np.diff(sight.values)
-    if sight.unique and sight.distinct >= 20 and gaps.max() <= 1.5 * gaps.mean():
+    if sight.unique and sight.distinct >= 20 and (np.abs(gaps / np.median(gaps) - 1) <= 0.5).mean() > EVENLY:
         return Guess(ID, "evenly spaced times that number the rows", used=False)
-    return Guess(DATE, "dates")
+    if sight.words & _BIRTHS:
+        return Guess(DATE, "dates")
+    return Guess(DATE, "dates say when a row was made, not what it is", used=False)
 
 
 def _texts(sight: Sight) -> Guess:
@@ -139,7 +167,9 @@ def _texts(sight: Sight) -> Guess:
     if sight.unique or sight.distinct > max(LEVELS, sight.rows / 2):
         if sight.words & _IDS or all(_UUID.fullmatch(text) for text in sight.values[:100]):
             return Guess(ID, f"identifiers: {distinct}", used=False)
-        return Guess(TEXT, f"nearly every value is different ({distinct})", used=False)
+        words = sum(len(text.split()) for text in sight.values[:SEEN]) / len(sight.values[:SEEN])
+        what = "free text; embeddings of it can be clustered" if words >= WORDS else "nearly every value is different"
+        return Guess(TEXT, f"{what} ({distinct})", used=False)
     if sight.words & (_IDS | _LABELS) and sight.distinct > LEVELS:
         return Guess(ID, f"its name suggests identifiers ({distinct})", used=False)
     if steps := scale_of(sight.values.tolist()):
@@ -153,6 +183,8 @@ def _numbers(sight: Sight) -> Guess:
     if sight.distinct == 2 and sight.counts.sum() >= 5:
         return Guess(CATEGORY, f"two values: {_both(sight)}")
     low, high = float(sight.values.min()), float(sight.values.max())
+    if round_kind := _round(sight, low, high):
+        return round_kind
     if not sight.integers:
         if sight.distinct <= STEPS and sight.counts.sum() >= 5 * sight.distinct:
             return Guess(ORDINAL, f"{sight.distinct} different numbers from {low:.15g} to {high:.15g}")
@@ -178,6 +210,20 @@ def _numbers(sight: Sight) -> Guess:
     if low == 0 and sight.counts[sight.values < high / 2].sum() > 0.6 * sight.counts.sum():
         return Guess(COUNT, f"whole numbers from 0 to {high:.15g}, most of them small")
     return Guess(NUMBER, "whole numbers")
+
+
+def _round(sight: Sight, low: float, high: float) -> Guess | None:
+    """Whether numbers run in a circle or are one half of a place on the globe, by their name and range."""
+    if sight.clock:
+        return Guess(CYCLE, "times of day: midnight is near to both sides", cycle=24.0, unit="h")
+    for kind, (words, most) in _PLACES.items():
+        if sight.words & words and -most <= low and high <= most:
+            return Guess(kind, "degrees")
+    for words, cycle, unit in _CYCLES:
+        around = high - low > cycle / 2 and high - low <= cycle and -cycle / 2 <= low and high <= cycle
+        if sight.words & words and sight.distinct > FEW and around:
+            return Guess(CYCLE, f"numbers on a circle of {cycle:g}", cycle=cycle, unit=unit)
+    return None
 
 
 def _falling(counts: np.ndarray) -> bool:

@@ -18,17 +18,22 @@ from coterie.tables.columns import Column, TableError, as_texts, category_texts,
 from coterie.tables.indicators import levels_of_block, merged, with_blocks
 from coterie.tables.kinds import (
     CATEGORY,
+    CYCLE,
     DATE,
     EMPTY,
     FEW,
     ID,
     KINDS,
+    LATITUDE,
+    LONGITUDE,
+    MOSTLY,
     NUMBER,
     ORDINAL,
     TEXT,
     Guess,
     Sight,
     guess,
+    may_be_round,
     shown,
 )
 from coterie.wording import quoted
@@ -36,6 +41,7 @@ from coterie.wording import quoted
 if TYPE_CHECKING:
     import pandas as pd
 
+COPIES = 4  # of every row at most in a table that was exported or joined several times
 MOST_ROWS_COMPARED = 200_000  # beyond, equal rows are not looked for
 STRANGERS = 0.02  # share of the rows with another text at which a column still holds numbers
 STRANGERS_AS_ASKED = 0.5  # the same if a user says that it holds numbers
@@ -83,7 +89,20 @@ def read_columns(
             continue
         read.append(column)
     free = {column.name for column in read if column.name not in wanted}
-    return with_blocks(with_codes(read, free), free)
+    return with_blocks(with_codes(_with_places(read), free), free)
+
+
+def _with_places(read: list[Column]) -> list[Column]:
+    """Latitudes and longitudes in pairs; one without the other is a number."""
+    halves = [[place for place, one in enumerate(read) if one.kind == kind] for kind in (LATITUDE, LONGITUDE)]
+    paired = min(map(len, halves))
+    for place in (*halves[0][paired:], *halves[1][paired:]):
+        read[place] = replace(read[place], kind=NUMBER)
+    for pair in zip(*halves):
+        names = " and ".join(repr(read[place].name) for place in pair)
+        for place in pair:
+            read[place] = replace(read[place], why=f"{read[place].why}: {names} are one place on the globe")
+    return read
 
 
 def read_again(
@@ -123,6 +142,8 @@ def _read_again(
     found: spelling.Dates | spelling.Numbers | None
     if kind == DATE:
         found = spelling.dates(different, spelled or None)
+    elif timed := spelling.times(different):
+        return _spread(timed.values, places)
     else:
         found = spelling.numbers(different, spelled or None)
         found = found or _mostly_numbers(different, places, STRANGERS_AS_ASKED, spelled)  # known to hold numbers
@@ -155,12 +176,18 @@ def parse_kinds(text: str, known: Sequence[str]) -> dict[str, str]:
 
 
 def check_kind(name: str, kind: str) -> None:
-    main, _, order = kind.partition(":")
-    if main not in KINDS or (order and (main != DATE or order not in spelling.ORDERS)):
+    main, _, how = kind.partition(":")
+    fits = main != CYCLE if not how else how in spelling.ORDERS if main == DATE else main == CYCLE and _length(how) > 0
+    if main not in KINDS or not fits:
         raise TableError(
             f"{name!r} cannot be of the kind {kind!r}: kinds are {', '.join(KINDS)}; a date can have an order, such as "
-            "date:dmy."
+            "date:dmy, and a cycle has a length, such as cycle:12."
         )
+
+
+def _length(text: str) -> float:
+    """The length of a cycle; 0 if the text is no such number."""
+    return float(text) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text) else 0.0
 
 
 class _DifferentRows:
@@ -172,7 +199,7 @@ class _DifferentRows:
     def __call__(self, distinct: int) -> int:
         """For a column with so many different values."""
         rows = len(self.frame)
-        if distinct >= 0.95 * rows or distinct < rows / 20 or distinct < 5 or rows > MOST_ROWS_COMPARED:
+        if distinct >= 0.95 * rows or distinct < rows / COPIES or distinct < 5 or rows > MOST_ROWS_COMPARED:
             return rows
         if not self.found:
             try:
@@ -183,9 +210,9 @@ class _DifferentRows:
 
 
 def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, first: bool) -> Column:
-    values, is_date = values_of(series), holds_dates(series)
+    values, is_date, is_clock = values_of(series), holds_dates(series), False
     how, spelled, unit, absent = "", "", "", ()  # type: str, str, str, tuple[float, ...]
-    if not is_date and _plainly_numbers(values):
+    if not is_date and not may_be_round(name) and _plainly_numbers(values):  # at once, since tables can be wide
         values, absent = _without_sentinels(values)
         return Column(name, NUMBER, values, "numbers" + _about_absent(absent), True, (name,), absent=absent)
     if values.dtype == object and not _declared(series):
@@ -196,6 +223,9 @@ def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, 
         elif dated := spelling.dates(different):
             values, spelled, is_date = _spread(dated.values, places), dated.order, True
             how = _about_dates(dated)
+        elif timed := spelling.times(different):
+            values, is_clock, unit = _spread(timed.values, places), timed.of_day, "h"
+            how = "" if is_clock else "durations in hours"
         elif mostly := _mostly_numbers(different, places, STRANGERS):
             values, spelled, unit = _spread(mostly.values, places), mostly.decimal, mostly.unit
             how = _about_strangers(mostly)
@@ -203,12 +233,13 @@ def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, 
         values, absent = _without_sentinels(values)
     different_values, counts = _counted(values)
     blank = 1 - counts.sum() / max(1, len(values))
-    sight = Sight(name, different_values, counts, different_rows(len(counts)), first, is_date, blank)
+    sight = Sight(name, different_values, counts, different_rows(len(counts)), first, is_date, blank, is_clock)
     made = guess(sight)
     if _is_ordered(series) and made.kind in (CATEGORY, ORDINAL):
         made = Guess(ORDINAL, "steps of a scale: " + " < ".join(map(str, series.dtype.categories)))
     why = made.why + _about_absent(absent)
-    return _as(Column(name, made.kind, values, why, made.used, (name,), spelled, unit, absent), series, how)
+    read = Column(name, made.kind, values, why, made.used, (name,), spelled, made.unit or unit, absent, made.cycle)
+    return _as(read, series, how)
 
 
 def _without_sentinels(values: np.ndarray) -> tuple[np.ndarray, tuple[float, ...]]:
@@ -245,10 +276,12 @@ def _mostly_numbers(
 
 
 def _plainly_numbers(values: np.ndarray) -> bool:
-    """Whether the first values already show that a column holds measurements: many different fractions."""
+    """Whether the first values already show that a column holds measurements: many different fractions, few gaps."""
     if values.dtype == object:
         return False
     known = np.unique(values[:1_000][np.isfinite(values[:1_000])])
+    if np.isnan(values).mean() > MOSTLY:
+        return False
     return len(known) > FEW and bool((known != np.round(known)).mean() > 0.5)
 
 
@@ -258,7 +291,7 @@ def _as(column: Column, series: "pd.Series", how: str = "") -> Column:
     if column.kind == CATEGORY:
         values = category_texts(values, series)
     elif how:
-        why = how if column.kind == DATE else f"{why}, {how}"
+        why = how if column.kind == DATE and column.used else f"{why}, {how}"
     return replace(column, values=values, why=why)
 
 
@@ -273,7 +306,7 @@ def _as_asked(column: Column, series: "pd.Series", wanted: str) -> Column:
         return replace(
             column, kind=kind, values=category_texts(values, series), why=why, used=True, spelling="", absent=()
         )
-    column = replace(column, absent=())
+    column = replace(column, absent=(), cycle=float(order) if kind == CYCLE else 0.0)
     if values.dtype != object or kind == ORDINAL:
         return _as(replace(column, kind=kind, values=values, why=why, used=True), series)
     different, places = _different(values)
@@ -282,6 +315,8 @@ def _as_asked(column: Column, series: "pd.Series", wanted: str) -> Column:
         if dated is None:
             raise TableError(f"{column.name!r} cannot be read as dates ({_stranger(different, spelling.dates)}).")
         values, spelled, why = _spread(dated.values, places), dated.order, f"as asked for; {_about_dates(dated)}"
+    elif timed := spelling.times(different):
+        values, spelled = _spread(timed.values, places), ""
     else:
         found = spelling.numbers(different)
         if found is None:

@@ -36,9 +36,14 @@ _DATES = tuple(
         r"(?P<month>[A-Za-z]{3,9})\.? (?P<day>\d{1,2}),? (?P<year>\d{4})",
     )
 )
+_TIME = re.compile(
+    r"(?:(?P<days>\d+) days?,? )?(?P<hour>\d{1,3}):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d(?:[.,]\d{1,9})?))?"
+    r"\s*(?P<half>[AaPp][Mm])?"
+)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
+ONE_OTHER = 0.3  # share of the rows with one and the same text at which a column still holds numbers
 FEWEST_NUMBERS = 20  # different ones beside which another text is an error; fewer may be codes
 
 
@@ -63,6 +68,33 @@ class Dates:
     values: np.ndarray
     order: str
     certain: bool
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times of day or, with ``of_day`` false, durations; both in hours."""
+
+    values: np.ndarray
+    of_day: bool
+
+
+def times(texts: Sequence[str]) -> Times | None:
+    """Read texts as times of day (7:30, 19:30:05, 7:30 pm), or as durations if some are longer or name days."""
+    found = [None if text.strip().casefold() in MISSING_NUMBERS else _TIME.fullmatch(text.strip()) for text in texts]
+    known = [match for match in found if match is not None]
+    if not known or any(
+        match is None and text.strip().casefold() not in MISSING_NUMBERS for text, match in zip(texts, found)
+    ):
+        return None
+    hours = np.array([np.nan if match is None else _hours(match) for match in found])
+    return Times(hours, np.nanmax(hours) <= 24 and not any(match["days"] for match in known))
+
+
+def _hours(match: re.Match[str]) -> float:
+    hour = 24 * int(match["days"] or 0) + int(match["hour"])
+    if match["half"] is not None:
+        hour = hour % 12 + (12 if match["half"].casefold() == "pm" else 0)
+    return hour + int(match["minute"]) / 60 + float((match["second"] or "0").replace(",", ".")) / 3_600
 
 
 def is_missing(text: str) -> bool:
@@ -108,7 +140,8 @@ def mostly_numbers(
     is_number = np.array([_can_be_number(text) for text in texts])
     found = numbers([text for text, is_one in zip(texts, is_number) if is_one], decimal)
     rows = int(counts[~is_number].sum())
-    if found is None or rows > max(1, share * counts.sum()):
+    one_other = (~is_number).sum() == 1  # "ancient" among years: a value of its own, however frequent
+    if found is None or rows > max(1, max(share, one_other * ONE_OTHER) * counts.sum()):
         return None
     values = np.full(len(texts), np.nan)
     values[is_number] = found.values

@@ -13,12 +13,13 @@ from coterie.tables import common_scale
 from coterie.tables.choices import is_choice
 from coterie.tables.columns import BadValuesError, Column, TableError, require_finite
 from coterie.tables.encoding import Encoded, Encoding
-from coterie.tables.kinds import CATEGORY, DATE, ID, ORDINAL
+from coterie.tables.kinds import CATEGORY, CYCLE, DATE, ID, LATITUDE, LONGITUDE, ORDINAL, ROUND
 from coterie.tables.reading import ABSENT
 from coterie.tables.table import Table
 from coterie.wording import joined, quoted
 
-BY_KIND = (CATEGORY, DATE, ORDINAL)  # kinds that need more than the numbers as they are
+FAR, FEW_FAR = 20.0, 0.002  # spreads from the middle, and share of the rows, of values that may be errors
+BY_KIND = (CATEGORY, DATE, ORDINAL, *ROUND)  # kinds that need more than the numbers as they are
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,9 @@ class EncodedTable:
         if len(set(made)) < len(made):
             repeated = next(name for i, name in enumerate(made) if name in made[:i])
             raise TableError(f"A column is named {repeated!r}, which is also a value of another column: rename it.")
+        rows = _comparable(encoding, [column.values for column in used])
         notes = (*told, *_unused_notes(read), *_column_notes(used, encoding), *_value_notes(used, encoding))
-        return cls(table, _comparable(encoding, [column.values for column in used]), notes, places)
+        return cls(table, rows, (*notes, *_far_notes(rows)), places)
 
     @classmethod
     def apply(cls, encoding: Encoding, table: Any) -> "EncodedTable":
@@ -217,6 +219,11 @@ def _column_notes(used: list[Column], encoding: Encoding) -> list[str]:
         notes.append(f"{categories} ignored: unrelated to every other column.")
     if dates:
         notes.append(f"{dates} read as dates, in days.")
+    cycles = [column.name for column in used if column.kind == CYCLE]
+    if cycles and encoding.scale == common_scale.EACH:
+        notes.append(f"{_columns(cycles)} compared on a circle: the largest values are near to the smallest.")
+    for pair in zip(*([column.name for column in used if column.kind == kind] for kind in (LATITUDE, LONGITUDE))):
+        notes.append(f"{_columns(list(pair))} compared as one place on the globe.")
     boxes = [column.name for column, learned in zip(used, encoding.columns) if learned.is_box]
     if boxes:
         notes.append(f"{_columns(boxes)} read as boxes that are ticked or not: a blank means no.")
@@ -253,6 +260,22 @@ def _value_notes(read: list[Column], encoding: Encoding) -> list[str]:
     how = "with the median" if encoding.donors is None else "from the most similar row"
     notes = [f"Missing values were filled {how}: {joined(filled)}."] if filled else []
     return notes + ([f"Some values did not occur during fit: {joined(unseen)}."] if unseen else [])
+
+
+def _far_notes(rows: Encoded) -> list[str]:
+    """Rows with values that are so far from all others that they may be errors, or totals of the other rows."""
+    encoding, found = rows.encoding, dict[int, str]()
+    far_ND = np.abs((encoding.logged(rows.values) - encoding.middle) / encoding.spread)
+    far_ND[:, encoding.of_category] = 0.0
+    for d in np.flatnonzero(far_ND.max(axis=0) > FAR):
+        limit = far_ND[:, d].max() / 2  # nothing lies between
+        beyond = np.flatnonzero(far_ND[:, d] > limit)
+        if len(beyond) <= max(2, FEW_FAR * len(rows)) and np.sort(far_ND[:, d])[-len(beyond) - 1] < FAR / 2:
+            found |= {int(row) + 1: f"{encoding.value_names[d]!r} is {rows.values[row, d]:.6g}" for row in beyond}
+    if not found:
+        return []
+    told = joined([f"in row {row}, {what}" for row, what in found.items()], limit=3)
+    return [f"Some values are far from all others: {told}. Correct or remove such rows if they are errors or totals."]
 
 
 def _columns(names: list[str]) -> str:

@@ -127,8 +127,8 @@ function showTables() {
   );
 }
 
-const KINDS = ["number", "count", "ordinal", "category", "date", "id", "text"];
-const USABLE = ["number", "count", "ordinal", "category", "date"];
+const KINDS = ["number", "count", "ordinal", "category", "date", "latitude", "longitude", "id", "text"];
+const USABLE = ["number", "count", "ordinal", "category", "date", "cycle", "latitude", "longitude"];
 
 function showColumns() {
   $("columns").replaceChildren(...current.columns.map(columnLine));
@@ -143,7 +143,7 @@ function columnLine(column) {
     make("span", {}, make("span", { class: "name" }, column.name), make("small", {}, aboutColumn(column))));
   if (column.kind === "empty") return make("div", { class: "column-line" }, line);
   const menu = make("select", { class: "kind", "aria-label": `Kind of ${column.name}`, "data-column": column.name, "data-guess": column.kind },
-    ...KINDS.map((kind) => make("option", { value: kind, selected: kind === column.kind }, kind)));
+    ...[...new Set([...KINDS, column.kind])].map((kind) => make("option", { value: kind, selected: kind === column.kind }, kind)));
   menu.addEventListener("change", () => {
     box.disabled = !able(menu.value);
     box.checked = menu.value === column.kind ? column.used : USABLE.includes(menu.value);
