@@ -267,9 +267,9 @@ def claims(
     check: Annotated[bool, typer.Option("--check", help="Only say whether the page is up to date.")] = False,
 ) -> None:
     """Write research/CLAIMS.md: every claim of the papers against our records."""
-    from coterie_research.claims.__main__ import main as write
+    from coterie_research.claims import write
 
-    raise typer.Exit(write(["--check"] if check else []))
+    raise typer.Exit(write(check))
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coterie_research import benchmarks, claims, experiments
-from coterie_research.claims import Claim, Measured, __main__, agreement
+from coterie_research.claims import Claim, Measured, agreement
 from coterie_research.claims.measures import measure
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -30,13 +30,12 @@ def test_the_command_of_every_record_exists(path):
         assert name.replace("_", "-") in benchmarks.BENCHMARKS
 
 
-def test_the_page_is_up_to_date(capsys, tmp_path, monkeypatch):
-    assert __main__.main(["--check"]) == 0, capsys.readouterr().out
+def test_the_page_is_up_to_date(capsys, tmp_path):
+    assert claims.write(check=True) == 0, capsys.readouterr().out
     (tmp_path / "research").mkdir()
     (tmp_path / "results").symlink_to(RESULTS)
-    monkeypatch.setattr(__main__, "ROOT", tmp_path)
-    assert __main__.main(["--check"]) == 1
-    assert __main__.main([]) == __main__.main(["--check"]) == 0
+    assert claims.write(True, tmp_path) == 1
+    assert claims.write(False, tmp_path) == claims.write(True, tmp_path) == 0
 
 
 @pytest.mark.parametrize(("paper", "claim"), CLAIMS, ids=[f"{claim.item}: {claim.what}" for _, claim in CLAIMS])

@@ -1,6 +1,6 @@
 """Every table, figure, theorem and open question of the four papers beside our records: ``research/CLAIMS.md``.
 
-``python -m coterie_research.claims`` writes that page; with ``--check`` it only says whether the page is up to date.
+``coterie-research claims`` writes that page; with ``--check`` it only says whether the page is up to date.
 One file per paper, ``NAME.toml``, holds what the paper says and where our number stands in a record of ``results``.
 Numbers, intervals, commands, seeds and seconds are read from the records, and verdicts follow from the intervals.
 
@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from coterie_research.benchmarks.harness import table
 from coterie_research.claims.measures import Measured, measure
 from coterie_research.records import read_toml
 
@@ -79,8 +80,8 @@ def read(results: Path, record: str) -> dict[str, Any]:
 def claims(paper: str, results: Path) -> Iterator[Claim]:
     """The claims of a paper's file; a ``[[table]]`` in it stands for one claim per column of the record."""
     data = read_toml(HERE / f"{paper}.toml")
-    for table in data.get("table", []):
-        yield from _columns(table, results)
+    for one in data.get("table", []):
+        yield from _columns(one, results)
     for entry in data["claim"]:
         fields: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in entry.items()}
         yield Claim(**fields)
@@ -106,46 +107,30 @@ def _columns(table: dict[str, Any], results: Path) -> Iterator[Claim]:
 
 def page(results: Path) -> str:
     """``CLAIMS.md``."""
-    tables, counts = [], {}
+    parts, counts = [], {}
     for paper in PAPERS:
         title = read_toml(HERE / f"{paper}.toml")["title"]
-        lines, verdicts = [], Counter[str]()
-        for claim in sorted(claims(paper, results), key=_order):
-            verdict = claim.judged(results)
-            verdicts[verdict] += 1
-            cells = [cell.replace("|", "\\|") for cell in _cells(claim, verdict, results)]
-            lines.append(f"| {' | '.join(cells)} |")
-        counts[title] = verdicts
-        tables += [f"## {title}", "", f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|", *lines, ""]
-    total: Counter[str] = sum(counts.values(), Counter())
-    summary = [
-        f"| {name} | " + " | ".join(str(n[verdict]) for verdict in VERDICTS) + " |" for name, n in counts.items()
-    ]
-    summary.append("| all | " + " | ".join(str(total[verdict]) for verdict in VERDICTS) + " |")
-    head = [f"| paper | {' | '.join(VERDICTS)} |", "|---" * (len(VERDICTS) + 1) + "|", *summary, ""]
-    return "\n".join([*INTRODUCTION, "", *head, *tables]).rstrip() + "\n"
+        found = [(claim, claim.judged(results)) for claim in sorted(claims(paper, results), key=_order)]
+        counts[title] = Counter(verdict for _, verdict in found)
+        lines = [[cell.replace("|", "\\|") for cell in _cells(claim, verdict, results)] for claim, verdict in found]
+        parts += [f"## {title}", "", *table(COLUMNS, lines), ""]
+    counts["all"] = sum(counts.values(), Counter())
+    summary = table(["paper", *VERDICTS], ([name, *(n[verdict] for verdict in VERDICTS)] for name, n in counts.items()))
+    return "\n".join([(HERE / "introduction.md").read_text(), *summary, "", *parts]).rstrip() + "\n"
+
+
+def write(check: bool = False, root: Path = HERE.parents[2]) -> int:
+    """Write ``research/CLAIMS.md``, or only say whether it is up to date; exit status 1 if it is not."""
+    target, text = root / "research/CLAIMS.md", page(root / "results")
+    if not check:
+        target.write_text(text)
+        return 0
+    stale = not target.exists() or target.read_text() != text
+    print("research/CLAIMS.md is out of date: run coterie-research claims" if stale else "up to date")
+    return int(stale)
 
 
 COLUMNS = ("item", "claim", "paper", "ours", "comparable in", "command; seed; seconds", "verdict")
-INTRODUCTION = """\
-# Claims of the papers and our records
-
-`python -m coterie_research.claims` writes this page from the records in [results](../results) and from one file of
-claims per paper in [coterie_research/claims](coterie_research/claims). [RESULTS](../results/RESULTS.md) explains the
-numbers.
-
-Brackets after our number are its 95% interval. It covers our sampling error alone, since the papers print none for
-their numbers; `all` marks a range over all cases instead, and `exact` a count.
-
-- A claim **agrees** if every interval has the paper's number (or one of its numbers, where it prints several for the
-  same quantity) or lies within its bound. It **differs** otherwise. Where the paper's own sampling error is as large as
-  ours, an interval misses by chance in one case of six.
-- It **cannot be compared** if the paper gives nothing to compare with, or if an interval is missing or leaves the bound
-  open.
-- What was **not run** has a price.
-
-Seconds are CPU seconds where the record has them, otherwise seconds on an idle core ("s").
-""".splitlines()
 
 
 def _order(claim: Claim) -> tuple:
