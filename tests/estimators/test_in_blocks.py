@@ -88,6 +88,7 @@ def made(name: str):
     return getattr(coterie, name)(**PARAMETERS.get(name, {"n_clusters": 3}), random_state=0)
 
 
+@pytest.mark.usefixtures("brief_training")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("source", [*NAMED, *UNNAMED])
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -109,6 +110,8 @@ def test_every_estimator_does_with_every_source_what_it_does_in_memory(name, sou
         np.testing.assert_allclose(np.asarray(answer), wanted, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.usefixtures("brief_training")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("source", ["folder", "Dask DataFrame"])
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_columns_in_another_order_are_refused_as_in_memory(name, source, in_memory, tmp_path):

@@ -7,7 +7,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from coterie import estimators
 
 # Some checks have fewer distinct rows than the default of 8 clusters, about which scikit-learn's KMeans warns as well.
-pytestmark = pytest.mark.filterwarnings("ignore:The number of distinct clusters")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The number of distinct clusters"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),  # few iterations
+]
 
 # Networks as small as they can be: the checks ask for manners, not for quality.
 SMALL = {
@@ -30,14 +33,15 @@ FURTHER = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few iterations, rows without clusters
 @parametrize_with_checks(ALL)
-def test_estimators_pass_scikit_learns_checks(estimator, check):
+def test_estimators_pass_scikit_learns_checks(estimator, check, request):
+    if check.func.__name__ != "check_clustering":  # which asks for good clusters
+        request.getfixturevalue("brief_training")
     check(estimator)
 
 
 @pytest.mark.filterwarnings("ignore:X (does not have|has)")  # these checks mix frames and arrays
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.usefixtures("brief_training")
 @pytest.mark.parametrize("name", FURTHER)
 @pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: type(estimator).__name__)
 def test_estimators_pass_the_checks_that_are_left_out(estimator, name):

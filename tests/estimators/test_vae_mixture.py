@@ -70,10 +70,11 @@ def test_a_file_gives_the_same_predictions_to_the_last_bit(tmp_path, blobs, fitt
     np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
 
 
+@pytest.mark.usefixtures("brief_training")
 @pytest.mark.parametrize("many", [2000, 50])  # rows per cluster from which on neighbours are evidence
-def test_a_fit_that_was_killed_goes_on_from_its_checkpoint(tmp_path, blobs, fitted, monkeypatch, many):
+def test_a_fit_that_was_killed_goes_on_from_its_checkpoint(tmp_path, blobs, monkeypatch, many):
     monkeypatch.setattr(estimator_module, "_MANY_ROWS", many)
-    whole = fitted if many == 2000 else VAEMixture(3, max_iter=3, random_state=0).fit(blobs[0])
+    whole = VAEMixture(3, max_iter=3, random_state=0).fit(blobs[0])
     steps, original = [], em_steps.Mixture.m_step
 
     def dies(self, state, expectation):
@@ -92,6 +93,7 @@ def test_a_fit_that_was_killed_goes_on_from_its_checkpoint(tmp_path, blobs, fitt
     np.testing.assert_array_equal(mixture.labels_, whole.labels_)
 
 
+@pytest.mark.usefixtures("brief_training")
 def test_labels_and_responsibilities_are_the_same_start(blobs):
     X, truth = blobs
     one, two = (
@@ -101,6 +103,7 @@ def test_labels_and_responsibilities_are_the_same_start(blobs):
     np.testing.assert_array_equal(one.network_weights_, two.network_weights_)
 
 
+@pytest.mark.usefixtures("brief_training")
 def test_labels_stay_evidence_and_responsibilities_do_not(blobs, monkeypatch):
     X, truth = blobs
     used = []
@@ -113,6 +116,7 @@ def test_labels_stay_evidence_and_responsibilities_do_not(blobs, monkeypatch):
     assert not VAEMixture(3, init="graph")._has_start_evidence(6000)  # networks know more than the start
 
 
+@pytest.mark.usefixtures("brief_training")
 def test_neighbours_are_evidence_where_there_are_many_rows(blobs, monkeypatch):
     X, truth = blobs
     used = []
@@ -147,6 +151,7 @@ def test_from_a_random_start_em_moves_towards_the_clusters_by_itself(blobs):
     assert np.mean(mixture.predict(rows) == labels) > 0.6
 
 
+@pytest.mark.usefixtures("brief_training")
 def test_the_precision_is_the_one_given_or_follows_the_variance():
     X = np.random.RandomState(0).rand(40, 6)
     given = VAEMixture(2, likelihood=("gaussian", 4), max_iter=1, random_state=0).fit(X)
@@ -182,6 +187,7 @@ def test_a_fit_that_has_not_converged_says_so(blobs):
     assert mixture.n_clusters_ == 3
 
 
+@pytest.mark.usefixtures("brief_training")
 def test_the_number_of_threads_is_set_for_the_fit_and_put_back(blobs, monkeypatch):
     before, asked = torch.get_num_threads(), []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
@@ -189,6 +195,7 @@ def test_the_number_of_threads_is_set_for_the_fit_and_put_back(blobs, monkeypatc
     assert asked == [3, before]
 
 
+@pytest.mark.usefixtures("brief_training")
 def test_of_several_starts_the_one_with_the_best_bound_is_kept(blobs):
     mixture = VAEMixture(3, init="random", n_init=2, max_iter=(5, 0), random_state=0).fit(blobs[0])
     assert mixture.bounds_.shape == (2,)
@@ -223,6 +230,7 @@ def test_a_start_that_knows_the_clusters_needs_no_moves():
     assert len(VAEMixture(3)._stages(150, 6, 0, np.random.RandomState(0))) == 1
 
 
+@pytest.mark.usefixtures("brief_training")
 def test_a_fit_that_was_killed_among_the_moves_continues_there(tmp_path, blobs, monkeypatch):
     settings = {"init": "random", "max_iter": (4, 3), "random_state": 0}
     whole = VAEMixture(3, **settings).fit(blobs[0])
@@ -236,6 +244,7 @@ def test_a_fit_that_was_killed_among_the_moves_continues_there(tmp_path, blobs, 
     assert list((tmp_path / "state").iterdir()) == []
 
 
+@pytest.mark.usefixtures("brief_training")
 def test_progress_tells_bound_entropy_and_time(capsys, blobs):
     VAEMixture(3, max_iter=3, random_state=0, verbose=2).fit(blobs[0])
     told = capsys.readouterr().err
@@ -243,6 +252,7 @@ def test_progress_tells_bound_entropy_and_time(capsys, blobs):
     assert all(word in told for word in ("bound", "entropy", "left"))
 
 
+@pytest.mark.usefixtures("brief_training")
 @pytest.mark.parametrize("likelihood", ["bernoulli", "continuous_bernoulli"])
 def test_values_outside_the_likelihoods_range_are_refused(likelihood):
     X = np.random.RandomState(0).rand(30, 3)
@@ -277,6 +287,7 @@ def test_precisions_that_cannot_be_are_refused(blobs, pair):
         VAEMixture(3, likelihood=pair).fit(blobs[0])
 
 
+@pytest.mark.usefixtures("brief_training")
 @pytest.mark.parametrize(("moves", "limit"), [(0, "max_iter=1"), (3, "max_iter[1]=3")])
 def test_the_limit_that_was_reached_is_named(blobs, moves, limit):
     mixture = VAEMixture(3, init="random", max_iter=(1, moves), random_state=0)

@@ -257,8 +257,7 @@ def test_very_small_and_very_large_numbers_are_scaled_too(blobs, fitted, size):
     np.testing.assert_array_equal(found.labels_, fitted.labels_)
 
 
-@pytest.mark.parametrize("copies", [20, 200])
-@pytest.mark.parametrize("k", [2, 3, 5, 12])
+@pytest.mark.parametrize("k, copies", [(2, 20), (3, 200), (5, 20), (12, 20), (12, 100)])
 def test_few_different_rows_that_occur_often_are_clusters(k, copies):
     points = np.random.default_rng(k).normal(size=(k, 2))
     model = ZeroShotClusterer(random_state=0).fit(np.repeat(points, copies, axis=0))
@@ -296,7 +295,7 @@ def test_a_rare_row_counts_when_asking_whether_there_are_enough_different_ones()
         ZeroShotClusterer(3, random_state=0).fit(X)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_every_cluster_has_a_row_also_where_few_different_rows_occur_often(seed):
     table = pd.DataFrame({"c": [f"v{i % 70}" for i in range(3_000)]})
     model = ZeroShotClusterer(random_state=seed).fit(table)

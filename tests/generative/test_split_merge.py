@@ -25,8 +25,11 @@ def tangled(x_ND, truth):
     return torch.where(truth < 2, 0, 1 + (x_ND[:, 1] > -2).long())
 
 
+STEPS = {"least_steps": 20, "first_epochs": 10.0, "batch_size": 32, "learning_rate": 1e-2, "n_samples": 1}
+
+
 def settings(**changes):
-    return EMSettings(3, **{"least_steps": 40, "batch_size": 32, "learning_rate": 1e-2, "n_samples": 1, **changes})
+    return EMSettings(3, **{**STEPS, **changes})
 
 
 def vaes(generator, folds=2):
