@@ -11,7 +11,7 @@ PINS   ?= $(shell $(PYTHON) -c 'import sys; print("constraints.txt" if sys.versi
 TORCH_INDEX ?=
 TORCH  := $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 
-.PHONY: install demo test lint types check research coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds wheel-test fuzz worlds
+.PHONY: install demo test lint types check research coverage docs pictures browser screenshots hooks lock locked sbom dist clean test-lowest test-bounds wheel-test fuzz failures worlds
 install: $(STAMP)
 
 # torch goes in first and pinned: a plain `torch` pulls gigabytes of CUDA libraries.
@@ -90,6 +90,10 @@ worlds: $(STAMP)
 FUZZ_SECONDS ?= 600
 fuzz: $(STAMP)
 	$(SERIAL) $(BIN)/python -m tests.fuzz.fuzzer --seconds $(FUZZ_SECONDS)
+
+# Memory or disk space that is used up at any call of everything that writes files.
+failures: $(STAMP)
+	$(SERIAL) $(BIN)/python -m tests.fuzz.failures --count 10000
 
 screenshots: $(STAMP) browser
 	$(BIN)/python -m tests.studio.screenshots
