@@ -132,8 +132,8 @@ def test_rows_of_weight_two_are_like_two_rows_and_weight_zero_is_only_labelled(c
 
 def test_the_context_of_weighted_rows_has_each_in_proportion_to_its_weight():
     model, weight = FlowMixture(max_context=100), np.array([1.0, 0.0, 3.0, 6.0])
-    assert np.bincount(model._context(4, weight, np.random.RandomState(0))).tolist() == [1, 0, 3, 6]
-    many = np.bincount(model._context(4, 1000 * weight, np.random.RandomState(0)))
+    assert np.bincount(model._by_weight(weight, np.random.RandomState(0))).tolist() == [1, 0, 3, 6]
+    many = np.bincount(model._by_weight(1000 * weight, np.random.RandomState(0)))
     np.testing.assert_allclose(many, [10, 0, 30, 60], atol=1)
 
 

@@ -13,7 +13,7 @@ from coterie import VAEMixture, load
 from coterie.estimators import vae_mixture as estimator_module
 from coterie.generative import mixture as em_steps
 from coterie.generative import split_merge
-from coterie.mixtures.moments import Extent
+from coterie.geometry.spread import Extent
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -80,7 +80,7 @@ def _problem(algorithm: Algorithm, known: Survey, parameters: Mapping[str, Any])
         "version": __version__,
         "algorithm": algorithm.row.name,
         "number of clusters": parameters["n_clusters"],
-        "number of columns": len(known.mean),
+        "number of columns": len(known.spread.mean_D),
         "number of rows": known.rows,
         "number of blocks": len(known.sizes),
         "type of the numbers": known.sample.rows.dtype.name,

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coterie import starts
+from coterie.geometry.spread import Spread
 from coterie.kmeans.block_statistics import Block
-from coterie.kmeans.iteration import moments
 from coterie.kmeans.scaling import largest_value, scaled
 
 SAMPLE = 50_000  # distinct rows that a start is made from, at least
@@ -49,44 +49,40 @@ class Survey:
 
     sizes: dict[int, int]  # rows by block
     rows: int  # of positive weight
-    weight: float
-    mean: np.ndarray  # (d,)
-    sq: np.ndarray  # (d,) weighted squares around the mean
+    spread: Spread
     largest: float  # absolute value
     fingerprint: int  # of all rows and their weights, in any order
     sample: Sample
 
     def __add__(self, other: "Survey") -> "Survey":
-        weight = self.weight + other.weight
-        delta = other.mean - self.mean
-        mean = self.mean + delta * (other.weight / weight)
         with np.errstate(over="ignore", invalid="ignore"):  # refused later, by `largest`
-            sq = self.sq + other.sq + delta**2 * (self.weight * other.weight / weight)
+            spread = self.spread + other.spread
         sizes = {**self.sizes, **other.sizes}
         largest = max(self.largest, other.largest)
         fingerprint = (self.fingerprint + other.fingerprint) % 2**64
-        sample = self.sample + other.sample
-        return Survey(sizes, self.rows + other.rows, weight, mean, sq, largest, fingerprint, sample)
+        return Survey(sizes, self.rows + other.rows, spread, largest, fingerprint, self.sample + other.sample)
 
     def scaled(self, exponent: int) -> "Survey":
         """The survey of the same rows multiplied by 2^exponent."""
-        moments = {"mean": np.ldexp(self.mean, exponent), "sq": np.ldexp(self.sq, 2 * exponent)}
-        sample = replace(self.sample, rows=scaled(self.sample.rows, exponent))
-        return replace(self, **moments, largest=float(np.ldexp(self.largest, exponent)), sample=sample)
+        mean, var = np.ldexp(self.spread.mean_D, exponent), np.ldexp(self.spread.var_D, 2 * exponent)
+        sample, largest = (
+            replace(self.sample, rows=scaled(self.sample.rows, exponent)),
+            float(np.ldexp(self.largest, exponent)),
+        )
+        return replace(self, spread=Spread(self.spread.size, mean, var), largest=largest, sample=sample)
 
     @property
     def mean_variance(self) -> float:
         """The mean of the variances of the columns, which ``tol`` is relative to."""
-        return float(np.mean(self.sq / self.weight))
+        return float(np.mean(self.spread.var_D))
 
 
 def survey(block: Block, n_clusters: int) -> Survey:
     """The survey of one block, for a number of clusters."""
     X, weight = block.X, block.weights
     with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses such values
-        found = moments(X, weight)
-    total, hashes = float(found.weight[0]), starts.hash_rows(X, 1)
+        spread = Spread.of_block(block)
+    hashes = starts.hash_rows(X, 1)
     sample = _first(hashes, X, weight, max(SAMPLE, 20 * n_clusters))
     fingerprint = starts.fingerprint(hashes, block.weight)
-    sizes, sq = {block.number: block.n_rows}, found.variance * total
-    return Survey(sizes, len(X), total, found.mean, sq, largest_value(X), fingerprint, sample)
+    return Survey({block.number: block.n_rows}, len(X), spread, largest_value(X), fingerprint, sample)

@@ -7,16 +7,15 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from coterie.em import Iteration
-from coterie.estimators.docstrings import completed
+from coterie.estimators.clusterer import Clusterer
 from coterie.estimators.in_blocks import InBlocks, light, per_row, rows_in
-from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.sources import RowsInMemory, Source
 from coterie.estimators.validation import check_device, check_sized_rows, check_weights
@@ -31,17 +30,8 @@ INIT_CONSTRAINTS = [StrOptions({"k-means++", "random", "spectral"}), callable, "
 ROUNDING = 1e-6  # relative difference of two objectives that counts as none: the first of such runs is kept
 
 
-class CenterClusterer(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    CallbackSupportMixin,
-    SaveMixin,
-    BaseEstimator,
-):
+class CenterClusterer(CallbackSupportMixin, Clusterer):
     """Base class of the estimators with k centres. A subclass turns its parameters into an :class:`Algorithm`.
-
-    A line of names in the docstring of a subclass, such as ``<init, tol>``, stands for the following entries.
 
     Parameters
     ----------
@@ -70,8 +60,6 @@ class CenterClusterer(
 
     Attributes
     ----------
-    labels_ : int32 array of shape (n_samples,)
-        The cluster of every row.
     n_iter_ : int
         Number of iterations of the run that was kept.
     converged_ : bool
@@ -83,10 +71,6 @@ class CenterClusterer(
         of the processor. Not set by the other engines.
     trajectory_ : list of (centers, assignments)
         The centres and assignments after every layer. Only with ``engine="literal"``.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the columns of X, if X is a DataFrame whose column names are all strings.
     """
 
     _takes_sparse: ClassVar[bool] = False
@@ -130,11 +114,6 @@ class CenterClusterer(
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def __init_subclass__(cls, **options):
-        super().__init_subclass__(**options)
-        if cls.__doc__ and CenterClusterer.__doc__:  # neither is there with python -OO
-            cls.__doc__ = completed(cls.__doc__, CenterClusterer.__doc__)
 
     @abstractmethod
     def _algorithm(self) -> Algorithm:
@@ -313,11 +292,6 @@ class CenterClusterer(
     def predict(self, X):
         """Assign every row to its cluster.
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            New rows; a Dask array or DataFrame gives a lazy Dask array.
-
         Returns
         -------
         labels : int32 array of shape (n_samples,)
@@ -347,11 +321,6 @@ class CenterClusterer(
     @per_row
     def transform(self, X):
         """Compute the distance of every row to every centre.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            New rows; a Dask array or DataFrame gives a lazy Dask array.
 
         Returns
         -------
@@ -399,7 +368,6 @@ class CenterClusterer(
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._takes_sparse
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

@@ -10,25 +10,18 @@ from typing import ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    DensityMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from coterie import threads
-from coterie.estimators.in_blocks import InBlocks, answers_in, checked_rows_in, per_row, total_score
-from coterie.estimators.persistence import SaveMixin
-from coterie.estimators.validation import check_device, check_rows, check_weights
+from coterie.estimators.clusterer import DensityClusterer
+from coterie.estimators.in_blocks import InBlocks, answers_in, checked_rows_in, drawn, per_row
+from coterie.estimators.validation import check_device, check_weights
+from coterie.geometry.spread import Extent
 from coterie.mixtures.gaussians import KINDS, Gaussians, log_volume, shares_of, within
-from coterie.mixtures.moments import Extent
 from coterie.mixtures.search import Search
 
 VANISHING = 1e-150
@@ -37,9 +30,7 @@ MANY_COLUMNS = 9  # from which "auto" says that it could not try every type
 DRAWN = ("n_clusters_proba_", "center_covariances_", "center_intervals_", "label_draws_", "draw_indices_")
 
 
-class FlowMixture(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, ClusterMixin, SaveMixin, BaseEstimator
-):
+class FlowMixture(DensityClusterer):
     """A Gaussian mixture with an unknown number of clusters, found by a pretrained transformer (Zimin et al., 2025).
 
     The network moves every row towards the centre of the cluster that it came from, and rows that end in the same place
@@ -81,10 +72,7 @@ class FlowMixture(
         data with two columns, "flow-d8" for up to eight, and otherwise "flow-d16", which was trained on stretched
         clusters of unequal variances. If the data have more columns than the network, it sees their
         first principal components. EM uses all columns.
-    device : str, torch.device or None, default=None
-        Where the network runs; None is the CPU.
-    n_jobs : int or None, default=None
-        Number of threads of the network and of EM: -1 uses all processors, None the current setting of torch.
+    <device, n_jobs>
     random_state : int, RandomState or None, default=None
         Determines which rows the network sees, the samples from the posterior, and the result of ``sample``. Pass an
         int for reproducible results.
@@ -140,10 +128,7 @@ class FlowMixture(
     snr_db_ : float
         The signal-to-noise ratio (SNR) in decibels: 10 log10 of the variance of the centres divided by the variance
         within the clusters.
-    n_features_in_ : int
-        Number of columns seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns seen in ``fit``, if X has names that are all strings.
+    <n_features_in_, feature_names_in_>
 
     References
     ----------
@@ -257,11 +242,13 @@ class FlowMixture(
         if n < 2:
             raise ValueError(f"FlowMixture needs at least 2 rows with a positive weight, got n_samples={n}.")
         random = check_random_state(self.random_state)
-        places = self._context(n, weight, random)
-        in_blocks = isinstance(rows, InBlocks)
-        context = rows.take(places) if in_blocks else rows[places]
-        blocks = rows if in_blocks else ChunkPasses([rows], weight)
-        extent, is_flat = _without_flat(blocks.total(_extent, None), context.dtype)
+        if weight is None:
+            context, places = drawn(rows, self.max_context, random)
+        else:
+            places = self._by_weight(weight, random)
+            context = rows[places]
+        blocks = rows if isinstance(rows, InBlocks) else ChunkPasses([rows], weight)
+        extent, is_flat = _without_flat(blocks.total(Extent.of_block, None), context.dtype)
         origin, self.box_ = extent.mean_D, np.stack([extent.low_D, extent.high_D])
         context = Unit(origin, np.where(is_flat, 0.0, 1.0))(context)
         name = self.network
@@ -339,12 +326,8 @@ class FlowMixture(
         labels[labels == self.n_clusters_] = -1
         return labels
 
-    def _context(self, n_rows: int, weight: np.ndarray | None, random) -> np.ndarray:
-        """The rows that the network sees. Of weighted rows, each is repeated in proportion to its weight."""
-        if weight is None:
-            if n_rows <= self.max_context:
-                return np.arange(n_rows)
-            return np.sort(random.choice(n_rows, self.max_context, replace=False))
+    def _by_weight(self, weight: np.ndarray, random) -> np.ndarray:
+        """The rows that the network sees, each repeated in proportion to its weight."""
         total = weight.sum()
         size = int(min(self.max_context, max(2, round(total))))
         offset = random.uniform() if total > self.max_context else 0.5
@@ -361,10 +344,6 @@ class FlowMixture(
             log_volume(self.box_) if "box_" in given else 0.0,
         )
 
-    def _new_log_joint(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        return self._log_joint(check_rows(self, X, reset=False))
-
     def _log_joint(self, X) -> np.ndarray:
         """Logarithm of weight times density of every row and cluster, and of the uniform component if there is one."""
         mixture, origin = self._mixture(), self.cluster_centers_.mean(0)
@@ -375,30 +354,22 @@ class FlowMixture(
     def predict(self, X):
         """Predict the most likely cluster of each row; -1 for outliers, if the mixture has a uniform component.
 
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-
         Returns
         -------
         labels : int32 ndarray of shape (n_samples,)
         """
-        return self._labels(self._new_log_joint(X))
+        return self._labels(self._log_joint(self._checked_new(X)))
 
     @per_row
     def predict_proba(self, X):
         """Compute the posterior probability of each cluster for each row.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
 
         Returns
         -------
         probability : ndarray of shape (n_samples, n_clusters_)
             If the mixture has a uniform component, a row sums to the probability that it is not an outlier.
         """
-        return shares_of(self._new_log_joint(X))[0][:, : self.n_clusters_]
+        return shares_of(self._log_joint(self._checked_new(X)))[0][:, : self.n_clusters_]
 
     @per_row
     def predict_certainty(self, X):
@@ -406,60 +377,32 @@ class FlowMixture(
 
         The clusters are taken as known, as in ``certainty_`` without ``refine="posterior"``.
 
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-
         Returns
         -------
         certainty : ndarray of shape (n_samples,)
         """
-        return shares_of(self._new_log_joint(X))[0].max(1)
+        return shares_of(self._log_joint(self._checked_new(X)))[0].max(1)
 
     @per_row
     def transform(self, X):
         """Compute the Euclidean distance of each row to each centre.
 
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-
         Returns
         -------
         distance : ndarray of shape (n_samples, n_clusters_)
         """
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
+        X = self._checked_new(X)
         return cdist(X, self.cluster_centers_).astype(X.dtype)
 
     @per_row
     def score_samples(self, X):
         """Compute the log-density of each row.
 
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-
         Returns
         -------
         log_density : ndarray of shape (n_samples,)
         """
-        return logsumexp(self._new_log_joint(X), axis=1)
-
-    def score(self, X, y=None):
-        """Compute the mean log-density of the rows.
-
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-        y : ignored
-
-        Returns
-        -------
-        log_density : float
-        """
-        total, n_rows = total_score(self, X)
-        return total / n_rows
+        return logsumexp(self._log_joint(self._checked_new(X)), axis=1)
 
     def bic(self, X):
         """Compute the Bayesian information criterion on X; lower is better.
@@ -472,7 +415,7 @@ class FlowMixture(
         -------
         bic : float
         """
-        total, n_rows = total_score(self, X)
+        total, n_rows = self._total_score(X)
         return -2 * total + self._mixture().n_parameters * float(np.log(n_rows))
 
     def sample(self, n_samples=1):
@@ -531,15 +474,6 @@ class FlowMixture(
         """The covariance matrix within clusters, averaged over clusters, shape (n_features, n_features)."""
         check_is_fitted(self)
         return within(self._mixture())
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _extent(block, _) -> Extent:
-    return Extent.of(block.X, block.weight)
 
 
 def _without_flat(extent: Extent, dtype) -> tuple[Extent, np.ndarray]:

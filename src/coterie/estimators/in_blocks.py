@@ -6,6 +6,7 @@ some rows by their places, sums over blocks, or an answer for every row; the cat
 
 import copy
 import functools
+import inspect
 import os
 import tempfile
 from abc import ABC, abstractmethod
@@ -296,10 +297,19 @@ def drawn(rows: Any, most: int, random: Any) -> tuple[Any, np.ndarray]:
     return (rows.take(places) if isinstance(rows, Encoded) else _safe_indexing(rows, places)), places
 
 
+_NEW_ROWS = """Parameters
+----------
+X : array or DataFrame of shape (n_samples, n_features), Dask array or DataFrame, path, or ``Chunks``
+    New rows. What is returned for rows in files is one array, and for Dask data a lazy Dask array.
+
+Returns
+-------"""
+
+
 def per_row(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that answers for every row of an array, made to answer for rows in any place.
 
-    The answers for rows in files are one array, and those for Dask data a lazy Dask array.
+    Its docstring says what it returns; what it takes is added.
     """
 
     @functools.wraps(method)
@@ -311,6 +321,8 @@ def per_row(method: Callable[..., Any]) -> Callable[..., Any]:
         rows.check(self, reset=False)
         return answers_in(self, method.__name__, rows)
 
+    if method.__doc__:
+        answered.__doc__ = inspect.cleandoc(method.__doc__).replace("Returns\n-------", _NEW_ROWS)
     return answered
 
 
@@ -319,23 +331,6 @@ def answers_in(estimator: Any, question: str, rows: Any) -> Any:
     if not isinstance(rows, InBlocks):
         return getattr(estimator, question)(rows)
     return rows.answers(functools.partial(_ask, light(estimator, rows.mixed), question))
-
-
-def total_score(estimator: Any, X: Any) -> tuple[float, int]:
-    """The sum of ``score_samples`` over rows in any place, and their number."""
-    check_is_fitted(estimator)
-    rows = rows_in(X, estimator)
-    if isinstance(rows, InBlocks):
-        rows.check(estimator, reset=False)
-        total, n_rows = rows.total(_score_of_block, light(estimator))
-    else:
-        scores = estimator.score_samples(rows)
-        total, n_rows = scores.sum(), len(scores)
-    return float(total), int(n_rows)
-
-
-def _score_of_block(block: Any, estimator: Any) -> np.ndarray:
-    return np.array([estimator.score_samples(block.X).sum(), len(block.X)])
 
 
 def _ask(estimator: Any, question: str, rows: Any) -> np.ndarray:

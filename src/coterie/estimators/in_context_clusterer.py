@@ -5,16 +5,15 @@ from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
-from sklearn.utils.validation import check_is_fitted
 
 from coterie import starts, threads
+from coterie.estimators.clusterer import Clusterer
 from coterie.estimators.in_blocks import answers_in, checked_rows_in, drawn, per_row
-from coterie.estimators.persistence import SaveMixin
-from coterie.estimators.validation import check_context, check_device, check_enough_rows, check_rows
+from coterie.estimators.validation import check_context, check_device, check_enough_rows
 from coterie.geometry.principal import principal_axes
 
 MAX_CLUSTERS = 20
@@ -26,7 +25,7 @@ ROWS_PER_BLOCK = 4_096
 RISE = 1e-3  # of the mean log-likelihood in the last step of EM: below it EM counts as converged
 
 
-class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SaveMixin, BaseEstimator):
+class InContextClusterer(Clusterer):
     """Clusterer for overlapping groups: a pretrained network that approximates the posterior of a Gaussian mixture.
 
     Mixtures of spherical Gaussians with one variance, of equal or estimated sizes, are fitted by EM from several
@@ -57,17 +56,13 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         Largest number of rows that the network reads, from 2 to 2,000.
     network : str or path, default="incontext"
         Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file.
-    device : str, torch.device or None, default=None
-        Where the network is evaluated, for example "cuda"; None is the CPU.
-    n_jobs : int or None, default=None
-        Number of threads that torch uses; -1 is all processors, None leaves torch as it is.
+    <device, n_jobs>
     random_state : int, RandomState instance or None, default=None
         Seed of the starts, and of the sample that is read of a large table. Pass an int for reproducible results.
 
     Attributes
     ----------
-    labels_ : int32 array of shape (n_samples,)
-        Cluster of every row.
+    <labels_>
     cluster_centers_ : array of shape (n_clusters, n_features)
         Means of the rows of the context, weighted by their probabilities.
     weights_ : array of shape (n_clusters,)
@@ -89,10 +84,7 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         The context as the network remembers it: the clusters at the start and in each layer, for every mode.
     renaming_, coassignment_sums_, coassignment_sizes_, coassignment_level_ : arrays and float
         How the modes' posteriors are combined into labels and probabilities.
-    n_features_in_ : int
-        Number of features seen during fit.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the features, if X had any.
+    <n_features_in_, feature_names_in_>
 
     Notes
     -----
@@ -251,16 +243,11 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def predict(self, X):
         """Cluster of every row, given the fitted context; a row's label does not depend on the other rows of X.
 
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-
         Returns
         -------
         labels : int32 array of shape (n_samples,)
         """
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
+        X = self._checked_new(X)
         with threads.torch_threads(self.n_jobs):
             return self._labels(X)
 
@@ -271,17 +258,12 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
         The modes' posteriors are averaged after their clusters have been matched with those of the labels. The cluster
         of largest probability can differ from the label, which maximises the expected adjusted Rand index instead.
 
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-
         Returns
         -------
         probabilities : array of shape (n_samples, n_clusters)
             Rows add up to one.
         """
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
+        X = self._checked_new(X)
         with threads.torch_threads(self.n_jobs):
             return np.concatenate([reading.probabilities(log_p) for reading, log_p in self._blocks(X)])
 
@@ -289,22 +271,12 @@ class InContextClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clus
     def transform(self, X):
         """Euclidean distance of every row to every centre.
 
-        Parameters
-        ----------
-        X : array or DataFrame of shape (n_samples, n_features)
-
         Returns
         -------
         distances : array of shape (n_samples, n_clusters)
         """
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
+        X = self._checked_new(X)
         return euclidean_distances(X, self.cluster_centers_)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 def _network(name, device):

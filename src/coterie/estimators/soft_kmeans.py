@@ -229,11 +229,6 @@ class SoftKMeans(CenterClusterer):
     def predict_proba(self, X):
         """Compute the share of every row in every cluster.
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features)
-            New rows; a Dask array or DataFrame gives a lazy Dask array.
-
         Returns
         -------
         shares : array of shape (n_samples, n_clusters)

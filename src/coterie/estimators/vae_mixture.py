@@ -8,14 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    DensityMixin,
-    TransformerMixin,
-    _fit_context,
-)
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
@@ -23,16 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from coterie import starts, threads
-from coterie.estimators.in_blocks import InBlocks, OnDask, checked_rows_in, per_row, total_score
-from coterie.estimators.persistence import SaveMixin
+from coterie.estimators.clusterer import DensityClusterer
+from coterie.estimators.in_blocks import InBlocks, OnDask, checked_rows_in, per_row
 from coterie.estimators.progress import CallbackSupportMixin, watching
-from coterie.estimators.validation import check_device, check_enough_rows, check_rows
+from coterie.estimators.validation import check_device, check_enough_rows
 from coterie.generative.evidence import Neighbours, with_neighbours
 from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages, make_checkpoint_folder
 from coterie.generative.mixture import EMSettings, screened_bounds
 from coterie.generative.vaes import VAEConfig, VAEs
 from coterie.geometry import neighbours
-from coterie.mixtures.moments import Extent
+from coterie.geometry.spread import Extent
 
 _UNIT_INTERVAL = ("bernoulli", "continuous_bernoulli")
 _ROWS_PER_BLOCK = 1024
@@ -40,15 +33,7 @@ _MANY_ROWS = 2000  # per cluster
 _SIGNAL = 105.0  # the rows' total variance over that of the likelihood, where "auto" chooses the precision
 
 
-class VAEMixture(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    DensityMixin,
-    ClusterMixin,
-    CallbackSupportMixin,
-    SaveMixin,
-    BaseEstimator,
-):
+class VAEMixture(CallbackSupportMixin, DensityClusterer):
     """A mixture of variational autoencoders (VAEs), one per cluster, trained by EM (Adipoetra and Martin, 2025).
 
     A row belongs to the clusters whose VAEs explain it: its responsibilities are the softmax of the VAEs' lower bounds
@@ -110,11 +95,7 @@ class VAEMixture(
         Folder for a checkpoint after every iteration. A fit that was interrupted continues from it when it is called
         again, and gives exactly the same result; the checkpoint is deleted at the end. Needs an integer
         ``random_state``.
-    device : str, torch.device or None, default=None
-        Where the networks run; None is the CPU.
-    n_jobs : int or None, default=None
-        Number of threads of the networks and of the neighbour search in ``fit``: -1 uses all processors, None the
-        current setting of torch.
+    <device, n_jobs>
     random_state : int, RandomState or None, default=None
         Determines the start, the initial weights, the batches and the result of ``sample``. Pass an int for
         reproducible results.
@@ -158,8 +139,7 @@ class VAEMixture(
         All weights of all networks, in the order of :class:`coterie.generative.vaes.VAEs`.
     offset_, scale_ : ndarray of shape (n_features,)
         The networks see (X - offset_) / scale_.
-    n_features_in_ : int
-        Number of columns seen in ``fit``.
+    <n_features_in_, feature_names_in_>
 
     Notes
     -----
@@ -259,7 +239,7 @@ class VAEMixture(
                 f"{self.random_state!r}."
             )
         if isinstance(X, InBlocks):
-            self._choose_sizes(X.total(_extent, None))
+            self._choose_sizes(X.total(Extent.of_block, None))
             rows = X.mapped(self._on_domain)
         else:
             self._choose_sizes(Extent.of(X))
@@ -475,36 +455,50 @@ class VAEMixture(
         return result - np.log(self.scale_).sum()
 
     def _checked_new(self, X) -> np.ndarray:
-        check_is_fitted(self)
-        return self._on_domain(check_rows(self, X, reset=False))
+        return self._on_domain(super()._checked_new(X))
 
     def _labels(self, rows) -> np.ndarray:
         return self._log_joint(rows, torch.float32).argmax(1).astype(np.int32)
 
     @per_row
     def predict(self, X):
-        """The most likely cluster of every row, an int32 array of shape (n_samples,)."""
+        """Predict the most likely cluster of every row.
+
+        Returns
+        -------
+        labels : int32 array of shape (n_samples,)
+        """
         return self._labels(self._checked_new(X))
 
     @per_row
     def predict_proba(self, X):
-        """The responsibility of every cluster for every row, shape (n_samples, n_clusters)."""
+        """Compute the responsibility of every cluster for every row.
+
+        Returns
+        -------
+        probability : array of shape (n_samples, n_clusters)
+        """
         log_joint = self._log_joint(self._checked_new(X))
         return np.exp(log_joint - np.logaddexp.reduce(log_joint, axis=1)[:, None])
 
     @per_row
     def score_samples(self, X):
-        """The lower bound on the log-density of every row, shape (n_samples,)."""
-        return np.logaddexp.reduce(self._log_joint(self._checked_new(X)), axis=1)
+        """Compute the lower bound on the log-density of every row.
 
-    def score(self, X, y=None):
-        """The mean of ``score_samples(X)``."""
-        total, n_rows = total_score(self, X)
-        return total / n_rows
+        Returns
+        -------
+        bound : array of shape (n_samples,)
+        """
+        return np.logaddexp.reduce(self._log_joint(self._checked_new(X)), axis=1)
 
     @per_row
     def transform(self, X):
-        """The latent means of every row in the VAE of its cluster, shape (n_samples, latent_size_)."""
+        """Compute the latent means of every row in the VAE of its cluster.
+
+        Returns
+        -------
+        codes : array of shape (n_samples, latent_size_)
+        """
         rows = self._checked_new(X)
         dtype = X.dtype if getattr(X, "dtype", None) in (np.float32, np.float64) else np.float64
         means = self._in_own_cluster(rows, self.latent_size_, lambda networks, x, own: networks.encode(x, own)[0])
@@ -512,7 +506,12 @@ class VAEMixture(
 
     @per_row
     def reconstruct(self, X):
-        """Every row as the VAE of its cluster reconstructs it from the latent means, shape (n_samples, n_features)."""
+        """Reconstruct every row by the VAE of its cluster, from the latent means.
+
+        Returns
+        -------
+        rows : array of shape (n_samples, n_features)
+        """
 
         def through(networks, x, own):
             return networks.likelihood.mean(networks.decode(networks.encode(x, own)[0], own))
@@ -567,15 +566,6 @@ class VAEMixture(
                 drawn = networks.likelihood.draw(output_GBD, networks.log_var_GD[which, None].cpu(), generator)
             rows[own] = drawn[0].numpy()
         return rows * self.scale_ + self.offset_, labels.astype(np.int32)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-def _extent(block, _) -> Extent:
-    return Extent.of(block.X)
 
 
 def _checked_start(init, n: int, k: int) -> np.ndarray:

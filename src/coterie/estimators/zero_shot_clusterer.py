@@ -10,15 +10,15 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import starts, threads
 from coterie.constraints import Constraints
+from coterie.estimators.clusterer import Clusterer
 from coterie.estimators.in_blocks import InBlocks, answers_in, checked_rows_in, drawn, per_row, rows_in
-from coterie.estimators.persistence import SaveMixin
 from coterie.estimators.validation import check_context, check_device, check_enough_rows, refuse_equal_names
 from coterie.tables.columns import Column
 from coterie.tables.encoding import Encoded, Encoding, different_rows
@@ -29,7 +29,7 @@ SAMPLE = 100_000  # rows that columns are read from
 MAX_CLUSTERS = 100
 
 
-class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SaveMixin, BaseEstimator):
+class ZeroShotClusterer(Clusterer):
     """Cluster any table with a pretrained network: no number of clusters, no scaling, no encoding, no tuning.
 
     The network reads up to 1,024 rows at once. It estimates for every two of them the probability that they share a
@@ -121,10 +121,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
         How columns were scaled: "each" or one of the names above, "auto" apart.
     encoding_ : str
         How columns are scaled and encoded, as JSON.
-    n_features_in_ : int
-        Number of columns of X.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the columns of X, if X is a DataFrame whose column names are all strings.
+    <n_features_in_, feature_names_in_>
 
     Notes
     -----
@@ -393,20 +390,33 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     @per_row
     def predict(self, X):
-        """Label rows by the nearest rows that the network read: int32, -1 for outliers.
+        """Label rows by the nearest rows that the network read, independently of the other rows of X.
 
-        The label of a row does not depend on the other rows of X.
+        Returns
+        -------
+        labels : int32 array of shape (n_samples,)
+            From 0 to ``n_clusters_`` - 1; -1 for outliers.
         """
         return self._answer(X, "label")[0]
 
     @per_row
     def predict_proba(self, X):
-        """Probability of every cluster for every row, including outliers: shape (n_samples, n_clusters_)."""
+        """Compute the probability of every cluster for every row, including outliers.
+
+        Returns
+        -------
+        probability : array of shape (n_samples, n_clusters_)
+        """
         return self._answer(X, "label")[1]
 
     @per_row
     def predict_certainty(self, X):
-        """How certain the label of every row is, as ``certainty_`` is for the rows of ``fit``: shape (n_samples,)."""
+        """Compute how certain the label of every row is, as ``certainty_`` is for the rows of ``fit``.
+
+        Returns
+        -------
+        certainty : array of shape (n_samples,)
+        """
         return self._answer(X, "describe").certainty_N
 
     def transform(self, X):
@@ -483,6 +493,7 @@ class ZeroShotClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
 

@@ -2,19 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from coterie import em
+from coterie.geometry.spread import Spread
 from coterie.kmeans.refill import refill
 
 OnIteration = Callable[[em.Iteration], Any]
 
 _ROWS = 65_536  # rows of a table whose variance numpy computes with a copy in double precision
-_VALUES = 2**16  # values in double precision at a time, which stay in the cache
 
 
 @dataclass(frozen=True)
@@ -111,46 +111,14 @@ def sq_moves(old, new):
     return ((new - old) ** 2).sum((-2, -1))
 
 
-class Moments(NamedTuple):
-    """The weighted means and variances of columns, and the total weight."""
-
-    mean: np.ndarray  # (d,)
-    variance: np.ndarray  # (d,)
-    weight: np.ndarray  # (d,) the same for every column
-
-
-def moments(X, sample_weight=None, before: Moments | None = None) -> Moments:
-    """The moments of the rows of an array, combined with the moments ``before``.
-
-    ``tol`` of an estimator is relative to the mean variance, as in scikit-learn.
-    """
-    n, d = X.shape
-    mean, variance, weight = before or Moments(np.zeros(d), np.zeros(d), np.zeros(d))
-    total, sq = float(weight[0]), variance * weight
-    n_rows = max(1, _VALUES // d)
-    for first in range(0, n, n_rows):
-        piece = X[first : first + n_rows].astype(np.float64)
-        each = np.ones(len(piece)) if sample_weight is None else sample_weight[first : first + n_rows]
-        own = float(each.sum())
-        if own == 0:
-            continue
-        middle = each @ piece / own
-        piece -= middle
-        delta = middle - mean
-        sq = sq + np.einsum("n,nd,nd->d", each, piece, piece) + delta**2 * (total * own / (total + own))
-        total += own
-        mean = mean + delta * (own / total)
-    return Moments(mean, sq / total if total else sq, np.full(d, total))
-
-
 def mean_variance(X, sample_weight=None) -> float:
-    """The mean of the weighted variances of the columns of an array or CSR matrix."""
+    """The mean of the weighted variances of the columns of an array or CSR matrix, to which ``tol`` is relative."""
     if sparse.issparse(X):
         weights = None if sample_weight is None else sample_weight.astype(X.dtype)  # scikit-learn mixes no dtypes
         return float(np.mean(mean_variance_axis(X, axis=0, weights=weights)[1]))
     if sample_weight is None and len(X) <= _ROWS:
         return float(np.mean(np.var(X, axis=0, dtype=np.float64)))
-    return float(np.mean(moments(X, sample_weight).variance))
+    return float(np.mean(Spread.of(X, sample_weight).var_D))
 
 
 def refill_empty(algorithm, X, labels, costs, sums, counts, sample_weight, totals=None) -> None:

@@ -16,10 +16,11 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from coterie.geometry.principal import principal_axes
+from coterie.geometry.spread import Extent
 from coterie.mixtures.atoms import MERGE_RADIUS, flow_tokens, merge_tokens, noise_variance
 from coterie.mixtures.flow import MeasureFlow
 from coterie.mixtures.gaussians import Gaussians, Kind, shares_of, within
-from coterie.mixtures.moments import Extent, Fit, Rows, RowsInBlocks, Total, Unit, estimate_from, run_em
+from coterie.mixtures.moments import Fit, Rows, RowsInBlocks, Total, Unit, estimate_from, run_em
 from coterie.mixtures.posterior import SHORT, Draws, posterior_draws
 from coterie.mixtures.search import Search, best_mixture, determined, start_from
 from coterie.mixtures.spherical_posterior import Sweeps
@@ -235,9 +236,8 @@ def _in_order(mixture: Gaussians, size: float) -> Gaussians:
     weights_K, centers_KD = mixture.weights_K, mixture.centers_KD
     order = np.lexsort((*centers_KD[:, :8].T[::-1], -weights_K.round(9)))
     order = order[(weights_K[order] * size >= 0.5) | (np.arange(len(order)) == 0)]
-    cov = mixture.covariances if mixture.kind in ("tied-spherical", "tied") else mixture.covariances[order]
-    weights_K = weights_K[order] / weights_K[order].sum() * (1 - mixture.noise)
-    return replace(mixture, centers_KD=centers_KD[order], weights_K=weights_K, covariances=cov)
+    mixture = mixture.ordered(order)
+    return replace(mixture, weights_K=mixture.weights_K / mixture.weights_K.sum() * (1 - mixture.noise))
 
 
 @dataclass(frozen=True)
@@ -274,15 +274,8 @@ def posterior(values_ND: np.ndarray, mixture: Gaussians, rng: np.random.Generato
         shares_NC = shares_NC[:, :-1]
     shares_NC = shares_NC / np.maximum(shares_NC.sum(1, keepdims=True), 1e-12)
     averaged = estimate_from(rows, shares_NC, mixture.kind, mixture.noise > 0)
-    averaged = replace(averaged, log_volume=mixture.log_volume)
     order = np.argsort(-averaged.weights_K, kind="stable")
-    cov = averaged.covariances
-    averaged = replace(
-        averaged,
-        centers_KD=averaged.centers_KD[order],
-        weights_K=averaged.weights_K[order],
-        covariances=cov if mixture.kind in ("tied-spherical", "tied") else cov[order],
-    )
+    averaged = replace(averaged.ordered(order), log_volume=mixture.log_volume)
     rank = np.append(np.argsort(order), [n_clusters, -1])  # the last entry is that of the label -1
     return Posterior(
         averaged,

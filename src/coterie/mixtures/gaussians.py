@@ -8,7 +8,7 @@ Shapes: N rows, K clusters, D columns.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -33,6 +33,16 @@ class Gaussians:
     @property
     def n_clusters(self) -> int:
         return len(self.weights_K)
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether the clusters have one covariance in common."""
+        return self.kind in ("tied", "tied-spherical")
+
+    def ordered(self, order: np.ndarray) -> "Gaussians":
+        """The mixture with these clusters alone, in this order."""
+        cov = self.covariances if self.is_tied else self.covariances[order]
+        return replace(self, centers_KD=self.centers_KD[order], weights_K=self.weights_K[order], covariances=cov)
 
     @property
     def n_parameters(self) -> int:
@@ -68,7 +78,7 @@ class Gaussians:
 
     def scaled(self, normal_ND: np.ndarray, cluster: int) -> np.ndarray:
         """Standard normal rows with the covariance of a cluster."""
-        one = self.covariances if self.kind in ("tied", "tied-spherical") else self.covariances[cluster]
+        one = self.covariances if self.is_tied else self.covariances[cluster]
         return normal_ND @ np.linalg.cholesky(one).T if one.ndim == 2 else normal_ND * np.sqrt(one)
 
     @cached_property

@@ -19,45 +19,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from coterie import em
-from coterie.mixtures.gaussians import Gaussians, Kind, log_volume, row_blocks, shares_of
+from coterie.geometry.spread import Extent
+from coterie.mixtures.gaussians import Gaussians, Kind, log_volume, shares_of
 
 PSEUDO_ROWS = 1.0
 LEAST_VARIANCE = 1e-6  # relative to that of a column: EM must not shrink clusters to single points
 VALUES_PER_PARAMETER = 3  # with fewer, the likelihood of many small clusters outweighs the BIC
 MANY_COLUMNS = 64  # beyond, all pairs of columns are too many to be kept for a part of the rows
 PART = 2**19  # the same in an E-step of all rows
-
-
-@dataclass(frozen=True)
-class Extent:
-    """Number, moments and bounds of rows. The extents of two sets of rows add."""
-
-    size: float
-    mean_D: np.ndarray
-    var_D: np.ndarray
-    low_D: np.ndarray
-    high_D: np.ndarray
-
-    @classmethod
-    def of(cls, values_ND: np.ndarray, counts_N: np.ndarray | None = None) -> "Extent":
-        """The extent of at least one row. ``counts_N`` is how many times each row counts, by default once."""
-        parts = row_blocks(len(values_ND), values_ND.shape[1])
-        return reduce(add, (cls._of_part(values_ND[p], None if counts_N is None else counts_N[p]) for p in parts))
-
-    @classmethod
-    def _of_part(cls, values_ND: np.ndarray, counts_N: np.ndarray | None) -> "Extent":
-        low_D, high_D = values_ND.min(0).astype(np.float64), values_ND.max(0).astype(np.float64)
-        values_ND = values_ND.astype(np.float64, copy=False)
-        size = float(len(values_ND) if counts_N is None else counts_N.sum())
-        mean_D = np.average(values_ND, axis=0, weights=counts_N)
-        return cls(size, mean_D, np.average(np.square(values_ND - mean_D), axis=0, weights=counts_N), low_D, high_D)
-
-    def __add__(self, other: "Extent") -> "Extent":
-        size, gap_D = self.size + other.size, other.mean_D - self.mean_D
-        share, rest = other.size / size, self.size / size
-        var_D = rest * self.var_D + share * other.var_D + share * rest * np.square(gap_D)
-        low_D, high_D = np.minimum(self.low_D, other.low_D), np.maximum(self.high_D, other.high_D)
-        return Extent(size, self.mean_D + share * gap_D, var_D, low_D, high_D)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 from coterie import threads
 from coterie.mixtures.gaussians import KINDS, Kind, log_volume
-from coterie.mixtures.spherical_posterior import Sweeps, draw_components, draw_weights
+from coterie.mixtures.spherical_posterior import Sweeps, draw_components, draw_index, draw_weights
 
 LEAST, SPARE = 16, 8  # components: at least LEAST, and SPARE more than at the start
 FREEDOM = 3.0
@@ -337,16 +337,5 @@ def _draw_labels(x, center, root, log_det, weight, n_now, share, log_noise, labe
                 sq += away * away
             work[k] = constant[k] - 0.5 * sq
             best = max(best, work[k])
-        reach = 0.0
-        for k in range(n_now):
-            below = work[k] - best
-            if below > -30:  # exp(-30) changes nothing
-                reach += math.exp(below)
-            work[k] = reach
-        if share > 0:
-            reach += math.exp(last - best)
-        threshold = rng.random() * reach
-        drawn = 0
-        while drawn < n_now and work[drawn] <= threshold:
-            drawn += 1
-        label[i] = drawn if drawn < n_now else (-1 if share > 0 else n_now - 1)
+        drawn = draw_index(work[:n_now], best, last, rng)
+        label[i] = drawn if drawn < n_now else -1

@@ -99,7 +99,7 @@ def _clear_merges(rows: Rows, mixture: Gaussians) -> Gaussians:
         if cost_KK[i, j] > limit:
             break
         mixture = merged(mixture, i, j)
-        if mixture.kind in ("tied", "tied-spherical"):  # every cost depends on the common covariance
+        if mixture.is_tied:  # every cost depends on the common covariance
             cost_KK = rows.size * merge_costs(mixture)
         else:
             cost_KK = np.delete(np.delete(cost_KK, j, 0), j, 1)
@@ -127,7 +127,7 @@ def merged(mixture: Gaussians, i: int, j: int) -> Gaussians:
     pair, gap_D = mixture.weights_K[[i, j]], mixture.centers_KD[i] - mixture.centers_KD[j]
     both, cov = pair.sum(), mixture.covariances
     between = pair[0] * pair[1] / both * _spread(gap_D, mixture.kind)
-    if mixture.kind in ("tied", "tied-spherical"):
+    if mixture.is_tied:
         covariances = cov + between / mixture.weights_K.sum()
     else:
         covariances = cov.copy()

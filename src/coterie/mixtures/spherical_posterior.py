@@ -160,7 +160,8 @@ def draw_components(n_points, n_used, most, rng, work):
         work[k - 1] = (
             -math.log(k) + math.lgamma(k + 1.0) + math.lgamma(1.0 * k) - math.lgamma(n_points + k)
         ) - math.lgamma(k - n_used + 1.0)
-    return first + draw_index(work[first - 1 : most], rng)
+    log_p = work[first - 1 : most]
+    return first + draw_index(log_p, log_p.max(), -math.inf, rng)
 
 
 @threads.kernel()
@@ -203,16 +204,7 @@ def draw_labels(points, center, weight, n_now, var, rng, total, count, work):
     count[:n_now] = 0.0
     for i in range(n_points):
         best = _log_joint(points, i, center, log_weight, n_now, var, work)
-        reach = 0.0
-        for k in range(n_now):
-            below = work[k] - best
-            if below > -30:  # exp(-30) changes nothing
-                reach += math.exp(below)
-            work[k] = reach
-        threshold = rng.random() * reach
-        label = 0
-        while label < n_now - 1 and work[label] <= threshold:
-            label += 1
+        label = draw_index(work[:n_now], best, -math.inf, rng)
         count[label] += 1
         for j in range(dims):
             total[label, j] += points[i, j]
@@ -261,22 +253,28 @@ def _draw_concentration(count, concentrations, log_p, rng):
         log_p[c] = math.lgamma(n_clusters * a) - math.lgamma(n_points + n_clusters * a) - n_clusters * math.lgamma(a)
         for k in range(n_clusters):
             log_p[c] += math.lgamma(count[k] + a)
-    return concentrations[draw_index(log_p[: len(concentrations)], rng)]
+    return concentrations[draw_index(log_p, log_p.max(), -math.inf, rng)]
 
 
 @threads.kernel()
-def draw_index(log_p, rng):
-    """An index with a probability in proportion to ``exp(log_p)``, which is overwritten."""
-    best = -math.inf
-    for i in range(len(log_p)):
-        best = max(best, log_p[i])
+def draw_index(log_p, best, rest, rng):
+    """An index with a probability in proportion to ``exp(log_p)``, which is overwritten; ``best`` is the largest.
+
+    ``rest`` is the logarithm for any other index, which is returned as the length of ``log_p``.
+    """
     reach = 0.0
     for i in range(len(log_p)):
-        reach += math.exp(log_p[i] - best)
+        below = log_p[i] - best
+        if below > -30:  # exp(-30) changes nothing
+            reach += math.exp(below)
         log_p[i] = reach
+    last = len(log_p) - 1
+    if rest > -math.inf:
+        reach += math.exp(rest - best)
+        last += 1
     threshold = rng.random() * reach
     drawn = 0
-    while drawn < len(log_p) - 1 and log_p[drawn] <= threshold:
+    while drawn < last and log_p[drawn] <= threshold:
         drawn += 1
     return drawn
 

@@ -234,9 +234,11 @@ def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any]:
     """The encoding of the columns, and the rows as the estimator sees them."""
     if not scale:
         return Encoding.affine(rows.names), X
-    deviation = np.sqrt(known.sq / known.weight)
+    deviation = np.sqrt(known.spread.var_D)
     deviation = np.where(deviation > 0, deviation, 1.0)
-    return Encoding.affine(rows.names, known.mean, deviation), ((X - known.mean) / deviation).astype(rows.dtype)
+    return Encoding.affine(rows.names, known.spread.mean_D, deviation), ((X - known.spread.mean_D) / deviation).astype(
+        rows.dtype
+    )
 
 
 def _summaries(estimator: Any, encoding: Any, known: Any, counts: Any) -> list[Any]:
@@ -248,9 +250,9 @@ def _summaries(estimator: Any, encoding: Any, known: Any, counts: Any) -> list[A
     sizes[: len(counts)] = counts  # the outliers first
     if sizes[0]:
         centers[-1] = np.full(len(encoding.names), np.nan)
-    deviation = np.sqrt(known.sq / known.weight)
+    deviation = np.sqrt(known.spread.var_D)
     total = int(sizes.sum())
     return [
-        summary(label, int(sizes[label + 1]), total, center, encoding.names, known.mean, deviation)
+        summary(label, int(sizes[label + 1]), total, center, encoding.names, known.spread.mean_D, deviation)
         for label, center in centers.items()
     ]
