@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from coterie import plot
-from coterie.plot import marks
+from coterie import palette, plot
 from coterie.plot.view import MAX_POINTS, View, bulk
 
 
@@ -45,7 +44,7 @@ def test_every_cluster_has_its_colour_on_the_paper(tmp_path, blobs):
 
 
 def test_fortynine_clusters_are_told_apart_by_colour_and_marker():
-    looks = {(marks.color(j), marks.marker(j)) for j in range(len(plot.PALETTE) * len(plot.MARKERS))}
+    looks = {(palette.color(j), palette.marker(j)) for j in range(len(plot.PALETTE) * len(plot.MARKERS))}
     assert len(looks) == 49
 
 

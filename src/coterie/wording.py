@@ -17,6 +17,12 @@ def cluster_name(label: int, called: Mapping[int, str] | None = None) -> str:
     return "outliers" if label < 0 else (called or {}).get(int(label), f"cluster {label}")
 
 
+def short(name: object, limit: int = 40) -> str:
+    """A text on one line, cut to a number of letters."""
+    name = " ".join(str(name).split())
+    return name if len(name) <= limit else name[: limit - 1] + "…"
+
+
 def plural(count: int, word: str) -> str:
     return f"{count:,} {word if count == 1 else word + 's'}"
 

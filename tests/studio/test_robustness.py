@@ -19,7 +19,7 @@ import pytest
 from starlette.requests import Request
 
 from coterie.files import OutputError
-from coterie.studio import api, clustering, connections, folders, jobs, server, uploads
+from coterie.studio import api, clustering, connections, jobs, server, store, uploads
 from coterie.studio.limits import Limits
 from coterie.studio.store import Store
 from tests.studio.serving import TOKEN, studio
@@ -286,9 +286,9 @@ def test_the_state_has_the_newest_results_only(tmp_path, monkeypatch):
     assert [run["result"] is not None for run in runs] == [False, False, False, True, True]
 
 
-def test_folders_of_killed_studios_are_removed_by_the_next_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(folders.tempfile, "gettempdir", lambda: str(tmp_path))
-    old, new, used, other = (tmp_path / f"{folders.PREFIX}{name}" for name in ("old", "new", "used", "other"))
+def test_store_of_killed_studios_are_removed_by_the_next_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(store.tempfile, "gettempdir", lambda: str(tmp_path))
+    old, new, used, other = (tmp_path / f"{store.PREFIX}{name}" for name in ("old", "new", "used", "other"))
     for folder in (old, new, used):
         folder.mkdir()
         (folder / "table.arrow").write_text("secret")
@@ -299,7 +299,7 @@ def test_folders_of_killed_studios_are_removed_by_the_next_one(tmp_path, monkeyp
     code += f"with only_writer({str(used)!r}): print(1, flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         holder.stdout.readline()
-        folders.remove_abandoned()
+        store.remove_abandoned()
         assert {path.name for path in tmp_path.iterdir()} == {new.name, used.name, other.name}
         holder.communicate(b"\n")
 
@@ -317,7 +317,7 @@ def test_a_browser_is_given_a_private_file_and_not_the_token(tmp_path, monkeypat
     path = uri.removeprefix("file://")
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
     assert token in Path(path).read_text()
-    folders.shutil.rmtree(os.path.dirname(path))
+    store.shutil.rmtree(os.path.dirname(path))
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP")

@@ -254,7 +254,6 @@ def test_values_are_in_the_units_of_the_table_however_the_rows_were_prepared(est
     assert made.value_names == ["a", "b", "c"]
     np.testing.assert_allclose(made.values, values)
     means = np.array([values[made.labels == j].mean(axis=0) for j in range(3)])
-    np.testing.assert_allclose(made.value_means, means)
     np.testing.assert_allclose(made.value_centers, means, atol=0.02 * np.abs(values).max())
     shares = quality.memberships(made)
     if shares is not None:  # from the same rows that the estimator saw

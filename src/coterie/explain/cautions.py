@@ -1,6 +1,6 @@
 """Reasons to be careful with a clustering, each with advice."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -137,7 +137,8 @@ def _about_correlation(clustered: ClusteredTable, varying: np.ndarray) -> list[C
 def _about_sizes(clustered: ClusteredTable) -> list[Caution]:
     found = []
     sizes, n = clustered.sizes, clustered.n
-    trim = " or use trimmed k-means (TrimmedKMeans)" if _could_trim(clustered.estimator) else ""
+    family = of_center_family(type(clustered.estimator))
+    trim = " or use trimmed k-means (TrimmedKMeans)" if family and not finds_outliers(clustered.estimator) else ""
     tiny = [j for j, size in enumerate(sizes) if 0 < size < max(TINY_ROWS, TINY_SHARE * n)]
     if tiny and (sizes > 0).sum() > 1:
         listed = joined([f"cluster {j} ({plural(int(sizes[j]), 'row')})" for j in tiny], limit=LISTED)
@@ -162,11 +163,6 @@ def _about_sizes(clustered: ClusteredTable) -> list[Caution]:
         what = f"There are only {n} rows for {clustered.k} clusters."
         found.append(Caution(what, "With fewer than ten rows per cluster, single clusters are unreliable."))
     return found
-
-
-def _could_trim(estimator: Any) -> bool:
-    """Whether the estimator is a variant of k-means without outliers, so that the trimmed variant is an alternative."""
-    return of_center_family(type(estimator)) and not finds_outliers(estimator)
 
 
 def _about_count(choice: Choice | None, counts: OtherCounts | None) -> list[Caution]:

@@ -13,9 +13,8 @@ from markupsafe import Markup
 
 from coterie import __version__
 from coterie.palette import PALETTE, color
-from coterie.plot.marks import short
 from coterie.plot.themes import template
-from coterie.wording import number, plural
+from coterie.wording import number, plural, short
 
 
 class Place(NamedTuple):

@@ -148,7 +148,7 @@ def report_on(
     sizes = [*zip(clustered.ids, clustered.sizes[clustered.ids].tolist())]
     sizes += [(-1, len(clustered.outliers))] * bool(len(clustered.outliers))
     said: dict[str, Any] = {
-        "title": title or _title(clustered), "subtitle": _subtitle(clustered), "command": command,
+        "title": title or _title(clustered), "today": f"{date.today():%d %B %Y}", "command": command,
         "recipe": recipe(clustered), "estimator": type(clustered.estimator).__name__, "clustered": clustered,
         "found": found, "stable": stable, "played": played, "warned": warned, "several": several, "CARDS": CARDS,
         "OPEN_CARDS": OPEN_CARDS, "words": len(clustered.unused_columns[: sections.WORDS]), "parameters": parameters,
@@ -175,9 +175,3 @@ def report_on(
 def _title(clustered: ClusteredTable) -> str:
     what = f"{plural(clustered.k, 'cluster')} in {plural(clustered.n, 'row')}"
     return what if clustered.run.source is None else f"{clustered.run.source}: {what}"
-
-
-def _subtitle(clustered: ClusteredTable) -> str:
-    names = clustered.columns
-    by = f"column {names[0]}" if len(names) == 1 else f"{len(names):,} columns"
-    return f"{type(clustered.estimator).__name__}, {by}. {date.today():%d %B %Y}."

@@ -13,9 +13,9 @@ from coterie.explain.page import Place
 from coterie.explain.quality import OtherCounts, Silhouettes
 from coterie.explain.replay import Replay
 from coterie.plot.frames import Column
-from coterie.plot.marks import short
 from coterie.plot.view import View
 from coterie.tabular.clustered_table import ClusteredTable
+from coterie.wording import short
 
 WORDS = 3  # columns that were not used, beside rows
 FAR_ROWS = 8

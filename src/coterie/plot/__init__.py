@@ -8,7 +8,7 @@ library is imported on first use.
 from importlib import import_module
 from typing import Any
 
-from coterie.plot.marks import MARKERS, OUTLIER, PALETTE
+from coterie.palette import MARKERS, OUTLIER, PALETTE
 
 _HOMES = {
     "clusters": "maps",

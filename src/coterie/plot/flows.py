@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.plot.marks import OUTLIER, color
+from coterie.palette import OUTLIER, color
 from coterie.plot.themes import figure, words
 from coterie.wording import cluster_name
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from coterie.plot.marks import short
-from coterie.wording import number
+from coterie.wording import number, short
 
 DAY = 86_400
 NEGLIGIBLE = 1e-10  # of the largest value of a column: smaller means are rounding errors

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from coterie.palette import OUTLIER, PALETTE, SYMBOLS, see_through
 from coterie.plot.maps import numbered_centers
-from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS, see_through
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import View
 

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from coterie.palette import OUTLIER, color, see_through, symbol
 from coterie.plot.frames import groups_of, labels_of, matrix_of
-from coterie.plot.marks import FEW, OUTLIER, color, see_through, short, symbol
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import MAX_POINTS, View
-from coterie.wording import cluster_name
+from coterie.wording import cluster_name, short
 
+FEW = 12  # clusters, for which large labels fit
 SVG_POINTS = 3_000  # up to here points are vector graphics; beyond, they are drawn with WebGL
 BINS = (150, 110)
 LEGEND_LIMIT = 30

@@ -12,9 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from coterie.files import check_writable, replacing
+from coterie.palette import OUTLIER, PALETTE, color, marker
 from coterie.plot.frames import groups_of, labels_of, matrix_of
-from coterie.plot.marks import OUTLIER, PALETTE, color, marker, short
 from coterie.plot.view import View
+from coterie.wording import short
 
 DPI = 150
 _LEGEND_ROWS = 16

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from coterie.palette import color, see_through
 from coterie.plot.frames import Column, columns_of, labels_of, shares_of
-from coterie.plot.marks import color, see_through, short
 from coterie.plot.themes import digits, figure, words
-from coterie.wording import cluster_name
+from coterie.wording import cluster_name, short
 
 MAX_COLUMNS = 30
 MULTIPLES = 9  # columns of which distributions are shown

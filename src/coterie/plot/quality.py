@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
+from coterie.palette import OUTLIER, PALETTE, color, see_through
 from coterie.plot.frames import labels_of
-from coterie.plot.marks import OUTLIER, PALETTE, color, see_through
 from coterie.plot.themes import digits, figure
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import plotly.graph_objects as go
 from scipy.cluster import hierarchy
 
-from coterie.plot.marks import color, short
+from coterie.palette import color
 from coterie.plot.themes import figure, words
-from coterie.wording import cluster_name
+from coterie.wording import cluster_name, short
 
 
 def dendrogram(

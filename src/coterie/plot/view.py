@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from coterie.geometry.principal import principal_axes
-from coterie.plot.marks import short
+from coterie.wording import short
 
 MAX_POINTS = 20_000
 UMAP_POINTS = 5_000

@@ -16,7 +16,7 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from coterie.catalogue import CATALOGUE, algorithms
-from coterie.plot.marks import OUTLIER, PALETTE, SYMBOLS
+from coterie.palette import OUTLIER, PALETTE, SYMBOLS
 from coterie.studio.comparison import compare
 from coterie.studio.connections import body
 from coterie.studio.jobs import Job, JobQueue, TooManyJobs
@@ -317,32 +317,24 @@ async def _told(job: Job) -> AsyncIterator[str]:
 
 
 def _answering(status: int, say: Callable[[Any], str] = str) -> Callable[[Request, Exception], Any]:
-    """A handler that answers an error with one sentence."""
+    """A handler that answers an error with one sentence, by default its own."""
 
     async def answer(request: Request, error: Exception) -> Response:
-        return JSONResponse({"error": say(error)}, status)
+        return JSONResponse({"error": say(error)}, getattr(error, "status_code", status))
 
     return answer
 
 
-async def _on_http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code)
-
-
-def _about_disk(error: OSError) -> str:
-    return f"A file of the studio could not be written or read ({error.strerror or error}): free some space."
-
-
-async def _on_gone(request: Request, error: Exception) -> Response:
-    return Response(status_code=499)  # nobody reads it
-
-
 HANDLERS: dict[Any, Any] = {
-    HTTPException: _on_http,
+    HTTPException: _answering(500, lambda error: error.detail),
     Unknown: _answering(404),
     SettingError: _answering(422),
     TooManyJobs: _answering(429),
-    ClientDisconnect: _on_gone,
-    OSError: _answering(507, _about_disk),
+    ClientDisconnect: _answering(499),  # nobody reads it
+    OSError: _answering(
+        507,
+        lambda error: (
+            f"A file of the studio could not be written or read ({error.strerror or error}): free some space."
+        ),
+    ),
 }

@@ -20,13 +20,12 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from coterie.files import only_writer
-from coterie.studio import folders
 from coterie.studio.api import HANDLERS, Api
 from coterie.studio.connections import TimedProtocol
 from coterie.studio.guard import Guard, is_loopback
 from coterie.studio.jobs import JobQueue
 from coterie.studio.limits import Limits
-from coterie.studio.store import Store
+from coterie.studio.store import Store, make_folder, redirect, remove_abandoned
 
 USUAL_PORT = 8642
 KINDS = {
@@ -44,7 +43,7 @@ class PortTaken(Exception):
 def create_app(*, token: str, host: str, port: int, limits: Limits | None = None) -> Starlette:
     """The application for one address. Its files are in a temporary folder, which is deleted when it stops."""
     limits = limits or Limits()
-    folder = folders.make()
+    folder = make_folder()
     store, queue = Store(folder, limits), JobQueue(limits, folder / "empty")
 
     @contextlib.asynccontextmanager
@@ -117,14 +116,14 @@ def serve(
     listener = bind(host, port)
     token = secrets.token_urlsafe(32)
     port = listener.getsockname()[1]
-    folders.remove_abandoned()
+    remove_abandoned()
     app = create_app(token=token, host=host, port=port, limits=limits)
     server = uvicorn.Server(configured(app, limit_concurrency=100))
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{port}/#token={token}"
     announce(address)
     if open_browser and is_loopback(shown.strip("[]")):
-        webbrowser.open(folders.redirect(app.state.folder, address).as_uri())
+        webbrowser.open(redirect(app.state.folder, address).as_uri())
     with _ended_by_hangup(server):
         server.run(sockets=[listener])
 

@@ -3,7 +3,6 @@
 import gzip
 import zipfile
 import zlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +38,10 @@ def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, in
         with open(path, "rb") as file:
             begin = file.read(8)
         if begin.startswith(b"\x1f\x8b"):
-            path, begin = _unpack(path, bounds["table_bytes"])
+            path, begin = _unpack(path, bounds)
         if _is_workbook(path):
-            _check_workbook(path, bounds)
+            with zipfile.ZipFile(path) as archive:  # its sizes may be false; the limits of the process hold in any case
+                _check_bytes(path, sum(one.file_size for one in archive.infolist()), bounds)
             path = path.rename(path.with_suffix(".xlsx"))
         elif stranger := next((what for magic, what in STRANGERS.items() if begin.startswith(magic)), None):
             raise TableError(f"{path} {stranger}.")
@@ -56,7 +56,10 @@ def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, in
         table = Table.read(path, header=header, cells=True)
         notes = [note.replace(path.name, name) for note in table.notes]
         _check_size(path, len(table), len(table.names), bounds)
-        _check_names(path, table.names)
+        longest = max(table.names, key=len, default="")
+        if len(longest) > LONGEST_NAME:
+            shown = f"{longest[:30]}…"
+            raise TableError(f"{path} has a column whose name has {len(longest):,} letters ({shown}): shorten it.")
     except TableError as error:
         raise TableError(str(error).replace(str(path), name)) from None
     return table, notes
@@ -71,10 +74,8 @@ def _is_workbook(path: Path) -> bool:
         return False
 
 
-def _check_workbook(path: Path, bounds: dict[str, int]) -> None:
-    """Check the sizes that the archive states; the limits of the process stop an archive that states false ones."""
-    with zipfile.ZipFile(path) as archive:
-        size = sum(one.file_size for one in archive.infolist())
+def _check_bytes(path: Path, size: int, bounds: dict[str, int]) -> None:
+    """Refuse a file that is too large when it is unpacked."""
     if size > bounds["table_bytes"]:
         raise TableError(f"{path} unpacks to more than {bounds['table_bytes'] / 2**20:,.0f} MB, which is the limit.")
 
@@ -86,16 +87,15 @@ def _is_json_lines(path: Path) -> bool:
     return line.startswith(b"{") and line.endswith(b"}")
 
 
-def _unpack(path: Path, most: int) -> tuple[Path, bytes]:
-    """Unpack a gzip file, but at most ``most`` bytes."""
+def _unpack(path: Path, bounds: dict[str, int]) -> tuple[Path, bytes]:
+    """Unpack a gzip file, as far as it is not too large, and read its first bytes."""
     unpacked, size, begin = path.with_suffix(".unpacked"), 0, b""
     try:
         with gzip.open(path, "rb") as packed, open(unpacked, "wb") as out:
             while block := packed.read(BLOCK):
                 begin = begin or block[:8]
                 size += len(block)
-                if size > most:
-                    raise TableError(f"{path} unpacks to more than {most / 2**20:,.0f} MB, which is the limit.")
+                _check_bytes(path, size, bounds)
                 out.write(block)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise TableError(f"{path} is not a complete gzip file: compress it again.") from None
@@ -115,8 +115,7 @@ def _check_parquet(path: Path, bounds: dict[str, int]) -> None:
     except (pa.ArrowException, OSError):
         raise TableError(f"{path} is not a complete Parquet file: write it again.") from None
     _check_size(path, said.num_rows, said.num_columns, bounds)
-    if size > bounds["table_bytes"]:
-        raise TableError(f"{path} unpacks to more than {bounds['table_bytes'] / 2**20:,.0f} MB, which is the limit.")
+    _check_bytes(path, size, bounds)
 
 
 def _check_size(path: Path, rows: int, columns: int, bounds: dict[str, int]) -> None:
@@ -127,12 +126,6 @@ def _check_size(path: Path, rows: int, columns: int, bounds: dict[str, int]) -> 
         )
     if columns > bounds["columns"]:
         raise TableError(f"{path} has {columns:,} columns, but the limit of the studio is {bounds['columns']:,}.")
-
-
-def _check_names(path: Path, names: Iterable[str]) -> None:
-    longest = max(names, key=len, default="")
-    if len(longest) > LONGEST_NAME:
-        raise TableError(f"{path} has a column whose name has {len(longest):,} letters ({longest[:30]}…): shorten it.")
 
 
 def _check_text(path: Path, bounds: dict[str, int]) -> None:
@@ -162,38 +155,29 @@ def describe(frame: pd.DataFrame) -> dict[str, Any]:
     for one in columns:
         column = by_source[one["name"]]
         one["part_of"] = column.name if len(column.sources) > 1 else None
-    return {"rows": len(frame), "columns": columns, "preview": _preview(frame)}
-
-
-def _preview(frame: pd.DataFrame) -> list[list[Any]]:
-    """The first rows. The more columns there are, the shorter are their texts."""
     most = max(20, min(LONGEST_TEXT, PREVIEW_LETTERS // (SHOWN_ROWS * max(1, frame.shape[1]))))
-    return [[_shortened(value, most) for value in row] for row in cells(frame.head(SHOWN_ROWS))]
+    return {"rows": len(frame), "columns": columns, "preview": cells(frame.head(SHOWN_ROWS), most)}
 
 
-def _shortened(value: Any, most: int) -> Any:
-    return value[: most - 1] + "…" if isinstance(value, str) and len(value) > most else value
+def cells(frame: pd.DataFrame, most: int = LONGEST_TEXT) -> list[list[Any]]:
+    """Rows for JSON: finite numbers as they are, other values as texts of ``most`` letters, None for missing values."""
+    return [[_cell(value, most) for value in row] for row in frame.itertuples(index=False, name=None)]
 
 
-def cells(frame: pd.DataFrame) -> list[list[Any]]:
-    """Rows for JSON: finite numbers as they are, other values as texts of limited length, None for missing values."""
-    return [[_cell(value) for value in row] for row in frame.itertuples(index=False, name=None)]
-
-
-def _cell(value: Any) -> Any:
+def _cell(value: Any, most: int) -> Any:
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
     if isinstance(value, int | float | np.integer | np.floating):
         number = value.item() if isinstance(value, np.generic) else value
-        return number if np.isfinite(float(number)) and abs(number) < 2**53 else _words(value)
-    return _words(value)
+        return number if np.isfinite(float(number)) and abs(number) < 2**53 else _words(value, most)
+    return _words(value, most)
 
 
-def _words(value: Any) -> str | None:
+def _words(value: Any, most: int = LONGEST_TEXT) -> str | None:
     if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and value != value):
         return None
     text = str(value)
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:

@@ -50,14 +50,11 @@ def carry_out(task: dict[str, Any], tell: Callable[[dict[str, Any]], None]) -> N
         reason = str(error) if isinstance(error, OutputError) else error.strerror or str(error)
         tell({"failed": f"A file could not be written or read ({reason}): free some space on the disk."})
     except MemoryError:
-        tell({"failed": _about_memory(task["memory"])})
+        most = task["memory"] / 2**30
+        tell({"failed": f"This needs more memory than the limit of {most:.3g} GB: use fewer rows or columns."})
     except Exception as error:
         traceback.print_exc()
         tell({"failed": f"An unexpected error occurred ({type(error).__name__}); see the terminal for details."})
-
-
-def _about_memory(memory: int) -> str:
-    return f"This needs more memory than the limit of {memory / 2**30:.3g} GB: use fewer rows or columns."
 
 
 def _bind(memory: int, seconds: float, file_bytes: int) -> None:

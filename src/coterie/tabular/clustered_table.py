@@ -296,12 +296,8 @@ class ClusteredTable:
     @cached_property
     def value_centers(self) -> np.ndarray:
         """(k, D) the centres in the units of the table, or the means of the clusters if centres have no such units."""
-        own = self._in_own_units(self.centers)
-        return self.value_means if own is None else own
-
-    @cached_property
-    def value_means(self) -> np.ndarray:
-        """(k, D) the means of the clusters in the units of the table."""
+        if (own := self._in_own_units(self.centers)) is not None:
+            return own
         everywhere = self.values.mean(axis=0, dtype=np.float64)
         members = [self.labels == j for j in range(len(self.centers))]
         return np.array(
@@ -356,11 +352,9 @@ class ClusteredTable:
         """Whether the estimator saw other numbers than those of the table."""
         if self.encoding is not None:
             return not self.encoding.is_identity
-        return self.pipeline is not None or (not np.shares_memory(self.points, self.values) and not self._same_numbers)
-
-    @cached_property
-    def _same_numbers(self) -> bool:
-        return self.same_columns and bool(np.allclose(self.points[:100], self.values[:100], rtol=1e-5))
+        if self.pipeline is not None or np.shares_memory(self.points, self.values):
+            return self.pipeline is not None
+        return not (self.same_columns and np.allclose(self.points[:100], self.values[:100], rtol=1e-5))
 
     @property
     def same_columns(self) -> bool:

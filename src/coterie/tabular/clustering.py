@@ -203,7 +203,8 @@ def cluster_table(
         earlier = None if request.previous is None else Earlier.of(request.previous)
         request = request if earlier is None else earlier.completed(request)
         algorithm = request.suitable_algorithm()
-        defaults = _defaults(request, len(table))
+        given = {name: value for name, value in request.defaults.items() if value is not None}
+        defaults = {"n_init": 10 if len(table) <= MANY_ROWS else 1, "max_iter": 300, **given}
         estimator = make_estimator(algorithm, defaults, random_state=request.seed, **request.settings)
         encoded = EncodedTable.learn(
             table,
@@ -247,11 +248,6 @@ def _labels_for(estimator: Any, algorithm: str, known: KnownLabels, rows: Encode
     if known.complete:
         raise SettingError("Every row has a label, so there is nothing to find: leave some cells of the column empty.")
     return known.y if rows.places is None else known.y[rows.places]
-
-
-def _defaults(request: Request, rows: int) -> dict[str, Any]:
-    usual = {"n_init": 10 if rows <= MANY_ROWS else 1, "max_iter": 300}
-    return usual | {name: value for name, value in request.defaults.items() if value is not None}
 
 
 def _numbers_to_try(

@@ -27,11 +27,9 @@ class KnownLabels(NamedTuple):
         (column,) = table.choose([column])
         values = table.frame[column]
         missing = values.isna().to_numpy()
-        texts = [None if gone else _text(value) for value, gone in zip(values.tolist(), missing)]
-        known = [
-            text if text is not None and not is_missing(text) and text.casefold() not in UNKNOWN else None
-            for text in texts
-        ]
+        given = zip(values.tolist(), missing)
+        texts = ["" if gone else f"{one:.15g}" if isinstance(one, float) else str(one).strip() for one, gone in given]
+        known = [None if is_missing(text) or text.casefold() in UNKNOWN else text for text in texts]
         kinds = sorted({text for text in known if text is not None}, key=lambda text: (-known.count(text), text))
         if not kinds:
             raise SettingError(f"The column {column!r} gives no label: every cell is empty.")
@@ -52,10 +50,6 @@ def without(table: Table, column: str) -> Table:
     """The table without a column."""
     (column,) = table.choose([column])
     return Table.of(table.frame.drop(columns=column))
-
-
-def _text(value: object) -> str:
-    return f"{value:.15g}" if isinstance(value, float) else str(value).strip()
 
 
 def cluster_names(text: str) -> dict[int, str]:
