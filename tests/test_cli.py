@@ -487,7 +487,7 @@ def test_the_demo_tells_its_stories_and_writes_pictures(folder):
     result = succeed("demo")
     right = re.search(r"(\d+) of 940 customers are in a cluster whose most frequent habit is theirs", result.stdout)
     assert int(right[1]) > 850
-    assert sorted(os.listdir(folder / "demo")) == ["customers.png", "layers.png", "outliers.png"]
+    assert sorted(os.listdir(folder / "demo")) == ["customers.png", "layers.html", "outliers.png"]
     (folder / "file").write_text("")
     assert "cannot be created" in refuse("demo", "-o", "file/demo")
 

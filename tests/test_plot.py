@@ -82,14 +82,12 @@ def test_one_far_outlier_does_not_shrink_the_rest():
     assert (most - least < 10).all()
 
 
-def test_comparison_and_trajectory(tmp_path, blobs):
+def test_a_comparison_is_one_wide_picture(tmp_path, blobs):
     X, labels = blobs
     centers = np.array([X[labels == j].mean(axis=0) for j in range(3)])
     runs = [plot.Panel("one", labels, centers), plot.Panel("two", np.where(labels == 0, -1, labels), None)]
     wide = picture(plot.save_comparison(tmp_path / "c.png", X, runs, true_centers=centers, window=(-9, 9)))
     assert wide.shape[1] > wide.shape[0]
-    steps = np.stack([centers + 3, centers + 1, centers])
-    picture(plot.save_trajectory(tmp_path / "t.png", X, steps, [9, 4, 1], labels, title="Layers"))
 
 
 def test_global_state_is_left_alone(tmp_path, blobs):

@@ -14,7 +14,8 @@ from scipy.spatial.distance import cdist
 
 from coterie import KMeans, RobustKMeans, TrimmedKMeans
 from coterie.cli import console as say
-from coterie.plot import Panel, save_comparison, save_trajectory
+from coterie.files import replacing
+from coterie.plot import Panel, save_comparison, trajectory
 from coterie.studio.samples import SAMPLES
 from coterie.tabular import cluster_table
 
@@ -27,7 +28,7 @@ def run(folder: Path) -> None:
     files = {
         "customers": _customers(console, folder / "customers.png"),
         "outliers": _outliers(console, folder / "outliers.png"),
-        "layers": _layers(console, folder / "layers.png"),
+        "layers": _layers(console, folder / "layers.html"),
     }
     console.rule()
     console.print("Pictures:")
@@ -117,12 +118,12 @@ def _layers(console: Console, path: Path) -> Path:
     start = X[np.random.default_rng(3).choice(len(X), 5, replace=False)]
     literal = KMeans(5, init=start, engine="literal").fit(X)
     fused = KMeans(5, init=start, engine="fused").fit(X)
-    centers = np.stack([start, *(np.asarray(layer[0]) for layer in literal.trajectory_)])
-    objective = [float(((X[:, None] - layer[None]) ** 2).sum(axis=-1).min(axis=1).sum()) for layer in centers]
     apart = float(np.abs(literal.cluster_centers_ - fused.cluster_centers_).max())
     console.print(
         "In each layer, points attend to centres and centres attend to points. The weights are constructed, not\n"
         f"trained: after {literal.n_iter_} layers of query, key and value matrices, the centres agree with those of\n"
         f"Lloyd's algorithm up to {apart:.0e}.\n"
     )
-    return save_trajectory(path, X, centers, objective, literal.labels_, title="The centres in every layer")
+    with replacing(path) as temporary:
+        trajectory(X, literal.trajectory_, start=start, title="The centres in every layer").write_html(temporary)
+    return path

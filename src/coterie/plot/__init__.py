@@ -1,8 +1,8 @@
 """Pictures of clusterings: plotly figures for web pages, PNG and SVG files for print.
 
 ``clusters``, ``profile``, ``distributions``, ``dendrogram``, ``flows``, ``trajectory`` and ``attention`` return plotly
-figures; ``save_clusters``, ``save_comparison`` and ``save_trajectory`` write PNG or SVG files with matplotlib. Each
-library is imported on first use.
+figures; ``save_clusters`` and ``save_comparison`` write PNG or SVG files with matplotlib. Each library is imported on
+first use.
 """
 
 from importlib import import_module
@@ -22,12 +22,10 @@ _HOMES = {
     "Layers": "layers",
     "silhouette": "quality",
     "memberships": "quality",
-    "agreement": "quality",
     "candidates": "quality",
     "Panel": "png",
     "save_clusters": "png",
     "save_comparison": "png",
-    "save_trajectory": "png",
 }
 __all__ = ["MARKERS", "OUTLIER", "PALETTE", *_HOMES]
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from coterie.files import check_writable, replacing
-from coterie.palette import OUTLIER, PALETTE, color, marker
+from coterie.palette import OUTLIER, color, marker
 from coterie.plot.frames import groups_of, labels_of, matrix_of
 from coterie.plot.view import View
 from coterie.wording import short
@@ -125,59 +124,6 @@ def save_comparison(
         for name, handle in zip(legend_names, legend.legend_handles):
             if handle is not None and name != "outlier":
                 handle.set(**({"markersize": 11} if name == "true centre" else {"facecolor": "white"}))
-    return _save(figure, path)
-
-
-def save_trajectory(
-    path: str | os.PathLike,
-    X: np.ndarray,
-    centers: np.ndarray,
-    objective: Sequence[float],
-    labels: np.ndarray | None = None,
-    names: Sequence[str] | None = None,
-    title: str = "",
-) -> Path:
-    """Write the paths of the centres among the points, and the objective in every layer.
-
-    Parameters
-    ----------
-    path : path
-        The file to write. Its name ends in .png or .svg.
-    X : array of shape (n, d)
-    centers : array of shape (n_layers, k, d)
-        The centres at the start and after every layer.
-    objective : sequence of float
-        The objective at the start and after every layer.
-    labels : array of shape (n,), optional
-        Colours of the points.
-    names : sequence of str, optional
-        Names of the columns.
-    title : str
-    """
-    centers = np.asarray(centers)
-    view = View(X, names)
-    figure = Figure(figsize=(11.0, 4.8), dpi=DPI, layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    rows = view.rows
-    faint = "#9a9a9a" if labels is None else [color(label) for label in labels_of(labels, len(X))[rows]]
-    left.scatter(*view.points.T, s=_size(len(rows)), c=faint, alpha=0.25, linewidths=0)
-    placed = view.place(centers.reshape(-1, centers.shape[-1])).reshape(*centers.shape[:2], -1)
-    for j in range(placed.shape[1]):
-        left.plot(*placed[:, j].T, "-", color="black", linewidth=1.2, zorder=4)
-        left.scatter(*placed[:, j].T, s=9, color="black", linewidths=0, zorder=4)
-        left.scatter(*placed[:1, j].T, s=50, facecolor="white", edgecolor="black", linewidths=1.2, zorder=5)
-        left.scatter(*placed[-1:, j].T, s=80, marker=marker(j), color=color(j), edgecolor="black", zorder=6)
-    left.scatter([], [], s=50, facecolor="white", edgecolor="black", label="start")
-    left.scatter([], [], s=80, facecolor="#cccccc", edgecolor="black", label="end")
-    left.legend(loc="upper left", bbox_to_anchor=(0.0, -0.12), ncols=2, frameon=False, borderaxespad=0.0)
-    _frame(left, view, None)
-    right.plot(range(len(objective)), objective, "o-", color=PALETTE[0], markersize=4)
-    right.set(xlabel="layer", ylabel="objective")
-    right.xaxis.set_major_locator(MaxNLocator(integer=True))
-    right.grid(alpha=0.25)
-    _tidy(right)
-    if title:
-        _text(figure.suptitle(title, fontsize=13))
     return _save(figure, path)
 
 

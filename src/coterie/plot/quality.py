@@ -1,4 +1,4 @@
-"""The quality of a clustering as plotly figures: silhouettes, memberships, agreement, numbers of clusters."""
+"""The quality of a clustering as plotly figures: silhouettes, memberships, numbers of clusters."""
 
 from collections.abc import Sequence
 
@@ -83,26 +83,6 @@ def memberships(shares: np.ndarray, labels: np.ndarray) -> go.Figure:
         xaxis={"title": {"text": "probability of the own cluster"}, "range": [0, 1]},
         yaxis={"title": {"text": "rows"}},
     )
-
-
-def agreement(matrix: np.ndarray, names: Sequence[str]) -> go.Figure:
-    """A heat map of how well several clusterings agree with each other.
-
-    Parameters
-    ----------
-    matrix : array of shape (m, m)
-        The adjusted Rand index of every two clusterings.
-    names : sequence of m str
-        Names of the clusterings.
-    """
-    scale = [[0, see_through(PALETTE[0], 0.02)], [1, see_through(PALETTE[0], 0.75)]]
-    heat = go.Heatmap(
-        z=digits(matrix), x=list(names), y=list(names), zmin=0, zmax=1, colorscale=scale, showscale=False, xgap=2,
-        ygap=2, text=[[f"{value:.2f}" for value in row] for row in matrix], texttemplate="%{text}",
-        hovertemplate="%{y} and %{x}: %{text}<extra></extra>",
-    )  # fmt: skip
-    axis = {"showgrid": False, "type": "category"}
-    return figure([heat], height=110 + 42 * len(names), xaxis=axis, yaxis=axis | {"autorange": "reversed"})
 
 
 def candidates(ks: Sequence[int], scores: Sequence[float], chosen: int, criterion: str) -> go.Figure:
