@@ -148,7 +148,7 @@ LEVELS = {"high": "15 dB", "moderate": "10 dB", "low": "5 dB"}
 
 
 def flow_levels(record: Record) -> Table:
-    """Ours beside the document's, at three levels of noise."""
+    """Our values and those of the paper, at three levels of noise."""
     measure = record["measure"]
     digits = 4 if measure == "mean" else 2
     levels = [level for level in LEVELS if level in record["levels"]]
@@ -171,7 +171,7 @@ def flow_levels(record: Record) -> Table:
 
 
 def vae_seeds(record: Record) -> Table:
-    """Every seed with its start and its end, then ours beside the document's mean."""
+    """Every seed with its start and its end, then our mean and that of the paper."""
     theirs = record["document"]
     head = ["start", "seed", "accuracy of the start", "accuracy", "networks alone", "ARI", "NMI", "bound", "minutes"]
     rows = [

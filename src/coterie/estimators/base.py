@@ -306,8 +306,8 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
         ----------
         X : array, DataFrame, Dask array or DataFrame, CSR matrix, path, or ``coterie.distributed.chunks.Chunks``
             Rows to cluster, as in :meth:`fit`.
-        y : ignored
-            Present for API consistency.
+        y : labels of some rows, or ignored
+            As in :meth:`fit`.
         sample_weight : array of shape (n_samples,), default=None
             How often each row counts.
 
