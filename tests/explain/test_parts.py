@@ -73,14 +73,14 @@ def test_kept_layers_are_played_as_they_were_and_others_say_why_not():
     [
         (
             Request(columns=["a", "b"], clusters=[3], seed=3),
-            "coterie.KMeans(n_clusters=3, n_init=10, random_state=3).fit(X)",
+            "KMeans(n_clusters=3, n_init=10, random_state=3).fit(X)",
         ),
         (
             Request(exclude="kind", scale=True, algorithm="trimmed", clusters=[3], settings={"trim": 0.1}),
             "X = StandardScaler().fit_transform(X)",
         ),
         (Request(encode=True, clusters=[3]), "X = EncodedTable.learn(table, ["),
-        (Request(), "coterie.ZeroShotClusterer("),
+        (Request(), "estimator = ZeroShotClusterer("),
     ],
     ids=["plain", "scaled", "encoded", "zeroshot"],
 )
@@ -104,6 +104,6 @@ def test_the_recipe_makes_the_same_clusters_again(tmp_path, monkeypatch, request
 def test_the_recipe_tells_of_arrays_and_seeds_that_it_cannot_write():
     one = clustered(estimator=coterie.KMeans(3, init=blobs()[:3], engine="fused"))
     lines = recipe(one)
-    assert "init=...,  # the 3 × 4 array that was passed" in lines
+    assert "# init: the 3 × 4 array that was passed" in lines
     assert "Pass random_state=0" in lines
     compile(lines, "recipe", "exec")

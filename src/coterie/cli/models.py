@@ -135,8 +135,7 @@ def compare(
 
 @app.command()
 def export(
-    model: Path = options.MODEL,
-    file: Path = typer.Argument(metavar="FILE", help="The ONNX file to write: .onnx."),
+    model: Path = options.MODEL, file: Path = typer.Argument(metavar="FILE", help="The ONNX file to write: .onnx.")
 ) -> None:
     """Write a model of k-means or one of its variants as an ONNX graph, which runs without Python.
 

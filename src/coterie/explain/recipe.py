@@ -1,13 +1,12 @@
 """Python code that makes the same clusters again."""
 
-import inspect
 from pprint import pformat
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from coterie.estimators.capabilities import encodes_tables, has_parameter, parameter, parameters
+from coterie.estimators.capabilities import encodes_tables, has_parameter, parameter
 from coterie.tabular.clustered_table import ClusteredTable
 
 
@@ -32,9 +31,9 @@ def recipe(clustered: ClusteredTable) -> str:
         if encoding.complete and not encoding.is_identity:
             imports.append("from sklearn.preprocessing import StandardScaler")
             lines.append("X = StandardScaler().fit_transform(X)")
-    line, more = _constructor(estimator)
+    line, more, told = _constructor(estimator)
     imports += more
-    lines.append(f"estimator = {line}.fit({fitted_to})")
+    lines += [*told, f"estimator = {line}.fit({fitted_to})"]
     lines.append(f'coterie.report(estimator, X, "report.html"{extra})')
     seeded = not has_parameter(estimator, "random_state") or isinstance(
         parameter(estimator, "random_state"), int | np.integer
@@ -43,40 +42,24 @@ def recipe(clustered: ClusteredTable) -> str:
     return "\n".join([*sorted(set(imports), key=lambda text: (text.startswith("from"), text)), "", *lines]) + note
 
 
-def _constructor(estimator: Any) -> tuple[str, list[str]]:
-    """The call that creates an estimator with its parameters, and the imports that it needs."""
-    kind = type(estimator)
-    imports: list[str] = []
-    if kind.__module__.startswith("coterie."):
-        name = f"coterie.{kind.__name__}"
-    else:
-        home = ".".join(part for part in kind.__module__.split(".") if not part.startswith("_"))
-        name = kind.__name__
-        imports.append(f"from {home} import {name}")
-    if hasattr(estimator, "steps"):
-        inner = []
-        for key, step in estimator.steps:
-            text, more = _constructor(step)
-            imports += more
-            inner.append(f"({key!r}, {text})")
-        return f"{name}([{', '.join(inner)}])", imports
-    known = inspect.signature(kind.__init__).parameters
-    given = []
-    for key, value in parameters(clone(estimator)).items():
-        if isinstance(value, np.ndarray | list):
-            shape = " × ".join(map(str, np.shape(value)))
-            given.append(f"{key}=...  # the {shape} array that was passed\n")
-        elif callable(value) or repr(value) != repr(known[key].default if key in known else None):
-            given.append(f"{key}={value!r}, ")
-    return f"{name}({_call(given)})", imports
+class _Array:
+    """A parameter that the code cannot write."""
+
+    def __repr__(self) -> str:
+        return "..."
 
 
-def _call(given: list[str]) -> str:
-    """Arguments on one line, or one per line if a comment has to end the line."""
-    if not any("#" in one for one in given):
-        return "".join(given).removesuffix(", ")
-    rows = []
-    for one in given:
-        text, mark, comment = one.strip().rstrip(",").partition("  # ")
-        rows.append(f"    {text},{mark}{comment}")
-    return "\n" + "\n".join(rows) + "\n"
+def _constructor(estimator: Any) -> tuple[str, list[str], list[str]]:
+    """The call that creates an estimator with its parameters, the imports that it needs, and comments on arrays."""
+    made, given = clone(estimator), estimator.get_params(deep=True)
+    kinds = {type(one) for one in (estimator, *given.values()) if hasattr(one, "get_params")}
+    homes = {kind: kind.__module__.split(".") for kind in kinds}
+    imports = [
+        f"from {'coterie' if home[0] == 'coterie' else '.'.join(part for part in home if part[0] != '_')} "
+        f"import {kind.__name__}"
+        for kind, home in homes.items()
+    ]
+    arrays = {name: np.shape(value) for name, value in given.items() if isinstance(value, np.ndarray)}
+    made.set_params(**{name: _Array() for name in arrays})
+    told = [f"# {name}: the {' × '.join(map(str, shape))} array that was passed" for name, shape in arrays.items()]
+    return made.__repr__(N_CHAR_MAX=100_000), imports, told  # the whole text

@@ -12,10 +12,7 @@ from coterie.wording import cluster_name, short
 
 
 def dendrogram(
-    merges: Sequence[tuple[int, int]],
-    sizes: Sequence[int],
-    *,
-    called: Mapping[int, str] | None = None,
+    merges: Sequence[tuple[int, int]], sizes: Sequence[int], *, called: Mapping[int, str] | None = None
 ) -> go.Figure:
     """How clusters are joined, step by step, until one is left.
 

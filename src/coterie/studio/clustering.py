@@ -20,13 +20,7 @@ from coterie.studio.uploads import LEFT_OUT
 from coterie.tables.columns import TableError
 from coterie.tables.encoding import Encoded
 from coterie.tables.table import Table
-from coterie.tabular import (
-    ClusteredTable,
-    EncodedTable,
-    TableModel,
-    Watcher,
-    cluster_table,
-)
+from coterie.tabular import ClusteredTable, EncodedTable, TableModel, Watcher, cluster_table
 from coterie.tabular.clustered_table import Run
 from coterie.tabular.known_labels import checked_names
 

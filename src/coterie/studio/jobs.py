@@ -144,11 +144,7 @@ class JobQueue:
     async def _follow(self, job: Job, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
-        bounds = {
-            "memory": self.limits.memory_bytes,
-            "seconds": job.seconds,
-            "file_bytes": 2 * self.limits.table_bytes,
-        }
+        bounds = {"memory": self.limits.memory_bytes, "seconds": job.seconds, "file_bytes": 2 * self.limits.table_bytes}
         process.stdin.write(json.dumps({**job.task, **bounds}).encode() + b"\n")
         await process.stdin.drain()
         while line := await _line(process.stdout):
