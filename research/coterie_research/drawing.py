@@ -94,6 +94,7 @@ def fill(axes: Axes, panel: Panel) -> None:
     axes.set_xlabel(panel.x, fontsize=9)
     axes.set_ylabel(panel.y, fontsize=9)
     axes.grid(alpha=0.3)
+    axes.set_axisbelow(True)
     panel.draw(axes)
     axes.set(**panel.settings)
 

@@ -21,7 +21,7 @@ MODULES = {  # paper -> modules with its experiments
     "learned-lloyd": ("kmeans_transformers.random_weights",),
     "flow": ("measure_flows",),
     "incontext": ("incontext_em.figures",),
-    "theory": tuple(f"incontext_em.theory_checks.{name}" for name in ("networks", "steps", "sums")),
+    "theory": tuple(f"incontext_em.theory_checks.{name}" for name in ("networks", "steps")),
     "vae": ("mixture_of_vaes",),
 }
 _PARTS = re.compile(r"\d+|\D+").findall

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-_SETS = {"mnist": "mnist_784", "fashion": "Fashion-MNIST"}  # folder name: name at OpenML
+_SETS = ("mnist", "fashion")
 _PARTS = ("train", "t10k")
 
 
-def load(name: str, *, download: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Images and labels of "mnist" or "fashion": the 60,000 training images, then the 10,000 test images.
 
-    The idx files are read from the subfolder of that name in the folder given by the environment variable
-    ``COTERIE_DATA``. If they are not there, ``download=True`` fetches the data set from OpenML and keeps it in
-    scikit-learn's cache.
+    The idx files are in the subfolder of that name in the folder given by the environment variable ``COTERIE_DATA``.
 
     Returns
     -------
@@ -23,22 +21,17 @@ def load(name: str, *, download: bool = False) -> tuple[np.ndarray, np.ndarray]:
     labels : uint8 array of shape (70000,)
     """
     if name not in _SETS:
-        raise ValueError(f"name must be one of {sorted(_SETS)}; got {name!r}.")
+        raise ValueError(f"name must be one of {_SETS}; got {name!r}.")
     root = os.environ.get("COTERIE_DATA")
     folder = Path(root) / name if root else None
     if folder is not None and folder.is_dir():
         images = [_read_idx(folder / f"{part}-images-idx3-ubyte.gz") for part in _PARTS]
         labels = [_read_idx(folder / f"{part}-labels-idx1-ubyte.gz") for part in _PARTS]
         return np.concatenate(images).reshape(-1, 784), np.concatenate(labels)
-    if download:
-        from sklearn.datasets import fetch_openml
-
-        table, target = fetch_openml(_SETS[name], version=1, as_frame=False, return_X_y=True)
-        return table.astype(np.uint8), target.astype(np.uint8)
     where = f"the folder {folder}" if folder is not None else "COTERIE_DATA, which is not set"
     raise FileNotFoundError(
         f"The images of {name!r} are not in {where}: set COTERIE_DATA to the folder that holds "
-        f"{name}/train-images-idx3-ubyte.gz and the other three files, or pass download=True."
+        f"{name}/train-images-idx3-ubyte.gz and the other three files."
     )
 
 

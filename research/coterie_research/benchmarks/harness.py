@@ -9,7 +9,6 @@ import json
 import math
 import os
 import platform
-import resource
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -276,13 +275,12 @@ class MethodFailed(RuntimeError):
 
 
 @contextmanager
-def alone(seconds: float | None = None, gigabytes: float | None = None) -> Iterator[Callable[..., Any]]:
+def alone(seconds: float | None = None) -> Iterator[Callable[..., Any]]:
     """What is called runs in a process of its own, which ends with the block: ``call(function, *arguments)``.
 
-    So the memory of a method can be measured, and its crashes end nothing else. A call may take so many seconds, and
-    the process so much memory.
+    So the memory of a method can be measured, and its crashes end nothing else. A call may take so many seconds.
     """
-    pool = ProcessPoolExecutor(1, initializer=_begin, initargs=(gigabytes,))
+    pool = ProcessPoolExecutor(1, initializer=warnings.simplefilter, initargs=("ignore",))
 
     def call(function: Callable, *arguments: Any) -> Any:
         try:
@@ -296,9 +294,3 @@ def alone(seconds: float | None = None, gigabytes: float | None = None) -> Itera
         yield call
     finally:
         pool.shutdown(kill_workers=True)
-
-
-def _begin(gigabytes: float | None) -> None:
-    warnings.simplefilter("ignore")
-    if gigabytes is not None:
-        resource.setrlimit(resource.RLIMIT_DATA, (int(gigabytes * 2**30),) * 2)

@@ -19,7 +19,7 @@ from coterie_research.incontext_em.theory import (
 from coterie_research.incontext_em.theory.comparison import Comparison, compare, one_hot, size_of
 from coterie_research.incontext_em.theory.modules import TransformerPlus
 from coterie_research.incontext_em.theory_checks import pictures
-from coterie_research.incontext_em.theory_checks.instances import instances
+from coterie_research.incontext_em.theory_checks.steps import instances
 from coterie_research.records import curve, experiment
 
 NETWORKS: dict[str, tuple[Callable, ConstructionSettings]] = {
