@@ -5,6 +5,7 @@ The loss is the logarithm of the inertia after T layers divided by that of Lloyd
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -88,7 +89,7 @@ class LearnedLloydTask:
     def matrices(self) -> Iterable[nn.Parameter]:
         return []
 
-    def loss(self, model: LearnedLloyd, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+    def loss(self, model: Any, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
         x_BND, start_BKD = self.run.instances.draw(self.run.batch, generator)
         with torch.no_grad():
             plain_B = inertia(x_BND, lloyd_layers(x_BND, start_BKD, self.run.model.n_layers)[-1])
