@@ -155,6 +155,10 @@ def test_what_a_network_says_of_itself_decides_the_verdict():
     ):
         asked = replace(one, estimator=estimator)
         assert asked.verdict.words == words
+    divided = clustered(np.random.default_rng(0).normal(size=(300, 2)), kmeans(2))
+    filled = replace(divided, estimator=network(expected=0.3, proba=(0.1, 0.9))).verdict
+    assert filled.words == "no groups found"
+    assert "as many rows between neighbouring clusters as near their centres" in filled.reason
     assert count_probabilities(replace(one, estimator=network())) == {3: 0.7, 4: 0.2, 2: 0.1}
     assert count_probabilities(one) == {}
     many = replace(one, estimator=network(proba=np.full(200, 0.005)))

@@ -185,6 +185,14 @@ def test_numbers_that_behave_like_codes_are_a_category():
     assert column(code, "ward", np.where(RNG.random(400) < 0.3, np.nan, height)).kind == "category"
 
 
+def test_items_with_the_same_steps_are_numbers_and_one_short_scale_is_a_category():
+    frame = pd.DataFrame({f"q{i}": RNG.integers(1, 6, N) for i in range(3)} | {"grade": RNG.integers(1, 5, N)})
+    frame["x"] = RNG.normal(size=N)
+    read = read_columns(frame)
+    assert [one.kind for one in read] == ["ordinal"] * 4 + ["number"]
+    assert [one.values.dtype == object for one in read] == [False] * 3 + [True, False]
+
+
 def test_columns_with_one_value_each_are_one_category():
     soil = RNG.choice(["clay", "sand", "dark loam"], N)
     frame = pd.get_dummies(pd.DataFrame({"height": RNG.normal(size=N), "soil": soil}), dtype=int)

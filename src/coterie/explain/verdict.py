@@ -1,7 +1,8 @@
 """One verdict on a clustering, in five steps: clear, probable, weak or no groups, or that nothing can be told.
 
 Every front shows this verdict, so it is computed here and nowhere else, without another fit. A pretrained network that
-estimates how well its labels agree with the true clusters is taken at its word. Other estimators divide any table into
+estimates how well its labels agree with the true clusters is taken at its word, unless it expects little and rows
+fill the space between its clusters, as in answers to items of one factor. Other estimators divide any table into
 as many clusters as they are asked for; their clusters are judged by the silhouette and by the valley between
 neighbouring clusters, the number of rows halfway between two centres relative to the number near the centres. Too few
 rows, too few different rows, and one column that decides alone tell nothing about groups, whatever those numbers are.
@@ -28,6 +29,7 @@ NEARLY_AS_LIKELY = 1.5  # probability of the number of clusters over that of ano
 # "Reasonable" and "weak" structure after Kaufman and Rousseeuw (1990), and what divisions of noise have
 CLEAR_SILHOUETTE, WEAK_SILHOUETTE, LOW_SILHOUETTE = 0.5, 0.25, 0.1
 CLEAR_VALLEY, SHALLOW_VALLEY, NO_VALLEY = 0.4, 0.75, 1.1  # chosen on single Gaussians, separated ones and real tables
+NO_GAP = "there are at least as many rows between neighbouring clusters as near their centres"
 WINDOW = 0.15  # of the distance between two centres, to either side
 VALLEY_ROWS = 5_000
 FEW_ROWS = 5  # per cluster
@@ -114,6 +116,8 @@ def _of_network(clustered: ClusteredTable) -> Verdict:
         return Verdict(UNKNOWN, "This number of clusters is beyond what the network estimates.")
     if expected < NO_AGREEMENT:
         return Verdict(NONE, f"{told}, which is low.", _what_to_try(clustered))
+    if expected < PROBABLE_AGREEMENT and valley(clustered) > NO_VALLEY:
+        return Verdict(NONE, f"{told}, and {NO_GAP}.", _what_to_try(clustered))
     doubt = _other_number(clustered)
     step = 0 if expected >= CLEAR_AGREEMENT else 1 if expected >= PROBABLE_AGREEMENT else 2
     uncertain = float((np.asarray(getattr(estimator, "certainty_", 1.0)) < 0.5).mean())
@@ -165,7 +169,7 @@ def _of_geometry(clustered: ClusteredTable) -> Verdict:
     if mean < LOW_SILHOUETTE or (mean < WEAK_SILHOUETTE and rows_between > SHALLOW_VALLEY):
         reason = f"{told}: rows are hardly closer to their own cluster than to the next one."
     elif rows_between > NO_VALLEY and mean < CLEAR_SILHOUETTE:
-        reason = "There are at least as many rows between neighbouring clusters as near their centres."
+        reason = f"{NO_GAP.capitalize()}."
     elif rows_between < CLEAR_VALLEY and mean >= CLEAR_SILHOUETTE:
         return Verdict(CLEAR, f"{told}, and few rows lie between the clusters.")
     elif rows_between < SHALLOW_VALLEY and mean >= WEAK_SILHOUETTE:

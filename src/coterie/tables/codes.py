@@ -1,5 +1,6 @@
 """Few whole numbers that are codes or steps of a scale: categories, by how other columns depend on them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,19 +11,21 @@ from coterie.tables.kinds import CATEGORY, COUNT, NUMBER, ORDINAL, STEPS
 
 ROWS = 10_000  # from which it is seen whether numbers behave like codes
 COLUMNS = 200  # with which they are compared
+ITEMS = 3  # columns with the same steps are items of a questionnaire, which are numbers
 GAIN = 0.15  # share of variance; see :class:`_Ranks`
 
 
 def with_codes(read: list[Column], free: set[str]) -> list[Column]:
-    """Few whole numbers become a category if they behave like codes; short scales are compared like categories."""
+    """Few whole numbers that behave like codes become a category; single short scales are compared like categories."""
     others = _Ranks([column.values for column in read if column.kind in (NUMBER, COUNT) and column.used])
+    steps = Counter(_ends(column) for column in read)
     made = []
     for column in read:
         if column.kind == ORDINAL and column.values.dtype != object:
             if column.name in free and others.most_unlike(column.values) > GAIN:
                 why = f"{column.why}, whose order says nothing about other columns"
                 column = replace(column, kind=CATEGORY, values=category_texts(column.values), why=why)
-            elif _few_steps(column.values):
+            elif _few_steps(column.values) and steps[_ends(column)] < ITEMS:
                 column = replace(column, values=category_texts(column.values))
         made.append(column)
     return made
@@ -77,6 +80,13 @@ class _Ranks:
             ]
             most = max(most, float(min(lost) / total_M[m] - chance))
         return most
+
+
+def _ends(column: Column) -> tuple[float, float] | None:
+    """The lowest and the highest step of a scale of numbers."""
+    if column.kind != ORDINAL or column.values.dtype == object:
+        return None
+    return float(np.nanmin(column.values)), float(np.nanmax(column.values))
 
 
 def _few_steps(values: np.ndarray) -> bool:
