@@ -116,7 +116,7 @@ def test_kernels_are_compiled_where_nothing_can_be_written(monkeypatch):
 UNCOMPILED = """
 import sys, numpy as np, coterie
 from tests.releases.write import rows
-X = np.random.RandomState(0).randn(300, 70) + 4 * np.repeat(np.arange(20), 15)[:, None]
+X = np.random.RandomState(0).randn(80, 70) + 4 * np.repeat(np.arange(20), 4)[:, None]
 found = [coterie.KMeans(20, random_state=0, n_init=1, engine="lazy").fit(X).labels_]
 found += [coterie.KMeans(3, random_state=0).partial_fit(X[:, :2]).predict(X[:, :2])]
 found += [coterie.TrimmedKMeans(3, random_state=0, n_init=1).fit(X.astype("f4")).labels_]

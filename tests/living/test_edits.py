@@ -17,7 +17,7 @@ from tests.test_cli import refuse, succeed
 
 X, _ = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9], [12, 12]], cluster_std=1.2, random_state=3)
 SETTINGS = {
-    "VAEMixture": {"n_clusters": 3, "max_iter": (2, 0), "hidden_size": 4},
+    "VAEMixture": {"n_clusters": 3, "max_iter": 2, "hidden_size": 4},
     "TrimmedKMeans": {"n_clusters": 3, "trim": 0.05},
     "InContextClusterer": {"n_clusters": 3},
 }
@@ -66,6 +66,7 @@ def random_edit(model, rng):
     return model.undo() if model.history else model
 
 
+@pytest.mark.usefixtures("brief_training")
 @pytest.mark.parametrize("name", CATALOGUE)
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
 def test_random_edits_of_every_estimator_predict_save_and_can_be_taken_back(name, tmp_path):

@@ -47,6 +47,11 @@ def table(served):
     return served.upload(f"{EVIL}.csv", POINTS.encode()).json
 
 
+@pytest.fixture(scope="module")
+def run(served, table):
+    return served.finish(served.start(table, clusters=2))
+
+
 def alive(served):
     return served.ask("GET", "/api/samples").status == 200
 
@@ -242,9 +247,8 @@ def test_a_first_line_of_numbers_is_data_unless_told_otherwise(served):
     assert served.upload("bare.csv", b"1,2\n3,4\n5,6\n", header="yes").json["rows"] == 2
 
 
-def test_a_run_of_a_table_full_of_html_gives_labels_model_rows_layers_and_report_as_text(served, table, tmp_path):
+def test_a_run_of_a_table_full_of_html_gives_labels_model_rows_layers_and_report_as_text(served, table, run, tmp_path):
     assert table["columns"][1]["name"] == EVIL
-    run = served.finish(served.start(table, clusters=2))
     assert run["state"] == "done", run["error"]
     assert [one["rows"] for one in run["result"]["clusters"]] == [30, 30]
     assert run["id"] in [one["id"] for one in served.ask("GET", "/api/state").json["runs"]]
@@ -275,6 +279,7 @@ def test_a_run_of_a_table_full_of_html_gives_labels_model_rows_layers_and_report
 @pytest.mark.parametrize(
     "algorithm, wanted", [("incontext", {"clusters": 2}), ("flow", {}), ("zeroshot", {}), ("vae", {"clusters": 2})]
 )
+@pytest.mark.usefixtures("brief_training")
 def test_networks_run_too(tmp_path, algorithm, wanted):
     (tmp_path / "upload").write_text(POINTS)
     read = {"folder": str(tmp_path), "name": "points.csv", "header": None, "bounds": vars(LIMITS)}
@@ -420,9 +425,8 @@ def test_tables_labels_and_maps_do_not_wait_for_runs(tmp_path):
     assert with_queue(tmp_path, Limits(), story) == ("done", {"waiting"})
 
 
-def test_the_worker_of_an_answer_is_kept_for_the_next_one(tmp_path, served, table):
+def test_the_worker_of_an_answer_is_kept_for_the_next_one(served, run):
     """Each name and each axis waited for a new process."""
-    run = served.finish(served.start(table, algorithm="kmeans", clusters=2))
     name = run["result"]["columns"][0]
 
     def workers():
@@ -458,8 +462,7 @@ def test_the_labels_file_has_the_cells_of_the_upload(served):
     assert [line.split(",")[:4] for line in lines[1:]] == [row.split(",") for row in rows]
 
 
-def test_clusters_are_named_and_seen_in_other_axes(served, table, tmp_path):
-    run = served.finish(served.start(table, algorithm="kmeans", clusters=2))
+def test_clusters_are_named_and_seen_in_other_axes(served, run, tmp_path):
     address = f"/api/runs/{run['id']}"
     named = served.ask("POST", f"{address}/names", {"names": {"0": f"  {EVIL} ", "1": ""}})
     assert named.status == 200, named.json
