@@ -38,7 +38,10 @@ SCORES: dict[str, Score] = {"dot": dot_scores, "l2": sq_euclidean_scores}
 
 
 class Normaliser(Protocol):
-    """A function from scores to non-negative numerators, along the last dimension."""
+    """A function from scores to non-negative numerators, along the last dimension.
+
+    If it has a true attribute ``couples_queries``, it needs the scores of all queries at once.
+    """
 
     def __call__(self, scores: Tensor, key_weight: Tensor | None = None) -> Tensor: ...
 
@@ -235,6 +238,9 @@ def attend(
     """
     per_query = key.shape[:-1].numel() * (key.shape[-1] if score is sq_euclidean_scores else 1)
     rows = max(1, BLOCK_VALUES // max(1, per_query))
+    if getattr(normaliser, "couples_queries", False):
+        scores = torch.cat([score(block, key) for block in query.split(rows, dim=-2)], dim=-2)
+        return normaliser(scores, key_weight) @ value
     blocks = [_attend(block, key, value, score, normaliser, key_weight) for block in query.split(rows, dim=-2)]
     return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=-2)
 

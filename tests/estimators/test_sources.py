@@ -48,7 +48,7 @@ MEMBERS = {
 FORMS = {
     name: AttentionClustering(name, K, settings={"keep": 0.9, "top": 20})
     for name in TABLE
-    if "/" in name and "medoids" not in name
+    if "/" in name and name.split("/")[0] not in ("medoids", "balanced", "balanced-soft")
 }
 CASES = [(name, n_init, weighted) for name in MEMBERS for n_init in (1, 5) for weighted in (False, True)]
 CASES += [(name, 5, True) for name in FORMS]

@@ -27,10 +27,11 @@ def test_fused_equals_literal_layer_by_layer(name):
         state = Centers(torch.from_numpy(C))
         for out in literal.layers(algorithm_for(row), X, C, 5):
             one_hot = np.isin(out.assignments, (0, 1)).all() and out.assignments.any(axis=0).all()
-            if row.variant.name != "soft" and not one_hot:
+            if not row.variant.soft and not one_hot:
                 break  # a tie or an empty cluster, where the bare network has a behaviour of its own
             state = engine.m_step(state, engine.e_step(state))
-            np.testing.assert_allclose(state.places.numpy(), out.centers, rtol=0, atol=1e-10)
+            exact = row.variant.points != "sinkhorn"  # whose weights are the limit of an iteration
+            np.testing.assert_allclose(state.places.numpy(), out.centers, rtol=0, atol=1e-10 if exact else 1e-8)
 
 
 @pytest.mark.parametrize("name", ["lloyd", "trimmed", "robust-softmax", "robust-sparsemax", "robust-topk"])

@@ -37,12 +37,13 @@ def test_every_row_is_its_plain_algorithm(name):
         plain = Plain(algorithm_for(row))
         for out in literal.layers(algorithm_for(row), X, C, 6):
             labels = plain.labels(X, C)
-            if row.variant.name != "soft":
+            if not row.variant.soft:
                 if len(np.unique(labels)) < len(C):
                     break  # an empty cluster: plain algorithms leave it undefined
                 assert np.array_equal(out.assignments.argmax(1), labels)
             C = plain.step(X, C)
-            np.testing.assert_allclose(out.centers, C, rtol=0, atol=1e-10)
+            exact = row.variant.points != "sinkhorn"  # whose weights are the limit of an iteration
+            np.testing.assert_allclose(out.centers, C, rtol=0, atol=1e-10 if exact else 1e-8)
             layers += 1
     assert layers >= 40
 

@@ -2,7 +2,7 @@
 
 from coterie.kmeans.family import TABLE, Row
 
-# The paper's abbreviations.
+# The paper's abbreviations, and two for the rows with bounds on sizes, which the paper does not have.
 ABBREVIATION: dict[str, str] = {
     "limiting": "LSMA",
     "softmax": "SMA",
@@ -11,6 +11,8 @@ ABBREVIATION: dict[str, str] = {
     "sparsemax": "SSMA",
     "top-k": "SSMA",
     "gumbel": "GSMA",
+    "transport": "LTA",
+    "sinkhorn": "TA",
     "l2": "ℓ2",
     "dot": "⟨·⟩",
 }
@@ -18,7 +20,7 @@ ABBREVIATION: dict[str, str] = {
 
 def is_printed(row: Row) -> bool:
     """Whether a line of the paper's table covers this row; the others are its starred combinations."""
-    return row.variant.name == "lloyd" or row.form.name == "euclidean"
+    return row.variant.name == "lloyd" or (row.form.name == "euclidean" and not row.variant.sized)
 
 
 def sockets(row: Row) -> dict[str, str]:

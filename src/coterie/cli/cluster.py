@@ -72,6 +72,10 @@ def cluster(
     as_json: bool = options.JSON,
     trim: float | None = tuning("trimmed: the share of rows to leave out. Default: 0.05.", "SHARE"),
     gamma: float | None = tuning("soft, robust: larger values give harder clusters. Default: from the data.", "X"),
+    sizes: str | None = tuning(
+        "kmeans, spherical, trimmed: fewest and most rows of a cluster (50..200, 50.. or ..200), or balanced.",
+        "MIN..MAX",
+    ),
     contexts: int | None = tuning("zeroshot: number of samples that are read of a large table.", "N", min=1),
     n_init: int | None = tuning("Number of starts; the best is kept. Default: 10, or 1 for large tables.", "N", min=1),
     max_iter: int | None = tuning("Maximum number of iterations per start. Default: 300.", "N", min=1),
@@ -135,6 +139,7 @@ def cluster(
         raise Refused("--resume continues from the centres in --checkpoint: add that option.")
     ks = None if clusters is None else _numbers(clusters)
     settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "n_contexts": contexts}
+    settings["sizes"] = None if sizes is None else _sizes(sizes)
     outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas, checkpoint)
     called = cluster_names(names or "")
     if from_model is not None:
@@ -300,6 +305,16 @@ def shown_source(file: str) -> str:
     from coterie.tables.sources import STDIN, source_name
 
     return source_name(file) if is_url(file) or file == STDIN else file
+
+
+def _sizes(text: str) -> str | tuple[int | None, int | None]:
+    """The fewest and the most rows of a cluster."""
+    if text == "balanced":
+        return text
+    low, between, high = text.partition("..")
+    if not between or not all(one.isdecimal() or not one for one in (low, high)):
+        raise Refused(f"--sizes is 50..200, 50.., ..200 or balanced, in numbers of rows; got {text!r}.")
+    return int(low) if low else None, int(high) if high else None
 
 
 def _numbers(text: str) -> list[int]:

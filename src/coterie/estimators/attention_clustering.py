@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
-from coterie.estimators.base import CenterClusterer
+from coterie.estimators.base import SIZES_CONSTRAINTS, CenterClusterer
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 
@@ -14,6 +14,7 @@ SETTINGS: dict = {
     "keep": [Interval(Real, 0, 1, closed="right")],
     "top": [Interval(Integral, 1, None, closed="left")],
     "delta": [Interval(Real, 0, None, closed="left")],
+    **SIZES_CONSTRAINTS,
 }
 
 
@@ -27,8 +28,8 @@ class AttentionClustering(CenterClusterer):
     Parameters
     ----------
     algorithm : str, default="lloyd"
-        The row: "lloyd", "soft", "trimmed", "robust-softmax", "robust-sparsemax", "robust-topk" or "medoids", in
-        Euclidean form or with the suffix "/dot", "/spherical" or "/spherical-layernorm".
+        The row: "lloyd", "soft", "trimmed", "robust-softmax", "robust-sparsemax", "robust-topk", "medoids", "balanced"
+        or "balanced-soft", in Euclidean form or with the suffix "/dot", "/spherical" or "/spherical-layernorm".
     <n_clusters>
     engine : {"auto", "fused", "literal"}, default="auto"
         "literal" multiplies the matrices of the transformer and keeps ``trajectory_`` (at most 20,000 rows). "fused"
@@ -40,6 +41,8 @@ class AttentionClustering(CenterClusterer):
           it from the mean squared distance of the points to the nearest starting centre.
         - "keep" (float in (0, 1], default 0.95), the share of each cluster that trimmed rows keep.
         - "top" (int, default 50), the number of points that a centre takes into account in top-k rows.
+        - "sizes" ("balanced" or (min, max)), the fewest and the most rows of a cluster, as in :class:`KMeans`, in any
+          row of the table; "balanced" by default in the rows of that name. Soft rows bound the sums of shares.
         - "delta" (float, default 10.0), the gap of medoid rows: points of other clusters score 2 ``delta`` lower.
     <init, n_init>
     max_iter : int, default=100
@@ -106,5 +109,6 @@ class AttentionClustering(CenterClusterer):
         if unknown := sorted(set(given) - set(SETTINGS)):
             raise ValueError(f"{unknown[0]!r} is not a setting of a row: use {', '.join(SETTINGS)}.")
         validate_parameter_constraints(SETTINGS, given, caller_name="AttentionClustering.settings")
-        given = {name: value for name, value in given.items() if value != "scale"}
-        return Algorithm(TABLE[self.algorithm], **{"gamma": None, "keep": 0.95, **given})
+        given = {name: value for name, value in given.items() if name != "sizes" and value != "scale"}
+        algorithm = Algorithm(TABLE[self.algorithm], **{"gamma": None, "keep": 0.95, **given})
+        return algorithm.with_sizes((self.settings or {}).get("sizes"))

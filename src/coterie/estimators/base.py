@@ -26,6 +26,7 @@ from coterie.kmeans.sphere import on_sphere
 
 # Compiled kernels and torch are imported where they are used: importing an estimator stays light.
 
+SIZES_CONSTRAINTS = {"sizes": [StrOptions({"balanced"}), tuple, list, None]}
 INIT_CONSTRAINTS = [StrOptions({"k-means++", "random", "spectral"}), callable, "array-like"]
 ROUNDING = 1e-6  # relative difference of two objectives that counts as none: the first of such runs is kept
 
@@ -53,6 +54,12 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
         Where torch computes. None is the CPU, where compiled code without torch is used as far as possible.
     n_jobs : int or None, default=None
         Number of threads of the compiled code. None and -1 use all processors. The result does not depend on it.
+    sizes : "balanced", tuple (min, max) or None, default=None
+        The fewest and the most rows of a cluster; None in the tuple is no bound, and "balanced" is n_samples divided by
+        n_clusters, rounded down and up. All rows together are then assigned at the least total cost within the bounds
+        (an exact optimal transport). New rows are assigned one by one, by least cost + price with the prices of the
+        fit, so that the bounds need not hold for them. It needs all rows in memory and does not support
+        ``sample_weight``.
     random_state : int, RandomState or None, default=None
         Seed or generator of the random starts. Pass an int for reproducible results.
     verbose : int, default=0
@@ -71,6 +78,8 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
         of the processor. Not set by the other engines.
     trajectory_ : list of (centers, assignments)
         The centres and assignments after every layer. Only with ``engine="literal"``.
+    prices_ : array of shape (n_clusters,)
+        What the cluster adds to the cost of a row, so that sizes are within their bounds. Only with ``sizes``.
     """
 
     _takes_sparse: ClassVar[bool] = False
@@ -120,8 +129,8 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
         """The parameters as one value, which engines, chunks, Dask and reports read."""
 
     def _fitted_algorithm(self) -> Algorithm:
-        """The same with the inverse temperature of the fit."""
-        return replace(self._algorithm(), gamma=getattr(self, "gamma_", 1.0))
+        """The same with the inverse temperature and the prices of the fit."""
+        return replace(self._algorithm(), gamma=getattr(self, "gamma_", 1.0), prices=getattr(self, "prices_", None))
 
     # --- fit ------------------------------------------------------------------------------------------------
 
@@ -203,6 +212,10 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
         """Raise ValueError for parameters that need all rows in memory; ``what`` names the data."""
         if not self._takes_blocks:
             raise ValueError(f"{type(self).__name__} needs all rows in memory: pass an array or a sample of the rows.")
+        if self._algorithm().variant.sized:
+            raise ValueError(
+                f"{what} cannot be clustered with bounds on sizes: pass an array, or a sample of the rows."
+            )
         if getattr(self, "engine", "auto") == "literal":
             raise ValueError(f"{what} cannot be clustered with engine='literal': use engine='auto'.")
 
@@ -215,7 +228,7 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
 
     def _forget(self) -> None:
         """Drop attributes of an earlier fit that this one may not set."""
-        for name in ("trajectory_", "engine_info_", "threshold_", "sums_", "counts_"):
+        for name in ("trajectory_", "engine_info_", "threshold_", "prices_", "sums_", "counts_"):
             self.__dict__.pop(name, None)
 
     def _keep(self, result: Result, kept: np.ndarray) -> None:
@@ -234,6 +247,8 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
             self.weights_ = np.full(k, 1.0 / k) if result.weights is None else result.weights
         if result.limits is not None:
             self.threshold_ = np.maximum(result.limits, -1.0)  # finite, so that the fit can be saved
+        if result.prices is not None:
+            self.prices_ = result.prices
         if result.engine is not None:
             self.engine_info_ = result.engine
         if result.trajectory:

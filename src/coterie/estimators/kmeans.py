@@ -7,10 +7,11 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
 from coterie.constraints import Constraints
-from coterie.estimators.base import CenterClusterer
+from coterie.estimators.base import SIZES_CONSTRAINTS, CenterClusterer
 from coterie.estimators.in_blocks import InBlocks, checked_rows_in, rows_in
 from coterie.estimators.sources import RowsInMemory
 from coterie.kmeans.algorithm import Algorithm
+from coterie.kmeans.family import TABLE
 
 
 class KMeans(CenterClusterer):
@@ -31,7 +32,7 @@ class KMeans(CenterClusterer):
         "lazy" (dense rows on the CPU) skips distances that provably cannot change the result. "fused" computes
         all scores in blocks, on any device. "literal" multiplies the matrices of the transformer for every pair of rows
         (at most 20,000 rows) and keeps ``trajectory_``. "auto" is "lazy" where possible and "fused" elsewhere.
-    <device, n_jobs, random_state, verbose>
+    <sizes, device, n_jobs, random_state, verbose>
 
     Attributes
     ----------
@@ -43,7 +44,7 @@ class KMeans(CenterClusterer):
     <n_iter_, converged_, n_clusters_, n_features_in_, feature_names_in_>
     counts_ : array of shape (n_clusters,)
         The total weight of the rows of each cluster.
-    <engine_info_, trajectory_>
+    <prices_, engine_info_, trajectory_>
 
     Examples
     --------
@@ -60,6 +61,7 @@ class KMeans(CenterClusterer):
         **CenterClusterer._parameter_constraints,
         "algorithm": [StrOptions({"lloyd", "learned"})],
         "engine": [StrOptions({"auto", "literal", "fused", "lazy"})],
+        **SIZES_CONSTRAINTS,
     }
 
     def __init__(
@@ -72,6 +74,7 @@ class KMeans(CenterClusterer):
         tol=1e-4,
         algorithm="lloyd",
         engine="auto",
+        sizes=None,
         device=None,
         n_jobs=None,
         random_state=None,
@@ -80,9 +83,10 @@ class KMeans(CenterClusterer):
         self._set(n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose)
         self.algorithm = algorithm
         self.engine = engine
+        self.sizes = sizes
 
     def _algorithm(self) -> Algorithm:
-        return Algorithm()
+        return Algorithm(TABLE["lloyd"]).with_sizes(self.sizes)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, sample_weight=None, *, must_link=None, cannot_link=None):

@@ -12,6 +12,8 @@ from coterie.kmeans.statistics import Statistics
 
 def partial_fit(model, X, sample_weight):
     """Add a chunk to the running means."""
+    if model._algorithm().variant.sized:
+        raise ValueError("partial_fit knows no sizes: fit all rows at once, or set sizes=None.")
     first = not hasattr(model, "cluster_centers_")
     X = check_rows(model, X, reset=first)
     weight = check_weights(X, sample_weight)

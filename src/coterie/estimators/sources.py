@@ -22,6 +22,7 @@ from coterie.kmeans.scaling import (
     scaled_result,
 )
 from coterie.kmeans.sphere import on_sphere
+from coterie.kmeans.transport import bounds, n_kept
 
 
 class Source(ABC):
@@ -98,6 +99,8 @@ class RowsInMemory(Source):
         self.kept = np.arange(self.X.shape[0]) if weight is None else np.flatnonzero(weight)
         check_enough_rows(len(self.kept), estimator.n_clusters)
         self.all_rows = on_sphere(self.X) if self.algorithm.spherical else self.X
+        if self.algorithm.variant.sized:
+            self._check_sizes(sample_weight, known)
         rows = self.all_rows
         if weight is not None and len(self.kept) < rows.shape[0]:
             rows, weight = rows[self.kept], weight[self.kept]
@@ -109,6 +112,17 @@ class RowsInMemory(Source):
             self.algorithm = replace(self.algorithm, constraints=known.take(self.kept))
         tol = getattr(estimator, "tol", 0.0)
         self.tol = tol * mean_variance(self.rows, weight) if tol else 0.0
+
+    def _check_sizes(self, sample_weight, known: Constraints | None) -> None:
+        """Raise ValueError before the fit if the sizes are impossible, or bound with what they do not go with."""
+        n = len(self.kept)
+        bounds(self.algorithm.sizes, n_kept(n, self.algorithm.outliers), self.estimator.n_clusters)
+        if sample_weight is not None:
+            raise ValueError("sizes count rows, which have no sample_weight: repeat the rows, or fit without sizes.")
+        if known is not None:
+            raise ValueError("sizes do not go with y, must_link and cannot_link: leave one of them out.")
+        if getattr(self.estimator, "engine", "auto") == "lazy":
+            raise ValueError("engine='lazy' knows no sizes: use engine='auto'.")
 
     def starts(self, n_runs, random_state):
         return starts_in_memory(

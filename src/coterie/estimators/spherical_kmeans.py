@@ -1,6 +1,8 @@
 """k-means on the unit sphere."""
 
-from coterie.estimators.base import CenterClusterer
+from typing import ClassVar
+
+from coterie.estimators.base import SIZES_CONSTRAINTS, CenterClusterer
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 
@@ -15,7 +17,7 @@ class SphericalKMeans(CenterClusterer):
     ----------
     <n_clusters, init>
         Given centres are scaled to length one.
-    <n_init, max_iter, tol, device, n_jobs, random_state, verbose>
+    <n_init, max_iter, tol, sizes, device, n_jobs, random_state, verbose>
 
     Attributes
     ----------
@@ -24,7 +26,7 @@ class SphericalKMeans(CenterClusterer):
     <labels_>
     inertia_ : float
         Weighted sum of 1 - cosine between the rows and their centres.
-    <n_iter_, converged_, n_clusters_, engine_info_, n_features_in_, feature_names_in_>
+    <n_iter_, converged_, n_clusters_, prices_, engine_info_, n_features_in_, feature_names_in_>
 
     Examples
     --------
@@ -37,5 +39,24 @@ class SphericalKMeans(CenterClusterer):
 
     _takes_sparse = True
 
+    _parameter_constraints: ClassVar[dict] = {**CenterClusterer._parameter_constraints, **SIZES_CONSTRAINTS}
+
+    def __init__(
+        self,
+        n_clusters=8,
+        *,
+        init="k-means++",
+        n_init="auto",
+        max_iter=300,
+        tol=1e-4,
+        sizes=None,
+        device=None,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self._set(n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose)
+        self.sizes = sizes
+
     def _algorithm(self) -> Algorithm:
-        return Algorithm(TABLE["lloyd/spherical"])
+        return Algorithm(TABLE["lloyd/spherical"]).with_sizes(self.sizes)

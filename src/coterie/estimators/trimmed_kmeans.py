@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from coterie.estimators.base import CenterClusterer
+from coterie.estimators.base import SIZES_CONSTRAINTS, CenterClusterer
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 
@@ -25,7 +25,7 @@ class TrimmedKMeans(CenterClusterer):
         trimmed at the percentile 100 (1 - trim) of its own distances, as in the paper.
     <init>
         Here "k-means++" disregards the farthest ``trim`` of the points.
-    <n_init, max_iter, tol, device, n_jobs, random_state, verbose>
+    <n_init, max_iter, tol, sizes, device, n_jobs, random_state, verbose>
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class TrimmedKMeans(CenterClusterer):
         Whether a row is an outlier.
     inertia_ : float
         Weighted sum of squared distances of the points that were kept.
-    <n_iter_, converged_, n_clusters_, n_features_in_, feature_names_in_>
+    <n_iter_, converged_, n_clusters_, prices_, n_features_in_, feature_names_in_>
 
     Examples
     --------
@@ -54,6 +54,7 @@ class TrimmedKMeans(CenterClusterer):
         **CenterClusterer._parameter_constraints,
         "trim": [Interval(Real, 0, 1, closed="left")],
         "per_cluster": ["boolean"],
+        **SIZES_CONSTRAINTS,
     }
 
     def __init__(
@@ -66,6 +67,7 @@ class TrimmedKMeans(CenterClusterer):
         n_init="auto",
         max_iter=300,
         tol=1e-4,
+        sizes=None,
         device=None,
         n_jobs=None,
         random_state=None,
@@ -74,8 +76,13 @@ class TrimmedKMeans(CenterClusterer):
         self._set(n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose)
         self.trim = trim
         self.per_cluster = per_cluster
+        self.sizes = sizes
 
     def _algorithm(self) -> Algorithm:
+        if self.sizes is not None:
+            if self.per_cluster:
+                raise ValueError("sizes bound the rows that are kept: set per_cluster=False, or sizes=None.")
+            return Algorithm(TABLE["lloyd"], outliers=float(self.trim)).with_sizes(self.sizes)
         return Algorithm(
             TABLE["trimmed"], keep=1.0 - self.trim, per_cluster=self.per_cluster, outliers=float(self.trim)
         )

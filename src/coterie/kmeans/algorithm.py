@@ -6,8 +6,11 @@ the replay of a report read this value and nothing else of the estimator.
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from coterie.constraints import Constraints
 from coterie.kmeans.family import TABLE, Row, Variant
+from coterie.kmeans.transport import Sizes
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,15 @@ class Algorithm:
     mixing_weights: bool = False  # whether the shares of the clusters are estimated as well
     outliers: float = 0.0  # share of the points that the start, and the choice among several runs, leave out
     seed: int = 0  # of the Gumbel noise
+    sizes: Sizes = "balanced"  # fewest and most rows of a cluster, in rows of the table that bound them
+    prices: np.ndarray | None = field(default=None, compare=False)  # (k,) of a fitted row that bounds sizes
     constraints: Constraints | None = field(default=None, compare=False)  # on the rows of a fit; Lloyd's algorithm only
+
+    def with_sizes(self, sizes: Sizes | None) -> "Algorithm":
+        """The same algorithm with bounds on the sizes of its clusters, if there are any."""
+        if sizes is None:
+            return self
+        return replace(self, row=self.row.with_sizes(), sizes=sizes)
 
     @property
     def variant(self) -> Variant:
@@ -37,7 +48,7 @@ class Algorithm:
     @property
     def hard_means(self) -> bool:
         """Whether centres are the plain means of the points nearest to them, as in Lloyd's algorithm."""
-        return not self.variant.soft and self.variant.centers == "limiting"
+        return self.variant.points == self.variant.centers == "limiting"
 
     @property
     def labels_decide(self) -> bool:
@@ -47,7 +58,7 @@ class Algorithm:
     @property
     def uses_gamma(self) -> bool:
         rules = (self.variant.points, self.variant.centers)
-        return any(rule in ("softmax", "sparsemax", "top-k") for rule in rules)
+        return any(rule in ("softmax", "sinkhorn", "sparsemax", "top-k") for rule in rules)
 
     @property
     def draws(self) -> bool:

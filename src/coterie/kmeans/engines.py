@@ -111,7 +111,7 @@ def choose(
     X, centers: np.ndarray, algorithm: Algorithm, device: str = "cpu", n_threads: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best centre of every row as int32, the lowest index in a tie, and its cost as float64."""
-    if sparse.issparse(X) or device != "cpu":
+    if sparse.issparse(X) or device != "cpu" or algorithm.prices is not None:
         import torch
 
         from coterie.kmeans.fused import Fused
@@ -157,7 +157,7 @@ def labels(
     """The cluster (n,) of every row as int32, or -1 if its cost exceeds the threshold of trimming."""
     if algorithm.variant.soft:
         return _shares(X, centers, weights, algorithm, device, n_threads).argmax(axis=1).astype(np.int32)
-    if limits is None and device == "cpu" and not sparse.issparse(X):
+    if limits is None and device == "cpu" and not sparse.issparse(X) and algorithm.prices is None:
         return _nearest(X, centers, algorithm, n_threads)
     chosen, cost = choose(X, centers, algorithm, device, n_threads)
     return chosen if limits is None else np.where(cost <= limits[chosen], chosen, np.int32(-1))
@@ -213,8 +213,8 @@ def _shares(X, centers, weights, algorithm: Algorithm, device: str, n_threads: i
 def _compiled(X, algorithm: Algorithm, device: str) -> bool:
     """Whether compiled code makes the assignments: for dense rows on the CPU without rows of zeros on the sphere.
 
-    A row of zeros is equally far from all centres of the sphere.
+    A row of zeros is equally far from all centres of the sphere. Bounds on sizes need all costs.
     """
-    if sparse.issparse(X) or device != "cpu" or algorithm.variant.soft:
+    if sparse.issparse(X) or device != "cpu" or algorithm.variant.points != "limiting":
         return False
     return not algorithm.spherical or bool(X.any(axis=1).all())

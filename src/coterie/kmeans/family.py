@@ -4,14 +4,15 @@ The paper is "Finding Clustering Algorithms in the Transformer Architecture". A 
 and centres are represented and compared) combined with a *variant* (how a point chooses among the centres, and how a
 centre weighs its points). The table of the paper has seven lines. They cover ten rows here, because its spherical line
 leaves the choice between two norms and its robust line the choice among three sparse normalisers; its stars stand for
-the other combinations. Every engine reads its behaviour from the row, so a new row needs no further code.
+the other combinations. Every engine reads its behaviour from the row, so a new row needs no further code. The rows
+with bounds on the sizes of clusters are not in the paper; their normaliser is :mod:`coterie.kmeans.transport`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Stream = Literal["plain", "lifted", "mirrored"]
-Rule = Literal["limiting", "softmax", "linear", "norm-max", "sparsemax", "top-k", "gumbel"]
+Rule = Literal["limiting", "softmax", "linear", "norm-max", "sparsemax", "top-k", "gumbel", "transport", "sinkhorn"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Variant:
     points: Rule
     centers: Rule
     reads: Literal["labels", "members"]
-    algorithm: int  # its number in the paper
+    algorithm: int  # its number in the paper; 0 if it is not there
     source: str
     # gamma="scale" is 1 over the mean cost of the start, or n_features/2 over it as for a spherical Gaussian
     gaussian_gamma: bool = False
@@ -50,7 +51,12 @@ class Variant:
     @property
     def soft(self) -> bool:
         """Whether a point belongs to several clusters by shares."""
-        return self.points != "limiting"
+        return self.points not in ("limiting", "transport")
+
+    @property
+    def sized(self) -> bool:
+        """Whether the weights are normalised over points and centres, so that sizes are bounded."""
+        return self.points in ("transport", "sinkhorn")
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,13 @@ class Row:
     @property
     def name(self) -> str:
         return self.variant.name if self.form.name == "euclidean" else f"{self.variant.name}/{self.form.name}"
+
+    def with_sizes(self) -> "Row":
+        """The same row with bounds on the sizes of its clusters."""
+        if self.variant.name == "lloyd":
+            return replace(self, variant=VARIANTS["balanced"])
+        points: Rule = "sinkhorn" if self.variant.soft else "transport"
+        return replace(self, variant=replace(self.variant, points=points))
 
 
 FORMS = {
@@ -85,6 +98,8 @@ VARIANTS = {
         Variant("robust-sparsemax", "limiting", "sparsemax", "members", 5, "A.5.1"),
         Variant("robust-topk", "limiting", "top-k", "members", 5, "A.5.1"),
         Variant("medoids", "limiting", "gumbel", "members", 6, "A.5.2"),
+        Variant("balanced", "transport", "limiting", "labels", 0, "Cuturi (2013), γ → ∞"),
+        Variant("balanced-soft", "sinkhorn", "linear", "labels", 0, "Cuturi (2013)", gaussian_gamma=True),
     )
 }
 

@@ -25,6 +25,8 @@ from coterie.kmeans.lazy import Assigner
 from coterie.kmeans.member_weights import member_weights, thresholds
 from coterie.kmeans.rows import DenseRows, SparseRows, rows_of
 from coterie.kmeans.transformer import unit
+from coterie.kmeans.transport import Planner, bounds
+from coterie.kmeans.transport_attention import entropic_weights
 from coterie.kmeans.weights import normaliser
 
 
@@ -75,6 +77,9 @@ class Fused:
         self.weight = torch.ones(self.rows.n, dtype=torch.float64, device=self.rows.device)
         if sample_weight is not None:
             self.weight = torch.as_tensor(np.asarray(sample_weight), dtype=torch.float64, device=self.rows.device)
+        self.planner: Planner | None = None  # of a row that bounds sizes, made for the first centres
+        self.log_weights: Tensor | None = None  # of the centres, where soft sizes are bounded
+        self.separate = False  # whether prices will be read: they are then as far from all points as possible
         self.generator = torch.Generator().manual_seed(algorithm.seed)
         self.labels: Tensor | None = None
 
@@ -110,14 +115,36 @@ class Fused:
     def choose(self, centers: Tensor) -> tuple[Tensor, Tensor]:
         """The best centre (n,) of every point, the lowest index in a tie, and its accurate cost as float64."""
         half = 2 if self.algorithm.spherical else 1
+        if self.algorithm.variant.points == "transport":
+            return self._plan(centers)
         if self.assigner is not None:
             chosen = torch.from_numpy(self.assigner.assign(centers.numpy())).long()
             sq_distances = torch.from_numpy(self.assigner.sq_distances())
             return chosen, sq_distances / half if half > 1 else sq_distances
+        chosen = torch.cat([self.cost(block, centers).argmin(-1) for block in self.rows.blocks(len(centers))])
+        return chosen, self._own_costs(centers, chosen)
+
+    def _own_costs(self, centers: Tensor, chosen: Tensor) -> Tensor:
         blocks = self.rows.blocks(len(centers))
-        chosen = torch.cat([self.cost(block, centers).argmin(-1) for block in blocks])
         own = [self.rows.own_sq_distances(block, centers, chosen[block]).double() for block in blocks]
-        return chosen, torch.cat(own) / half
+        return torch.cat(own) / (2 if self.algorithm.spherical else 1)
+
+    def _plan(self, centers: Tensor) -> tuple[Tensor, Tensor]:
+        """The centre (n,) of every point within the bounds on sizes, -1 for an outlier, and its cost.
+
+        Points that were not fitted follow the prices of the fit, one by one.
+        """
+        blocks = self.rows.blocks(len(centers))
+        prices = self.algorithm.prices
+        if prices is not None:
+            priced = torch.as_tensor(prices, device=self.rows.device)
+            chosen = torch.cat([(self.cost(block, centers) + priced).argmin(-1) for block in blocks])
+            return chosen, self._own_costs(centers, chosen)
+        if self.planner is None:
+            self.planner = Planner(self.algorithm.sizes, self.rows.n, len(centers), self.algorithm.outliers)
+        labels = self.planner.labels(lambda block: self.cost(block, centers).cpu().numpy(), blocks, self.separate)
+        chosen = torch.from_numpy(labels).long().to(self.rows.device)
+        return chosen, self._own_costs(centers, chosen.clamp(min=0))
 
     def _moved(self, labels: Tensor) -> float | None:
         before, self.labels = self.labels, labels
@@ -126,6 +153,10 @@ class Fused:
     def _assign(self, state: Centers) -> Assigned:
         chosen, cost = self.choose(state.places)
         k = len(state.places)
+        if self.planner is not None and self.planner.outside:
+            weight, labels = self.weight * (chosen >= 0), chosen
+            objective, limits = float((weight * cost).sum()), torch.from_numpy(self.planner.limits)
+            return Assigned(labels, chosen.clamp(min=0), cost, weight, objective, self._moved(labels), limits)
         if self.algorithm.variant.centers == "norm-max":
             limits = thresholds(self.algorithm, chosen, cost, self.weight, k)
             inside = cost <= limits.index_select(0, chosen)
@@ -179,7 +210,7 @@ class Fused:
         A mixing weight is how often a centre counts as a key.
         """
         cost = self.cost(block, state.places)
-        if self.algorithm.variant.points != "softmax":
+        if self.algorithm.variant.points not in ("softmax", "sinkhorn"):
             return normalise(normaliser(self.algorithm.variant.points, self.algorithm)(-cost, state.weights)), cost
         assert self.algorithm.gamma is not None
         logits = -self.algorithm.gamma * cost
@@ -187,7 +218,22 @@ class Fused:
             logits = logits + state.weights.log().to(logits.dtype)
         return logits.softmax(-1), cost
 
+    def _within_sizes(self, state: Centers) -> Centers:
+        """The state with the weights that bring the sums of shares within the bounds on sizes."""
+        k = len(state.places)
+        low, high = bounds(self.algorithm.sizes, self.rows.n, k)
+        gamma = self.algorithm.gamma
+        assert gamma is not None
+
+        def logits():
+            return (-gamma * self.cost(block, state.places).double().cpu() for block in self.rows.blocks(k))
+
+        self.log_weights = entropic_weights(logits, self.rows.n, k, low, high, self.log_weights)
+        return Centers(state.places, self.log_weights.softmax(-1).to(self.rows.device))
+
     def _share(self, state: Centers) -> Shared:
+        if self.algorithm.variant.points == "sinkhorn":
+            state = self._within_sizes(state)
         sums: Any = 0.0
         counts: Any = 0.0
         objective, parts = 0.0, []
@@ -223,8 +269,12 @@ def run(
     with torch.no_grad():
         start = fused.state(centers, mixing_weights)
         ran = iteration.iterate(fused, start, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+        fused.separate = True
         last: Any = fused.e_step(ran.state)
     limits = getattr(last, "limits", None)
+    weights = ran.state.weights
+    if fused.log_weights is not None:
+        weights = fused.log_weights.softmax(-1)
     return Result(
         centers=ran.state.places.cpu().numpy(),
         labels=last.labels.cpu().numpy().astype(np.int32),
@@ -232,6 +282,7 @@ def run(
         n_iter=ran.n_iter,
         converged=ran.converged,
         gamma=algorithm.gamma,
-        weights=None if ran.state.weights is None else ran.state.weights.cpu().numpy(),
+        weights=None if weights is None else weights.cpu().numpy(),
         limits=None if limits is None else limits.cpu().numpy(),
+        prices=None if fused.planner is None else fused.planner.prices,
     )

@@ -66,6 +66,7 @@ class Result:
     gamma: float | None = None  # the inverse temperature that was used
     weights: np.ndarray | None = None  # (k,) mixing weights, where they are estimated
     limits: np.ndarray | None = None  # (k,) the largest cost that trimming kept
+    prices: np.ndarray | None = None  # (k,) of the centres, where sizes are bounded
     medoids: np.ndarray | None = None  # (k,) which rows the centres are, where they are rows
     trajectory: list = field(default_factory=list)  # (centers, assignments) per layer, where an engine keeps them
     engine: str | None = None  # what computed it, for people

@@ -73,13 +73,14 @@ class Literal:
     """An algorithm as an engine: the tokens of the network, and one layer that is applied to them repeatedly.
 
     Equal rows are represented by one token with a weight, so that they are treated alike regardless of the rounding of
-    matrix products. If centres are drawn, every row is a token, since each has its own noise. Trimming is always per
-    cluster, as in the network of the paper.
+    matrix products. Every row is a token if centres are drawn, since each has its own noise, and if sizes are bounded,
+    since equal rows may have different labels. Trimming is always per cluster, as in the network of the paper.
     """
 
     def __init__(self, X: np.ndarray, centers: np.ndarray, algorithm: Algorithm, sample_weight=None):
         weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        first, inverse = (np.arange(len(X)), np.arange(len(X))) if algorithm.draws else _distinct(X)
+        each = algorithm.draws or algorithm.variant.sized
+        first, inverse = (np.arange(len(X)), np.arange(len(X))) if each else _distinct(X)
         self.inverse = torch.from_numpy(inverse)
         self.x = torch.as_tensor(np.array(X)[first])
         self.weight = torch.as_tensor(np.bincount(inverse, weight), dtype=self.x.dtype)
@@ -87,7 +88,7 @@ class Literal:
         self.algorithm = replace(algorithm, per_cluster=True)
         self.labels_decide = algorithm.labels_decide
         self.stream = Stream(algorithm.row, self.x.shape[1], c.shape[0])
-        ties = {} if algorithm.variant.soft else {"encoder_cross": Limiting(ties="first")}
+        ties = {"encoder_cross": Limiting(ties="first")} if algorithm.variant.points == "limiting" else {}
         self.layer = layer(algorithm, self.x, c, override=dict(ties))
         self.points = self.stream.embed_points(self.x)
         self.middle = self.stream.embed_centers(c)
@@ -195,5 +196,6 @@ def run(
         gamma=algorithm.gamma,
         weights=None if ran.state.weights is None else ran.state.weights.double().numpy(),
         limits=None if limits is None else limits.numpy(),
+        prices=getattr(literal.layer.encoder_cross.normaliser, "prices", None),
         trajectory=literal.trajectory,
     )

@@ -1,4 +1,4 @@
-"""Algorithms 1 to 6 of Clarkson et al. (2025) in plain numpy: the reference that the engines are tested against.
+"""Algorithms 1 to 6 of Clarkson et al. (2025) and the rows with sizes in plain numpy: the reference for the engines.
 
 Every function maps points X (n, d) and centres C (k, d) to the next centres. ``labels`` is the assignment step that the
 hard algorithms share. On the sphere the score is ⟨x, c⟩ and centres are normalised to length one.
@@ -6,6 +6,7 @@ hard algorithms share. On the sphere the score is ⟨x, c⟩ and centres are nor
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from coterie.kmeans.algorithm import Algorithm
 
@@ -37,7 +38,12 @@ def step(algorithm: Algorithm, X: Array, C: Array, gumbel: Array | None = None) 
     if name == "medoids":
         assert gumbel is not None
         return medoids(X, C, algorithm.delta, gumbel, sphere)
+    if name == "balanced":
+        a = planned(X, C, sphere)
+        return _on_sphere(np.stack([X[a == j].mean(axis=0) for j in range(len(C))]), sphere)
     assert algorithm.gamma is not None
+    if name == "balanced-soft":
+        return balanced_soft(X, C, algorithm.gamma, sphere)
     if name == "soft":
         return soft(X, C, algorithm.gamma, sphere)
     return robust(X, C, name.removeprefix("robust-"), algorithm.gamma, algorithm.top, sphere)
@@ -47,6 +53,33 @@ def lloyd(X: Array, C: Array, spherical: bool = False) -> Array:
     """Algorithms 1 and 3."""
     a = labels(X, C, spherical)
     return _on_sphere(np.stack([X[a == j].mean(axis=0) for j in range(len(C))]), spherical)
+
+
+def planned(X: Array, C: Array, spherical: bool = False) -> Array:
+    """The labels of least total cost with n/k rows per cluster, rounded down or up.
+
+    An assignment of rows to places, n/k rounded up per centre. The last place of a centre may stay empty.
+    """
+    n, k = len(X), len(C)
+    places = np.repeat(np.arange(k), -(-n // k))
+    cost = -scores(X, C, spherical)[:, places]
+    empty = np.full((len(places) - n, len(places)), 1e6 * (1 + np.abs(cost).max()))
+    empty[:, np.flatnonzero(np.diff(places, append=k))] = 0
+    return places[linear_sum_assignment(np.vstack([cost, empty]))[1][:n]]
+
+
+def balanced_soft(X: Array, C: Array, gamma: float, spherical: bool = False) -> Array:
+    """Soft k-means with weights that Sinkhorn's alternating steps bring to n/k per cluster, rounded down and up."""
+    n, k = len(X), len(C)
+    kernel = np.exp(gamma * scores(X, C, spherical))
+    v, before = np.ones(k), np.zeros(k)
+    while np.abs(v - before).max() > 1e-15:
+        before = v
+        sums = (kernel / (kernel @ v)[:, None]).sum(axis=0)
+        v = np.clip(1.0, n // k / sums, -(-n // k) / sums)
+    w = kernel * v
+    w /= w.sum(axis=1, keepdims=True)
+    return _on_sphere((w.T @ X) / w.sum(axis=0)[:, None], spherical)
 
 
 def soft(X: Array, C: Array, gamma: float, spherical: bool = False) -> Array:

@@ -104,9 +104,11 @@ def scaled(X, exponent: int):
 
 def scaled_algorithm(algorithm: Algorithm, exponent: int) -> Algorithm:
     """The algorithm for data multiplied by 2^exponent. gamma is an inverse squared distance."""
-    if not exponent or algorithm.gamma is None:
+    if not exponent:
         return algorithm
-    return replace(algorithm, gamma=float(np.ldexp(algorithm.gamma, -2 * exponent)))
+    gamma = None if algorithm.gamma is None else float(np.ldexp(algorithm.gamma, -2 * exponent))
+    prices = None if algorithm.prices is None else np.ldexp(algorithm.prices, 2 * exponent)
+    return replace(algorithm, gamma=gamma, prices=prices)
 
 
 def scaled_result(result: Result, exponent: int) -> Result:
@@ -119,5 +121,6 @@ def scaled_result(result: Result, exponent: int) -> Result:
         inertia=float(np.ldexp(result.inertia, 2 * exponent)),
         gamma=None if result.gamma is None else float(np.ldexp(result.gamma, -2 * exponent)),
         limits=None if result.limits is None else np.ldexp(result.limits, 2 * exponent),
+        prices=None if result.prices is None else np.ldexp(result.prices, 2 * exponent),
         trajectory=[(np.ldexp(centers, exponent), assignments) for centers, assignments in result.trajectory],
     )

@@ -21,6 +21,7 @@ from coterie.attention import Limiting, Normaliser
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import Row
 from coterie.kmeans.transformer import Attention, FeedForward, Layer, LayerNorm, RMSNorm
+from coterie.kmeans.transport_attention import Transport
 
 
 class Stream:
@@ -73,7 +74,8 @@ def layer(algorithm: Algorithm, x: Tensor, c: Tensor, override: dict[str, Normal
     example by a softmax with a large finite gamma where the proof requires the limit.
 
     Encoder. Scores compare places. The cross-attention (V = P_label) adds e_j for the centre(s) j that the point
-    chooses. The self-attention of a point attends to the point itself, since no other point is nearer to it (equal
+    chooses. Where sizes are bounded, all points choose together (see ``transport``).
+    The self-attention of a point attends to the point itself, since no other point is nearer to it (equal
     points have equal labels), and with V = -P_label subtracts its old label. So the label becomes the new choice, and
     the place is unchanged.
 
@@ -182,7 +184,11 @@ def normaliser(rule: str, algorithm: Algorithm, gap: float = math.inf) -> Normal
         if algorithm.trim_gamma is not None:
             return attention.NormMax(algorithm.trim_gamma)
         return attention.NormMax(keep=algorithm.keep, gap=gap / 8)
+    if rule == "transport":
+        return Transport(algorithm.sizes)
     gamma = _gamma(algorithm)
+    if rule == "sinkhorn":
+        return Transport(algorithm.sizes, gamma)
     rules: dict[str, Normaliser] = {
         "limiting": attention.Limiting(),
         "softmax": attention.Softmax(gamma),

@@ -102,11 +102,13 @@ def _graph(model: TableModel, helper: Any) -> tuple[list, list, list[str]]:
         outputs.append("probabilities")
     else:
         limits = getattr(model.estimator, "threshold_", None)
-        nearest = node("ArgMin", [cost], "labels" if limits is None else "nearest", axis=1, keepdims=0)
+        prices = np.zeros(len(centers)) if algorithm.prices is None else algorithm.prices
+        priced = node("Add", [cost, constant("prices", prices)], "priced")
+        nearest = node("ArgMin", [priced], "labels" if limits is None else "nearest", axis=1, keepdims=0)
         if limits is not None:
-            kept = constant("limits", (1 + ROUNDING) * np.asarray(limits, dtype=np.float64))
+            kept = constant("limits", (1 + ROUNDING) * (limits + prices))
             limit = node("Gather", [kept, nearest], "limit")
-            lowest = node("ReduceMin", [cost], "lowest", axes=[1], keepdims=0)
+            lowest = node("ReduceMin", [priced], "lowest", axes=[1], keepdims=0)
             near = node("LessOrEqual", [lowest, limit], "near")
             node("Where", [near, nearest, constant("outlier", np.array(-1))], "labels")
     node("Cast", [cost], "distances", to=TensorProto.FLOAT)
