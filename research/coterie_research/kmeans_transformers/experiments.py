@@ -77,6 +77,7 @@ def _cases() -> dict[str, Algorithm]:
     cases = {
         name: Algorithm(row, gamma=gammas[row.form.spherical], keep=0.873, top=7, delta=1.0, seed=5)
         for name, row in TABLE.items()
+        if not row.variant.sized
     }
     trimmed = {name: case for name, case in cases.items() if case.variant.name == "trimmed"}
     return cases | {f"{name}, one gamma": replace(case, trim_gamma=0.05) for name, case in trimmed.items()}
