@@ -32,8 +32,10 @@ def check_writable(path: str | os.PathLike) -> Path:
         raise OutputError(f"{path} cannot be written: {folder} is not a folder. Use another location.")
     probe = _beside(path)
     with _removed_on_signal(probe):
-        _create(probe, path)
-        probe.unlink()
+        try:
+            _create(probe, path)
+        finally:
+            probe.unlink(missing_ok=True)
     return path
 
 

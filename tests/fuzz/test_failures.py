@@ -1,16 +1,18 @@
-import pytest
+import subprocess
+import sys
 
 from tests.fuzz import failures
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_whatever_call_fails_the_file_is_the_old_one_or_the_new_one():
-    done, wrong = failures.inject(42, seed=1)
-    assert wrong == []
-    assert min(done.values()) == 3
+    """In a process of its own, because archives that were left half-written complain when they are collected."""
+    command = [sys.executable, "-m", "tests.fuzz.failures", "--count", "42", "--seed", "1"]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert ended.stdout.startswith("42 injected failures, 0 left something wrong"), ended.stdout + ended.stderr
+    assert ended.returncode == 0
 
 
-def test_a_task_that_writes_in_place_is_seen(tmp_path):
+def test_a_task_that_writes_in_place_is_seen():
     def in_place(path):
         with open(path, "wb") as file:
             for _ in range(10):
