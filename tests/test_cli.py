@@ -195,6 +195,7 @@ def test_without_a_number_the_zero_shot_network_clusters_and_finds_it(points):
     assert predicted["outliers"] == (labels < 0).sum()
     assert json.loads(succeed("cluster points.csv -x name -a zeroshot -k 2 --json").stdout)["n_clusters"] == 2
     assert "by kmeans" in succeed("cluster points.csv -x name --criterion gap").stdout
+    assert "by trimmed" in succeed("cluster points.csv -x name -k 2 --trim 0.1").stdout
 
 
 @pytest.fixture
@@ -354,8 +355,11 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 3 --view pca", "--report report.html"),
         ("points.csv -x name -k 3 -p a.png --view left,name", "'name' is not one of the clustered columns"),
         ("points.csv -x name -k 3 -p a.png --view left,right,left", "one or two columns"),
-        ("points.csv -x name -k 3 --trim 0.1", "'kmeans' has no setting 'trim': remove it, or choose an algorithm"),
-        ("points.csv --trim 0.1", "an algorithm that has it (trimmed)"),
+        (
+            "points.csv -x name -k 3 --trim 0.1 -a kmeans",
+            "'kmeans' has no setting 'trim': remove it, or choose an algorithm",
+        ),
+        ("points.csv --trim 0.1 -a kmeans", "an algorithm that has it (trimmed)"),
         ("points.csv -x name -k 3 --from no.model", "uses the columns and settings of the model"),
         ("points.csv --from no.model", "needs one number of clusters"),
         ("points.csv --from points.csv -k 3", "--save NAME.model"),

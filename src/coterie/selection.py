@@ -22,7 +22,7 @@ CRITERIA = {
 SAMPLE_ROWS = 5_000
 LEAST_ROWS = 20  # of every cluster in a sample
 FEW_SHARE = 1e-3  # of a large table: a cluster with fewer rows is a handful of outliers, for which no number is chosen
-GAP_REFERENCES = 10
+GAP_REFERENCES = 5
 VARIANCE_SHARE = 0.95  # a column with this share determines the clusters almost alone
 SPREAD_RATIO = 30.0  # a column that is narrower by this factor has little influence
 
@@ -121,7 +121,7 @@ def choose_k(
         The numbers of clusters to try.
     criterion : {"silhouette", "calinski-harabasz", "davies-bouldin", "gap"}
         ``CRITERIA`` describes them. Rows that the estimator labels as outliers (-1) are excluded from the scores. The
-        gap statistic (Tibshirani, Walther and Hastie 2001) compares with ten samples that are drawn uniformly from the
+        gap statistic (Tibshirani, Walther and Hastie 2001) compares with five samples that are drawn uniformly from the
         bounding box along the principal axes.
     random_state : int or None
         Seed of the sample of rows and of the reference data of the gap statistic.

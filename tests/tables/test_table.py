@@ -148,6 +148,13 @@ def test_names_are_found_or_made(put, content, names, told):
     assert told in " ".join(table.notes) if told else not table.notes
 
 
+def test_lines_before_a_table_can_be_skipped(put):
+    path = put("a.csv", "1,2\n\n3,4\na,b\n5,6\n7,8\n")
+    assert Table.read(path, skip_rows=3).names == ["a", "b"]
+    np.testing.assert_array_equal(Table.read(path, skip_rows=3).matrix(), [[5, 6], [7, 8]])
+    np.testing.assert_array_equal(Table.read(path, skip_rows=4, header=False).matrix(), [[5, 6], [7, 8]])
+
+
 def test_columns_of_a_parquet_file_that_are_called_alike_are_numbered(tmp_path):
     pq.write_table(pa.table([[1, 2], [3, 4]], names=["a", "a"]), tmp_path / "a.parquet")
     table = Table.read(tmp_path / "a.parquet")

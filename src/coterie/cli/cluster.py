@@ -60,6 +60,7 @@ def cluster(
     criterion: str | None = option("The criterion that chooses from a range, see above. Default: silhouette.", "NAME"),
     labels: str | None = option("Column with known labels; empty means unknown.", "COLUMN", "--labels", "-l"),
     header: bool | None = options.HEADER,
+    skip_rows: int = options.SKIP,
     query: str | None = options.QUERY,
     output: Path | None = options.OUTPUT,
     with_data: bool = options.WITH_DATA,
@@ -142,6 +143,7 @@ def cluster(
     settings["sizes"] = None if sizes is None else _sizes(sizes)
     outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas, checkpoint)
     called = cluster_names(names or "")
+    how: dict[str, Any] = {"header": header, "skip_rows": skip_rows, "query": query, "cells": with_data}
     if from_model is not None:
         chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, scheduler, workers, previous)
         if ks is None or len(ks) > 1:
@@ -151,7 +153,7 @@ def cluster(
                 "--from MODEL uses the columns and settings of the model: remove the options that choose or set them."
             )
         outputs.check([file], from_model)
-        recut = _recut(from_model, file, ks[0], header=header, query=query, cells=with_data)
+        recut = _recut(from_model, file, ks[0], **how)
         recut = recut.named(called) if called else recut
         _finish(file, recut, outputs, outputs.axes(recut.value_names), as_json)
         return
@@ -168,7 +170,7 @@ def cluster(
         seed=seed, labels=labels, names=called, settings=settings, previous=previous,
     )  # fmt: skip
     watcher = console.ProgressWatcher(outputs, in_blocks=in_blocks and not as_json)
-    found = cluster_table(file, request, watcher, blocks=blocks, header=header, query=query, cells=with_data)
+    found = cluster_table(file, request, watcher, blocks=blocks, **how)
     _finish(file, found, outputs, watcher.axes, as_json)
 
 
@@ -178,6 +180,7 @@ def columns(
     kind: list[str] | None = options.KIND,
     keep: list[str] | None = options.KEEP,
     header: bool | None = options.HEADER,
+    skip_rows: int = options.SKIP,
     query: str | None = options.QUERY,
     as_json: bool = options.JSON,
 ) -> None:
@@ -199,7 +202,7 @@ def columns(
     from coterie.tables.columns import described
     from coterie.tables.table import Table
 
-    table = Table.read(file, header=header, query=query)
+    table = Table.read(file, header=header, skip_rows=skip_rows, query=query)
     read = table.read_columns(kinds=",".join(kind) if kind else None, keep=",".join(keep) if keep else ())
     rows, name = [described(column) for column in read], shown_source(file)
     if as_json:
@@ -217,6 +220,7 @@ def predict(
     with_data: bool = options.WITH_DATA,
     escape_formulas: bool = options.ESCAPE,
     header: bool | None = options.HEADER,
+    skip_rows: int = options.SKIP,
     query: str | None = options.QUERY,
     check: bool = flag(
         "Compare the rows with those of the fit: what fits no cluster, sizes, drift. The exit code is 0 if they are as "
@@ -246,7 +250,8 @@ def predict(
         outputs.check([file], model)
         loaded = TableModel.load(model)
         with console.working(f"Reading {shown_source(file)}"):
-            rows = EncodedTable.apply(loaded.encoding, Table.read(file, header=header, query=query, cells=with_data))
+            how: dict[str, Any] = {"header": header, "skip_rows": skip_rows, "query": query, "cells": with_data}
+            rows = EncodedTable.apply(loaded.encoding, Table.read(file, **how))
         labels = loaded.predict_encoded(rows)
         checked = loaded.living.check(rows.rows) if check else None
         files = (

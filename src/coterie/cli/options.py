@@ -28,6 +28,7 @@ MODEL = typer.Argument(metavar="MODEL", help="A file that `coterie cluster --sav
 KIND = option("Override guessed column kinds, for example year=category,no=id.", "A=KIND")
 KEEP = option("Use these columns even if they seem to be identifiers.", "A,B")
 HEADER = option("Whether line 1 contains column names.", None, "--header/--no-header")
+SKIP = typer.Option(0, metavar="N", min=0, help="Lines of a text file before its table.", show_default=False)
 QUERY = option("The query of a database, or the sheet of an Excel workbook.", "SQL")
 OUTPUT = to_file("Cluster and certainty of every row: .csv, .tsv, .parquet, .xlsx or .npy.", "FILE", "--output", "-o")
 WITH_DATA = flag("Write the columns of the table to --output too.", "--with-data", panel=FILES)

@@ -117,6 +117,9 @@ def _about_missing(clustered: ClusteredTable) -> list[Caution]:
 
 
 def _about_correlation(clustered: ClusteredTable, varying: np.ndarray) -> list[Caution]:
+    if clustered.encoding is not None:  # not the axes of categories, and of circles
+        own = set(clustered.encoding.names)
+        varying = np.array([i for i in varying if clustered.point_names[i] in own], dtype=int)
     if not 2 <= len(varying) <= 200 or clustered.n < 10:
         return []
     rows = np.linspace(0, clustered.n - 1, min(clustered.n, 5_000)).astype(int)

@@ -48,11 +48,16 @@ _MAGIC = {
 
 
 def read(
-    source: str | os.PathLike, *, header: bool | None = None, query: str | None = None, cells: bool = False
+    source: str | os.PathLike,
+    *,
+    header: bool | None = None,
+    skip_rows: int = 0,
+    query: str | None = None,
+    cells: bool = False,
 ) -> Table:
     """The table in a file, a database or standard input; see :meth:`coterie.tables.table.Table.read`."""
     if str(source) == STDIN:
-        return _from_stdin(header=header, query=query, cells=cells)
+        return _from_stdin(header=header, skip_rows=skip_rows, query=query, cells=cells)
     if is_url(source):
         return _checked(Table.of(read_url(str(source), query)), source_name(source))
     path = Path(source)
@@ -66,13 +71,13 @@ def read(
     try:
         if path.stat().st_size == 0:
             raise TableError(f"{path} is empty: it needs a line of column names and at least one row.")
-        return _checked(_reader(kind, header, query, cells)(path), path)
+        return _checked(_reader(kind, query, header, skip_rows, cells)(path), path)
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _reader(kind: str, header: bool | None, query: str | None, cells: bool) -> Callable[[Path], Table]:
-    """What reads a file of a type."""
+def _reader(kind: str, query: str | None, *how: Any) -> Callable[[Path], Table]:
+    """What reads a file of a type; ``how`` a text is read are arguments of :func:`_from_text`."""
     if kind in WORKBOOKS:
         return lambda path: _from_workbook(path, query)
     if kind in DATABASES:
@@ -87,7 +92,7 @@ def _reader(kind: str, header: bool | None, query: str | None, cells: bool) -> C
         ".json": lambda path: _from_arrow(read_json(path)),
         **dict.fromkeys(JSON_LINES, lambda path: _from_arrow(read_json_lines(path))),
     }
-    return others.get(kind) or (lambda path: _from_text(path, "\t" if kind == ".tsv" else None, header, cells))
+    return others.get(kind) or (lambda path: _from_text(path, "\t" if kind == ".tsv" else None, *how))
 
 
 def _instead_of(path: Path) -> str:
@@ -204,11 +209,11 @@ def as_frame(batch: Any) -> "pd.DataFrame":
     return _from_arrow(pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch).frame
 
 
-def _from_text(path: Path, delimiter: str | None, header: bool | None, cells: bool) -> Table:
+def _from_text(path: Path, delimiter: str | None, header: bool | None, skip_rows: int, cells: bool) -> Table:
     """The table in a text file, with notes where its form had to be guessed."""
     from coterie.tables.reading import written_numbers
 
-    read, texts, form = read_text(path, delimiter, header, cells=cells)
+    read, texts, form = read_text(path, delimiter, header, skip_rows, cells=cells)
     table = _from_arrow(read, texts)
     table.texts = texts.to_pandas() if cells else None
     if form.decimal == ",":  # thousands are then separated by points, which Arrow does not read

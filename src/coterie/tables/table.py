@@ -54,13 +54,11 @@ class Table:
         return cls(list(frame.columns), frame=frame)
 
     @classmethod
-    def read(
-        cls, source: str | os.PathLike, *, header: bool | None = None, query: str | None = None, cells: bool = False
-    ) -> "Table":
+    def read(cls, source: str | os.PathLike, *, cells: bool = False, **how: Any) -> "Table":
         """The table in a file; see :func:`read_table`. ``cells``: whether to keep the texts of its cells."""
         from coterie.tables.sources import read
 
-        return read(source, header=header, query=query, cells=cells)
+        return read(source, cells=cells, **how)
 
     def __len__(self) -> int:
         return len(self.frame) if self._array is None else len(self._array)
@@ -210,7 +208,9 @@ class Table:
         return f"{said} The columns are {quoted(self.names)}."
 
 
-def read_table(path: str | os.PathLike, *, header: bool | None = None, query: str | None = None) -> "pd.DataFrame":
+def read_table(
+    path: str | os.PathLike, *, header: bool | None = None, skip_rows: int = 0, query: str | None = None
+) -> "pd.DataFrame":
     """Read a table from a file or a database.
 
     Parameters
@@ -223,6 +223,8 @@ def read_table(path: str | os.PathLike, *, header: bool | None = None, query: st
     header : bool, optional
         Whether the first line of a text file contains the column names. By default it does, unless its cells look like
         those below. Columns without names are called x0, x1, ...
+    skip_rows : int
+        The number of lines of a text file to skip before that line. Comments and titles are found without it.
     query : str, optional
         The SQL query of a database, or the name of a sheet of a workbook. By default the only table, or the first
         sheet.
@@ -231,7 +233,7 @@ def read_table(path: str | os.PathLike, *, header: bool | None = None, query: st
     -------
     pandas.DataFrame
     """
-    return Table.read(path, header=header, query=query).frame
+    return Table.read(path, header=header, skip_rows=skip_rows, query=query).frame
 
 
 def sample(name: str) -> "pd.DataFrame":

@@ -42,15 +42,17 @@ class Form:
     spaces: bool = False  # whether cells are separated by any number of spaces
 
 
-def read_text(path: Path, delimiter: str | None, header: bool | None, *, cells: bool = False) -> tuple[Any, Any, Form]:
+def read_text(
+    path: Path, delimiter: str | None, header: bool | None, skip_rows: int = 0, *, cells: bool = False
+) -> tuple[Any, Any, Form]:
     """The Arrow table in a text file, the texts of its cells if they are wanted, and how the file is written.
 
     Without ``delimiter``, it is the separator that gives every line the same number of cells. Without ``header``, the
-    types of the cells say whether the first line holds names; see :func:`_holds_names`.
+    types of the cells say whether the first line holds names; see :func:`_holds_names`. It follows ``skip_rows`` lines.
     """
     import pyarrow as pa
 
-    form = _form(path, delimiter, header)
+    form = _form(path, delimiter, header, skip_rows)
     try:
         try:
             table, texts = _parsed(path, form, cells)
@@ -144,7 +146,7 @@ def _block_for_whole_file(path: Path) -> int:
     return min(LARGEST_BLOCK, unpacked_size(path) + 1)
 
 
-def _form(path: Path, delimiter: str | None, header: bool | None) -> Form:
+def _form(path: Path, delimiter: str | None, header: bool | None, skip_rows: int) -> Form:
     """How a file is written, from its first lines."""
     start = first_bytes(path)
     encoding = _encoding(start)
@@ -158,7 +160,7 @@ def _form(path: Path, delimiter: str | None, header: bool | None) -> Form:
         text = start.decode("utf-8-sig" if encoding == "utf8" else encoding, errors="replace")
     whole = len(start) < FIRST_READ
     every = re.split(r"\r\n|\r|\n", text)  # not str.splitlines, which also splits at characters that cells may contain
-    lines = [line for line in (every if whole else every[:-1] or [text]) if line.strip()]
+    lines = [line for line in (every if whole else every[:-1] or [text])[skip_rows:] if line.strip()]
     if not lines:
         raise TableError(f"{path} contains only blank lines: it needs a line of column names and at least one row.")
     if re.match(r"\s*<(!doctype|html|\?xml|table|head|body)\b", text, re.IGNORECASE):
@@ -173,7 +175,7 @@ def _form(path: Path, delimiter: str | None, header: bool | None) -> Form:
     before, notes = _lines_before(rows), []
     if before:
         notes.append(f"The first {'line is' if before == 1 else f'{before} lines are'} not part of the table.")
-    skip = every.index(lines[before], every.index(lines[0]) + before)
+    skip = every.index(lines[before], every.index(lines[0], skip_rows) + before)
     rows = rows[before:]
     cells = [cell.strip() for cell in rows[0]]
     if header is None:

@@ -20,7 +20,7 @@ from coterie.tabular.clustered_table import ClusteredTable, Run
 from coterie.tabular.earlier import Earlier
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.known_labels import KnownLabels, without
-from coterie.tabular.make_estimator import SettingError, check_algorithm, make_estimator
+from coterie.tabular.make_estimator import SettingError, algorithms_with, check_algorithm, make_estimator
 from coterie.tabular.model import TableModel
 from coterie.tabular.out_of_core import Blocks, cluster_files
 from coterie.wording import joined, plural
@@ -99,8 +99,9 @@ class Request:
         if self.algorithm is not None:
             return self.algorithm
         given = {name for name, value in self.settings.items() if value is not None} - {"n_contexts"}
-        open_choice = self.clusters is None and self.criterion is None and not given
-        return "zeroshot" if open_choice else "kmeans"
+        if self.clusters is None and self.criterion is None and not given:
+            return "zeroshot"
+        return next((name for name in algorithms_with(given) if name != "zeroshot"), "kmeans")
 
     def why_not_zeroshot(self, algorithm: str) -> list[str]:
         """A note if neither an algorithm nor a number of clusters was given, but zeroshot could not be the default."""
@@ -143,6 +144,7 @@ def cluster_table(
     watcher: Watcher | None = None,
     *,
     header: bool | None = None,
+    skip_rows: int = 0,
     query: str | None = None,
     cells: bool = False,
     blocks: Blocks | None = None,
@@ -160,6 +162,8 @@ def cluster_table(
         Is told how far the work is.
     header : bool, optional
         Whether the first line of a text file contains column names; see :func:`coterie.tables.table.read_table`.
+    skip_rows : int
+        The number of lines of a text file to skip before that line.
     query : str, optional
         The query of a database, or the sheet of a workbook.
     cells : bool
@@ -194,9 +198,8 @@ def cluster_table(
         return cluster_files(source, request, watcher, blocks)
     name = source_name(source) if isinstance(source, str | Path) else None
     with watcher.reading(name or "the table"):
-        whole = table = (
-            Table.of(source) if name is None else Table.read(source, header=header, query=query, cells=cells)
-        )
+        how: dict[str, Any] = {"header": header, "skip_rows": skip_rows, "query": query, "cells": cells}
+        whole = table = Table.of(source) if name is None else Table.read(source, **how)
         known = None
         if request.labels is not None:
             known, table = KnownLabels.of(table, request.labels), without(table, request.labels)
