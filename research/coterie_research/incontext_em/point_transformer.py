@@ -80,6 +80,8 @@ class Block(nn.Module):
 class PointTransformer(nn.Module):
     """The network. Data are centred and scaled to unit variance first: the paper's clusters lie up to 50 apart."""
 
+    training_seconds: float  # of CPU time
+
     def __init__(self, config: PointConfig):
         super().__init__()
         self.config = config

@@ -225,10 +225,12 @@ class Kept:
         self.path.unlink(missing_ok=True)
 
 
-def trained(setting: Setting, name: str, budget: Budget, kept: Kept, score: Score) -> list[Any]:
+def trained(
+    setting: Setting, name: str, budget: Budget, kept: Kept, score: Score, start: Starts = start_of
+) -> list[Any]:
     """``score`` of the network of each seed, trained for the setting and kept under the name."""
     return [
-        kept.once(f"{name}/{seed}", lambda seed=seed: score(train_setting(setting, budget, seed)))  # type: ignore[misc]
+        kept.once(f"{name}/{seed}", lambda seed=seed: score(train_setting(setting, budget, seed, start)))  # type: ignore[misc]
         for seed in range(budget.seeds)
     ]
 
