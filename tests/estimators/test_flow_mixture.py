@@ -7,8 +7,6 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from coterie import checkpoints
 from coterie.estimators.flow_mixture import FlowMixture
@@ -23,17 +21,6 @@ def blobs(n_samples=400, centers=4, n_features=2, seed=0):
         angle = 2 * np.pi * np.arange(centers) / centers
         places = 5 * np.stack([np.cos(angle), np.sin(angle)], 1)[:, :n_features]
     return make_blobs(n_samples, centers=places, cluster_std=0.5, random_state=int(rng.integers(1000)))
-
-
-@parametrize_with_checks([FlowMixture()])
-def test_flow_mixture_passes_scikit_learns_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.parametrize("name", ["check_dataframe_column_names_consistency", "check_param_validation"])
-@pytest.mark.filterwarnings("ignore:X (does not have|has)")
-def test_flow_mixture_passes_checks_that_are_left_out(name):
-    getattr(estimator_checks, name)("FlowMixture", FlowMixture())
 
 
 @pytest.mark.parametrize("covariance_type", ["auto", "tied-spherical"])

@@ -55,6 +55,7 @@ def test_the_clusters_are_those_that_are_there(name):
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_labels_are_the_predictions_for_the_same_rows(name):
     model = fitted(name)
+    assert model.labels_.dtype == np.int32
     np.testing.assert_array_equal(model.predict(X), model.labels_)
     np.testing.assert_array_equal(np.concatenate([model.predict(X[:1]), model.predict(X[1:])]), model.labels_)
 
