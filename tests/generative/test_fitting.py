@@ -5,7 +5,6 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from coterie.generative import fitting
 from coterie.generative.fitting import RestartPlan, Stage, fit, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from tests.generative.test_mixture import blobs, make, one_hot
@@ -93,10 +92,3 @@ def test_a_callback_that_ends_a_stage_ends_the_fit():
     first, second = fit_in_stages(*arguments, run=watch(0))
     assert seen == [0, 0, 0, 0, 1, 1, 1, 1]
     assert torch.equal(second.start_labels, first.expectation.responsibilities_NK.argmax(1))
-
-
-def test_settings_of_moves_that_are_not_made_do_not_belong_to_a_fit():
-    described = fitting._described(EMSettings(3))
-    assert described == fitting._described(EMSettings(3, move_every=7))
-    assert "move_until" not in described  # checkpoints from before there were moves remain valid
-    assert "move_until" in fitting._described(EMSettings(3, move_until=5))

@@ -11,7 +11,6 @@ from coterie.distributed.chunks import Chunks
 from coterie.estimators import KMeans
 from coterie.kmeans import chunked, lazy
 from coterie.kmeans.algorithm import Algorithm
-from coterie.kmeans.statistics import Statistics
 
 
 @pytest.fixture
@@ -110,14 +109,14 @@ def test_starts_from_a_part_of_the_rows_find_all_blobs(monkeypatch):
 
 def test_incremental_updates_keep_running_means(rows):
     X = rows.astype(np.float64)
-    total, centers = Statistics.zero(4, 5), X[:4]
+    centers, model = X[:4], KMeans(4, init=X[:4])
     sums, counts = np.zeros((4, 5)), np.zeros(4)
     for block in np.array_split(X, 6):
         labels = ((block[:, None] - centers) ** 2).sum(2).argmin(1)
         np.add.at(sums, labels, block)
         counts += np.bincount(labels, minlength=4)
-        total, centers, found = chunked.update(total, centers, block)
-        np.testing.assert_array_equal(found, labels)
+        centers = model.partial_fit(block).cluster_centers_
+        np.testing.assert_array_equal(model.labels_, labels)
         np.testing.assert_allclose(centers, sums / counts[:, None], rtol=1e-12)
 
 

@@ -104,7 +104,7 @@ def test_soft_k_means_with_mixing_weights_is_em_for_a_spherical_mixture():
     X, C = instance(4)
     k, gamma = len(C), 0.4
     pi = np.full(k, 1 / k)
-    result = fused.run(X, C, Algorithm(TABLE["soft"], gamma=gamma), mixing_weights=pi, max_iter=2)
+    result = fused.run(X, C, Algorithm(TABLE["soft"], gamma=gamma, mixing_weights=True), max_iter=2)
     for _ in range(2):
         log_r = gamma * reference.scores(X, C) + np.log(pi)
         r = np.exp(log_r - log_r.max(axis=1, keepdims=True))

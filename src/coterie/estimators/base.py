@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from coterie.em import Iteration
@@ -86,14 +86,12 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
     _takes_blocks: ClassVar[bool] = True  # chunks of files and Dask collections
 
     _parameter_constraints: ClassVar[dict] = {
+        **Clusterer._common_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "init": INIT_CONSTRAINTS,
         "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "device": "no_validation",  # by check_device, which imports torch only if it has to
-        "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
-        "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 

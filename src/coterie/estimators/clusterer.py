@@ -2,6 +2,8 @@
 
 import inspect
 import re
+from numbers import Integral
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import (
@@ -11,6 +13,7 @@ from sklearn.base import (
     DensityMixin,
     TransformerMixin,
 )
+from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
 from coterie.estimators.in_blocks import InBlocks, light, rows_in
@@ -43,6 +46,12 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     feature_names_in_ : array of shape (n_features_in_,)
         Names of the columns of X, if X is a DataFrame whose column names are all strings.
     """
+
+    _common_constraints: ClassVar[dict] = {
+        "device": "no_validation",  # by check_device, which imports torch only if it has to
+        "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
+        "random_state": ["random_state"],
+    }
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from coterie import threads
@@ -145,6 +145,7 @@ class FlowMixture(DensityClusterer):
     """
 
     _parameter_constraints: ClassVar[dict] = {
+        **DensityClusterer._common_constraints,
         "covariance_type": [StrOptions({"auto", *KINDS})],
         "noise": ["boolean", StrOptions({"auto"})],
         "refine": [None, StrOptions({"em", "posterior"})],
@@ -152,9 +153,6 @@ class FlowMixture(DensityClusterer):
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_context": [Interval(Integral, 2, None, closed="left")],
         "network": [str, os.PathLike],
-        "device": "no_validation",
-        "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
-        "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 

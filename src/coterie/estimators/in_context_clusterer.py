@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils._param_validation import Interval
 
 from coterie import starts, threads
 from coterie.estimators.clusterer import Clusterer
@@ -104,13 +104,11 @@ class InContextClusterer(Clusterer):
     """
 
     _parameter_constraints: ClassVar[dict] = {
+        **Clusterer._common_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_context": [Interval(Integral, 2, MAX_CONTEXT, closed="both")],
         "network": [str, os.PathLike],
-        "device": "no_validation",
-        "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
-        "random_state": ["random_state"],
     }
 
     def __init__(

@@ -2,16 +2,20 @@
 
 from typing import ClassVar
 
+import numpy as np
 from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
 from coterie.constraints import Constraints
 from coterie.estimators.base import SIZES_CONSTRAINTS, CenterClusterer
 from coterie.estimators.in_blocks import InBlocks, checked_rows_in, rows_in
-from coterie.estimators.sources import RowsInMemory
+from coterie.estimators.sources import RowsInMemory, starts_in_memory
+from coterie.estimators.validation import check_enough_rows, check_rows, check_weights
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
+from coterie.kmeans.scaling import exponent_of, scaled
 
 
 class KMeans(CenterClusterer):
@@ -150,6 +154,32 @@ class KMeans(CenterClusterer):
         self : object
             The updated estimator.
         """
-        from coterie.estimators import on_chunks
+        from coterie.kmeans import single_pass
+        from coterie.kmeans.statistics import Statistics
 
-        return on_chunks.partial_fit(self, X, sample_weight)
+        if self._algorithm().variant.sized:
+            raise ValueError("partial_fit knows no sizes: fit all rows at once, or set sizes=None.")
+        first = not hasattr(self, "cluster_centers_")
+        X = check_rows(self, X, reset=first)
+        weight = check_weights(X, sample_weight)
+        if weight is not None:
+            X, weight = X[weight > 0], weight[weight > 0]
+        if first:
+            check_enough_rows(len(X), self.n_clusters)
+            random_state = check_random_state(self.random_state)
+            self.cluster_centers_ = next(starts_in_memory(self, X, weight, self._algorithm(), random_state))
+            self.n_iter_, self.converged_, self._n_features_out = 0, False, self.n_clusters
+        centers = np.asarray(self.cluster_centers_, dtype=X.dtype)
+        counts = getattr(self, "counts_", np.zeros(len(centers)))
+        sums = getattr(self, "sums_", counts[:, None] * centers.astype(np.float64))
+        exponent = exponent_of(X, centers)
+        X, centers = scaled(X, -exponent), scaled(centers, -exponent)
+        self.labels_ = np.empty(len(X), np.int32)
+        new = single_pass.statistics(X, centers, weight, self._n_threads(), self.labels_)
+        total = Statistics(scaled(sums, -exponent), counts) + new
+        self.cluster_centers_ = scaled(total.centers(centers), exponent)
+        self.sums_, self.counts_ = scaled(total.sums, exponent), total.counts
+        self.inertia_ = float(np.ldexp(new.inertia, 2 * exponent))
+        self.n_clusters_ = int(np.count_nonzero(total.counts))
+        self.n_iter_ += 1
+        return self

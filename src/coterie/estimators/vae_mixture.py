@@ -11,7 +11,7 @@ import torch
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
@@ -165,6 +165,7 @@ class VAEMixture(CallbackSupportMixin, DensityClusterer):
     """
 
     _parameter_constraints: ClassVar[dict] = {
+        **DensityClusterer._common_constraints,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "likelihood": [StrOptions({"auto", *_UNIT_INTERVAL, "gaussian"}), tuple, list],
         "hidden_size": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -173,9 +174,6 @@ class VAEMixture(CallbackSupportMixin, DensityClusterer):
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [None, Interval(Integral, 1, None, closed="left"), tuple, list],
         "checkpoint": [None, str, Path],
-        "device": [None, str, torch.device],
-        "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
-        "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coterie import starts, threads
@@ -138,15 +138,13 @@ class ZeroShotClusterer(Clusterer):
 
     _encodes_tables: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = {
+        **Clusterer._common_constraints,
         "n_clusters": [None, Interval(Integral, 1, None, closed="left")],
         "n_contexts": [Interval(Integral, 1, None, closed="left")],
         "max_context": [Interval(Integral, 2, MAX_CONTEXT, closed="both")],
         "scale": ["boolean", StrOptions({"auto", "common", "cosine", "counts"})],
         "kinds": [None, dict],
         "network": [str, os.PathLike],
-        "device": "no_validation",
-        "n_jobs": [None, Interval(Integral, 1, None, closed="left"), Options(Integral, {-1})],
-        "random_state": ["random_state"],
     }
 
     def __init__(

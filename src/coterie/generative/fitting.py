@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from coterie import em
+from coterie import __version__, em
 from coterie.checkpoints.state import load_state, save_state
 from coterie.files import check_writable, make_folder
 from coterie.generative import data_parallel
@@ -246,17 +246,8 @@ def _contestant(
     settings = stage.settings
     mixture = MovingMixture(x_ND, start_NK, settings, neighbours)
     models = networks(torch.Generator().manual_seed(settings.seed)).to(x_ND.device)
-    what = (_described(settings), asdict(stage.plan), tuple(x_ND.shape))
-    described = repr(what if neighbours is None else (*what, "neighbours")).encode()
+    what = (__version__, asdict(settings), asdict(stage.plan), tuple(x_ND.shape))
+    described = repr((*what, neighbours is not None)).encode()
     content = (x_ND.cpu().numpy(), start_NK.cpu().numpy())
     fingerprint = hashlib.sha256(b"".join([described, *(array.tobytes() for array in content)])).hexdigest()
     return _Contestant(mixture, mixture.begin(models), None, fingerprint)
-
-
-def _described(settings: EMSettings) -> dict[str, Any]:
-    """As in the first version, where they had one more entry and none for moves: its checkpoints remain valid."""
-    described = {**asdict(settings), "bfloat16": False}
-    described["seed"] = described.pop("seed")  # the last
-    if not settings.move_until:
-        del described["move_until"], described["move_every"]
-    return described

@@ -71,7 +71,7 @@ class BlockEngine:
         self.number += 1
         own = part.statistics if isinstance(part.statistics, Statistics) else part.statistics.statistics
         check_cost(own.inertia + own.sums.sum())  # also of the rules that compiled code does not compute
-        return Summed(own, wanted.limits, part.moved.moved / part.moved.rows if part.moved.rows else None)
+        return Summed(own, wanted.limits, part.moved / part.seen if part.seen else None)
 
     def _limits(self, wanted: Step) -> np.ndarray:
         k = len(wanted.places)

@@ -49,32 +49,22 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Moved:
-    """The number of rows of a sample, and how many of them have a different nearest centre than before."""
-
-    rows: int = 0
-    moved: int = 0
-
-    def __add__(self, other: "Moved") -> "Moved":
-        return Moved(self.rows + other.rows, self.moved + other.moved)
-
-
-@dataclass(frozen=True)
 class Part:
-    """The result of a step: the statistics of the M-step and, if they are wanted, the rows that moved."""
+    """The statistics for the M-step; and of a sample of rows, if wanted, how many there are and how many have moved."""
 
     statistics: Any
-    moved: Moved = Moved()
+    seen: int = 0
+    moved: int = 0  # rows with another nearest centre than before
 
     def __add__(self, other: "Part") -> "Part":
-        return Part(self.statistics + other.statistics, self.moved + other.moved)
+        return Part(self.statistics + other.statistics, self.seen + other.seen, self.moved + other.moved)
 
 
 def step(block: Block, wanted: Step) -> Part:
     """The contribution of one block to an iteration."""
-    moved = Moved() if wanted.previous is None else _moved(block, wanted)
     variant = wanted.algorithm.variant
-    return Part(_soft(block, wanted) if variant.soft else _RULES[variant.centers](block, wanted), moved)
+    found = _soft(block, wanted) if variant.soft else _RULES[variant.centers](block, wanted)
+    return Part(found) if wanted.previous is None else Part(found, *_moved(block, wanted))
 
 
 def sketch(block: Block, wanted: Step) -> CostSketch:
@@ -318,8 +308,8 @@ def _choose(block: Block, wanted: Step) -> tuple[np.ndarray, np.ndarray]:
     return chosen, costs
 
 
-def _moved(block: Block, wanted: Step) -> Moved:
-    assert wanted.previous is not None
+def _moved(block: Block, wanted: Step) -> tuple[int, int]:
+    """The number of rows of a sample, and how many of them have moved."""
     X = np.ascontiguousarray(block.X[:: max(1, len(block.X) // _SAMPLE)])
     now, before = (single_pass.assign(X, places, wanted.n_threads) for places in (wanted.places, wanted.previous))
-    return Moved(len(X), int(np.count_nonzero(now != before)))
+    return len(X), int(np.count_nonzero(now != before))

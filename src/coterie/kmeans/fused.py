@@ -253,21 +253,16 @@ def run(
     centers,
     algorithm: Algorithm,
     *,
-    mixing_weights=None,
     max_iter: int = 300,
     tol: float = 0.0,
     on_iteration: OnIteration | None = None,
     **options,
 ) -> Result:
-    """Fit on arrays. ``mixing_weights`` (k,) are the initial ones if they are estimated, equal by default.
-
-    ``options`` are the keyword arguments of :class:`Fused`.
-    """
+    """Fit on arrays. ``options`` are the keyword arguments of :class:`Fused`."""
     fused = Fused(X, algorithm, **options)
-    if mixing_weights is None and algorithm.mixing_weights:
-        mixing_weights = np.full(len(centers), 1.0 / len(centers))
+    weights = np.full(len(centers), 1.0 / len(centers)) if algorithm.mixing_weights else None
     with torch.no_grad():
-        start = fused.state(centers, mixing_weights)
+        start = fused.state(centers, weights)
         ran = iteration.iterate(fused, start, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
         fused.separate = True
         last: Any = fused.e_step(ran.state)

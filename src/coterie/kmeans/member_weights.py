@@ -17,7 +17,7 @@ from coterie.kmeans.algorithm import Algorithm
 
 
 class Segments:
-    """Points ordered by cluster and, within it, from the nearest to the farthest."""
+    """Points by cluster. They are ordered only where that is needed."""
 
     def __init__(self, labels: Tensor, cost: Tensor, weight: Tensor, k: int):
         self.k = k
@@ -36,41 +36,31 @@ class Segments:
         return cost.new_full((self.k,), torch.inf).scatter_reduce(0, labels, cost, "amin").detach()
 
     @cached_property
-    def _ordered(self) -> tuple[Tensor, Tensor, Tensor]:
+    def ordered(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Labels, costs and weights, by cluster and within it from the nearest point to the farthest."""
         labels, cost, weight = self._given
         order = _order(labels, cost.detach())
         return labels[order], cost[order], weight[order]
 
-    @property
-    def labels(self) -> Tensor:
-        return self._ordered[0]
-
-    @property
-    def cost(self) -> Tensor:
-        return self._ordered[1]
-
-    @property
-    def weight(self) -> Tensor:
-        return self._ordered[2]
-
     def running(self, values: Tensor) -> Tensor:
         """Cumulative sums within each segment, up to and including each point."""
-        summed = values.cumsum(0)
-        clusters = torch.arange(self.k, device=values.device, dtype=self.labels.dtype)
-        start = torch.searchsorted(self.labels, clusters)[self.labels]  # first position of each segment
+        summed, labels = values.cumsum(0), self.ordered[0]
+        clusters = torch.arange(self.k, device=values.device, dtype=labels.dtype)
+        start = torch.searchsorted(labels, clusters)[labels]  # first position of each segment
         return summed - torch.where(start > 0, summed[(start - 1).clamp(min=0)], 0.0)
 
     def at_last(self, inside: Tensor, values: Tensor, empty: float) -> Tensor:
         """The value (k,) at the last point of each segment for which ``inside`` holds."""
         position = torch.arange(len(inside), device=inside.device)
         last = torch.full((self.k,), -1, device=inside.device, dtype=torch.long)
-        last = last.scatter_reduce(0, self.labels, torch.where(inside, position, -1), "amax")
+        last = last.scatter_reduce(0, self.ordered[0], torch.where(inside, position, -1), "amax")
         return torch.where(last >= 0, values[last.clamp(min=0)], empty)
 
     def threshold(self, wanted: Tensor) -> Tensor:
         """The weighted percentile (k,) of each segment: the lowest cost with ``wanted`` weight at or below it."""
-        before = self.running(self.weight) - self.weight
-        return self.at_last(before < wanted[self.labels], self.cost, -torch.inf)
+        labels, cost, weight = self.ordered
+        before = self.running(weight) - weight
+        return self.at_last(before < wanted[labels], cost, -torch.inf)
 
 
 def _order(labels: Tensor, cost: Tensor) -> Tensor:
@@ -137,9 +127,9 @@ def member_weights(algorithm: Algorithm, labels: Tensor, cost: Tensor, weight: T
 
 def _sparsemax_tau(segments: Segments, gamma: float) -> Tensor:
     """The threshold tau (k,) of each cluster, such that the weights (z - tau)₊ sum to one."""
-    floor = -1.0 - 1.0 / float(segments.weight.min())
-    z = (-gamma * (segments.cost - segments.best[segments.labels])).clamp(min=floor)
-    count = segments.running(segments.weight)
-    total = segments.running(segments.weight * z)
+    labels, cost, weight = segments.ordered
+    floor = -1.0 - 1.0 / float(weight.min())
+    z = (-gamma * (cost - segments.best[labels])).clamp(min=floor)
+    count, total = segments.running(weight), segments.running(weight * z)
     inside = 1.0 + count * z > total
     return segments.at_last(inside, (total - 1.0) / count, 0.0)
