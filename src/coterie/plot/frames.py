@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from coterie.tables.column_encoding import ColumnEncoding
+from coterie.tables.encoding import Encoded
+from coterie.tables.kinds import CYCLE, DATE
 from coterie.wording import number, short
 
 DAY = 86_400
@@ -104,9 +107,11 @@ def _date(days: float, hours: bool) -> str:
 
 
 def columns_of(X: Any, names: Sequence[Any] | None = None) -> list[Column]:
-    """The columns of an array or of a DataFrame (of pandas, or with ``to_pandas``); columns stay as they are."""
+    """The columns of an array, of a DataFrame (of pandas, or with ``to_pandas``) or of encoded rows."""
     if isinstance(X, list) and X and isinstance(X[0], Column):
         return X
+    if isinstance(X, Encoded):
+        return encoded_columns(X.values, X.encoding.columns)
     if hasattr(X, "to_pandas"):
         X = X.to_pandas()
     if not hasattr(X, "iloc"):
@@ -132,6 +137,22 @@ def _column(name: str, series: Any) -> Column:
     if isinstance(series.dtype, pd.CategoricalDtype):
         codes, levels = series.cat.codes.to_numpy(), series.cat.categories
     return Column(name, np.asarray(codes, dtype=np.int64), tuple(str(level) for level in levels))
+
+
+def encoded_columns(values: np.ndarray, encoded: Sequence[ColumnEncoding]) -> list[Column]:
+    """The columns behind the values of encoded rows; a row without a level has the code -1."""
+    found: list[Column] = []
+    first = 0
+    for place, column in enumerate(encoded):
+        name, own = column.name or f"x{place}", values[:, first : first + column.width]
+        if column.levels is None:
+            is_date, cycle = column.kind == DATE, column.cycle * (column.kind == CYCLE)
+            found.append(Column(name, own[:, 0], None, is_date, column.unit, first, cycle))
+        else:
+            codes = np.where(own.max(axis=1) > 0, own.argmax(axis=1), -1)
+            found.append(Column(name, codes, tuple(column.named_levels), first=first))
+        first += column.width
+    return found
 
 
 def labels_of(labels: Any, n_rows: int) -> np.ndarray:

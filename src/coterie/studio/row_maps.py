@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import normalize
 
+from coterie.plot.frames import encoded_columns
 from coterie.plot.view import View, bulk
 from coterie.tables.encoding import Encoded
 from coterie.tabular import SettingError
@@ -61,17 +62,14 @@ def _drawn(view: View, points: np.ndarray, note: str, more: str = "") -> dict[st
 
 def hover(rows: Encoded, shown: np.ndarray) -> list[dict[str, Any]]:
     """The first columns of the rows on the map, to be shown beside a point."""
-    entries, first = [], 0
-    for column in rows.encoding.columns[: max(1, min(HOVER_COLUMNS, HOVER_CELLS // max(1, len(shown))))]:
-        values = rows.values[shown, first : first + column.width]
-        first += column.width
-        entry: dict[str, Any] = {"name": column.name}
-        if column.levels is None:
-            entry |= {"values": packed(values[:, 0].astype("<f4")), "dates": getattr(column, "kind", "") == "date"}
+    entries: list[dict[str, Any]] = []
+    columns = rows.encoding.columns[: max(1, min(HOVER_COLUMNS, HOVER_CELLS // max(1, len(shown))))]
+    for one in encoded_columns(rows.values[shown, : sum(column.width for column in columns)], columns):
+        if one.levels is None:
+            entries.append({"name": one.name, "values": packed(one.values.astype("<f4")), "dates": one.dates})
         else:
-            codes = np.where(values.max(axis=1) > 0, values.argmax(axis=1), column.width)
-            entry |= {"codes": packed(codes.astype(np.uint8)), "levels": [*column.named_levels, ""]}
-        entries.append(entry)
+            codes = np.where(one.values < 0, len(one.levels), one.values).astype(np.uint8)
+            entries.append({"name": one.name, "codes": packed(codes), "levels": [*one.levels, ""]})
     return entries
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from coterie.estimators.capabilities import encodes_tables, is_edited, on_sphere
 from coterie.living import LivingClusterer
+from coterie.tables.columns import holds_dates
 from coterie.tables.encoding import Encoded, Encoding
 from coterie.tables.table import Table
 from coterie.tabular.encoded_table import EncodedTable
@@ -221,9 +222,14 @@ class ClusteredTable:
     @cached_property
     def fields(self) -> "list[Column]":
         """The columns of the user that were clustered, each with its way of being written."""
-        from coterie.explain.fields import fields_of
+        from coterie.plot.frames import columns_of
 
-        return fields_of(self)
+        if self.encoding is not None and len(self.encoding.value_names) == len(self.value_names):
+            return columns_of(Encoded(self.encoding, self.values, self.points))
+        known = self.table.names if self.table.is_frame else ()
+        dated = [name in known and holds_dates(self.table.frame[name]) for name in self.value_names]
+        read = columns_of(self.values, self.value_names)
+        return [replace(one, dates=dates, first=place) for place, (one, dates) in enumerate(zip(read, dated))]
 
     @cached_property
     def silhouettes(self) -> "Silhouettes | None":
