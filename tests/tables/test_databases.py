@@ -16,8 +16,8 @@ import pytest
 from coterie.cli import main
 from coterie.tables import databases
 from coterie.tables.columns import TableError
+from coterie.tables.file_reading import source_name
 from coterie.tables.label_files import write_labels
-from coterie.tables.sources import source_name
 from coterie.tables.table import Table, read_table
 
 FRAME = pd.DataFrame({"age": [31, 42, 25], "name": ["Ann", "Bo", None], "spent": [1.5, 2.25, 3.0]})

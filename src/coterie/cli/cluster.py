@@ -298,7 +298,7 @@ def _finish(file: str, clustered: Any, outputs: Outputs, axes: str | list[str], 
 
 def _command() -> str | None:
     """The command line as it was typed, without folders: a report contains no paths of this machine."""
-    from coterie.tables.sources import source_name
+    from coterie.tables.file_reading import source_name
 
     words = [source_name(word) if "/" in word else word for word in sys.argv[1:]]
     return shlex.join(["coterie", *words]) if Path(sys.argv[0]).stem == "coterie" else None
@@ -307,7 +307,7 @@ def _command() -> str | None:
 def shown_source(file: str) -> str:
     """The file as it was given, but no password of a database."""
     from coterie.tables.databases import is_url
-    from coterie.tables.sources import STDIN, source_name
+    from coterie.tables.file_reading import STDIN, source_name
 
     return source_name(file) if is_url(file) or file == STDIN else file
 

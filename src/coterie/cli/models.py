@@ -116,7 +116,7 @@ def compare(
     """
     from coterie.cli.console import escape, wide_console
     from coterie.explain.changes import changes
-    from coterie.tables.sources import source_name
+    from coterie.tables.file_reading import source_name
 
     with user_errors(ValueError):
         Outputs(report=report).check([file, before], after)

@@ -89,7 +89,7 @@ class Chunks:
             return _taken(self._read() if mixed else self, places, np.concatenate)
         import pyarrow as pa
 
-        from coterie.tables.sources import as_frame
+        from coterie.tables.file_reading import as_frame
 
         return as_frame(_taken(self._read(), places, pa.Table.from_batches))
 
@@ -186,7 +186,7 @@ class _Tables:
         self._read = read
 
     def __iter__(self) -> Iterator[Any]:
-        from coterie.tables.sources import as_frame
+        from coterie.tables.file_reading import as_frame
 
         for block in self._read():
             if len(block):

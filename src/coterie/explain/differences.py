@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
 from coterie.explain.rules import Rule, rules
-from coterie.plot.frames import Column, shares_of
+from coterie.plot.columns import Column, shares_of
 from coterie.selection import stratified_sample
 from coterie.tabular.clustered_table import ClusteredTable
 

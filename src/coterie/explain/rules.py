@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
-from coterie.plot.frames import Column
+from coterie.plot.columns import Column
 from coterie.selection import stratified_sample
 from coterie.tabular.clustered_table import ClusteredTable
 

@@ -12,7 +12,7 @@ from coterie.explain.hierarchy import merges_of
 from coterie.explain.page import Place
 from coterie.explain.quality import OtherCounts, Silhouettes
 from coterie.explain.replay import Replay
-from coterie.plot.frames import Column
+from coterie.plot.columns import Column
 from coterie.plot.view import View
 from coterie.tabular.clustered_table import ClusteredTable
 from coterie.wording import short

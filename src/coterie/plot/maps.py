@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from coterie.palette import OUTLIER, color, see_through, symbol
-from coterie.plot.frames import groups_of, labels_of, matrix_of
+from coterie.plot.columns import groups_of, labels_of, matrix_of
 from coterie.plot.themes import digits, figure, words
 from coterie.plot.view import MAX_POINTS, View
 from coterie.wording import cluster_name, short

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from coterie.files import check_writable, replacing
 from coterie.palette import OUTLIER, color, marker
-from coterie.plot.frames import groups_of, labels_of, matrix_of
+from coterie.plot.columns import groups_of, labels_of, matrix_of
 from coterie.plot.view import View
 from coterie.wording import short
 

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from coterie.palette import color, see_through
-from coterie.plot.frames import Column, columns_of, labels_of, shares_of
+from coterie.plot.columns import Column, columns_of, labels_of, shares_of
 from coterie.plot.themes import digits, figure, words
 from coterie.wording import cluster_name, short
 

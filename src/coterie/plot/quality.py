@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from coterie.palette import OUTLIER, PALETTE, color, see_through
-from coterie.plot.frames import labels_of
+from coterie.plot.columns import labels_of
 from coterie.plot.themes import digits, figure
 
 

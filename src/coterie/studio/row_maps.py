@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from coterie.plot.frames import encoded_columns
+from coterie.plot.columns import encoded_columns
 from coterie.plot.view import View, bulk
 from coterie.tables.encoding import Encoded
 from coterie.tabular import SettingError

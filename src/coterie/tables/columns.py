@@ -1,6 +1,7 @@
 """The values of columns as arrays: floats (NaN is missing) or texts (None is missing).
 
-What the values mean is guessed in :mod:`coterie.tables.kinds`; :mod:`coterie.tables.reading` brings both together.
+What the values mean is guessed in :mod:`coterie.tables.kinds`; :mod:`coterie.tables.column_reading` brings both
+together.
 """
 
 from collections import Counter
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.tables.kinds import DATE, shown
-from coterie.tables.spelling import is_missing
+from coterie.tables.numbers_and_dates import is_missing
 from coterie.wording import number
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class Column:
     value. ``spelling`` is how texts were read: the decimal mark of numbers, or the order of dates ("dmy").
     ``unit`` is what stood behind or before every number, such as "%". ``absent`` are numbers that stood for a missing
     value, such as -999. ``cycle`` is the length of the circle on which numbers run, as 24 for hours. For one of the
-    choices of a column of several (see :mod:`coterie.tables.choices`), ``spelling`` is the separator and the choice.
+    choices of a column of several (see :mod:`coterie.tables.multiple_choice`), ``spelling`` is the separator and the
+    choice.
     """
 
     name: str

@@ -11,7 +11,7 @@ import numpy as np
 from coterie.files import check_writable, replacing
 from coterie.tables.columns import TableError
 from coterie.tables.databases import require_package
-from coterie.tables.sources import FILE_TYPES, file_type
+from coterie.tables.file_reading import FILE_TYPES, file_type
 from coterie.tables.table import Table
 from coterie.wording import shown
 

@@ -1,4 +1,4 @@
-"""Tables: rows with named columns. Files and databases are read in :mod:`coterie.tables.sources`."""
+"""Tables: rows with named columns. Files and databases are read in :mod:`coterie.tables.file_reading`."""
 
 import difflib
 import os
@@ -56,7 +56,7 @@ class Table:
     @classmethod
     def read(cls, source: str | os.PathLike, *, cells: bool = False, **how: Any) -> "Table":
         """The table in a file; see :func:`read_table`. ``cells``: whether to keep the texts of its cells."""
-        from coterie.tables.sources import read
+        from coterie.tables.file_reading import read
 
         return read(source, cells=cells, **how)
 
@@ -108,7 +108,7 @@ class Table:
         kinds: "str | Mapping[str, str] | None" = None,
         keep: str | Sequence[str] = (),
     ) -> list[Column]:
-        """Columns with their kinds; see :func:`coterie.tables.reading.read_columns`. Those of an array are numbers.
+        """Columns with their kinds (:func:`coterie.tables.column_reading.read_columns`). Those of an array are numbers.
 
         ``kinds`` may be a text, ``column=kind,...``, and ``keep`` a text with commas between the names. Identifiers are
         used if ``columns`` names them.
@@ -116,14 +116,14 @@ class Table:
         names = self.choose(columns, exclude)
         kept = self._found(keep) if keep else []
         if self._array is None or kinds:
-            from coterie.tables import reading
+            from coterie.tables import column_reading
 
-            asked = reading.parse_kinds(kinds, self.names) if isinstance(kinds, str) else dict(kinds or {})
+            asked = column_reading.parse_kinds(kinds, self.names) if isinstance(kinds, str) else dict(kinds or {})
             for name, kind in asked.items():
                 self._found([name])
-                reading.check_kind(name, kind)
+                column_reading.check_kind(name, kind)
             named = () if columns is None else names
-            return reading.read_columns(self.frame, names, kinds=asked, keep=kept, named=named)
+            return column_reading.read_columns(self.frame, names, kinds=asked, keep=kept, named=named)
         read = [(name, self._array[:, self.names.index(name)].astype(np.float64)) for name in names]
         return [
             Column(name, EMPTY, values, "it has no values", False, (name,)) if is_empty(values)
@@ -136,7 +136,7 @@ class Table:
         self._found(encoding.sources)
         if self._array is not None:
             return [self._array[:, self.names.index(name)].astype(np.float64) for name in encoding.names]
-        from coterie.tables.reading import read_again
+        from coterie.tables.column_reading import read_again
 
         return [
             read_again(self.frame, one.name, one.kind, one.sources, one.spelling, one.levels, one.absent)
@@ -170,7 +170,7 @@ class Table:
         chosen = self.frame[names]
         text = [name for name in names if not holds_numbers(chosen[name])]
         if text:
-            from coterie.tables.reading import written_numbers
+            from coterie.tables.column_reading import written_numbers
 
             written = {name: written_numbers(self.frame[name]) for name in text}
             strange = [name for name, values in written.items() if values is None]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from coterie.tables.columns import TableError
+from coterie.tables.numbers_and_dates import dates, decimal_mark, is_missing
 from coterie.tables.raw_files import FIRST_READ, first_bytes, has_hexadecimal, open_bytes, unpacked_size
-from coterie.tables.spelling import dates, decimal_mark, is_missing
 from coterie.wording import quoted
 
 FIRST_BLOCK = 2**24  # bytes from which the types of the columns are guessed

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coterie.explain.quality import Silhouettes
     from coterie.explain.report import Report
     from coterie.explain.verdict import Verdict
-    from coterie.plot.frames import Column
+    from coterie.plot.columns import Column
     from coterie.selection import Choice
 
 MAX_CELLS = 50_000_000
@@ -222,7 +222,7 @@ class ClusteredTable:
     @cached_property
     def fields(self) -> "list[Column]":
         """The columns of the user that were clustered, each with its way of being written."""
-        from coterie.plot.frames import columns_of
+        from coterie.plot.columns import columns_of
 
         if self.encoding is not None and len(self.encoding.value_names) == len(self.value_names):
             return columns_of(Encoded(self.encoding, self.values, self.points))

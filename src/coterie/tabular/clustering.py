@@ -14,7 +14,7 @@ from coterie.estimators.capabilities import encodes_tables, finds_count, has_par
 from coterie.living.moments import remember
 from coterie.selection import Candidate, Choice, check_criterion, choose_k
 from coterie.tables.columns import TableError
-from coterie.tables.sources import source_name
+from coterie.tables.file_reading import source_name
 from coterie.tables.table import Table
 from coterie.tabular.clustered_table import ClusteredTable, Run
 from coterie.tabular.earlier import Earlier
@@ -45,7 +45,7 @@ class Request:
     drop_missing : bool
         Leave out rows with missing values in the chosen columns.
     kinds : str or mapping, optional
-        Kinds of columns that are not guessed; see :func:`coterie.tables.reading.read_columns`.
+        Kinds of columns that are not guessed; see :func:`coterie.tables.column_reading.read_columns`.
     keep : names of columns to use even if they seem to be identifiers or of no use
         Identifiers that ``columns`` names are used as well.
     algorithm : str, optional

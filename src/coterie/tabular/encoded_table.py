@@ -10,11 +10,11 @@ import numpy as np
 
 from coterie.estimators.capabilities import encodes_tables
 from coterie.tables import common_scale
-from coterie.tables.choices import is_choice
+from coterie.tables.column_reading import ABSENT
 from coterie.tables.columns import BadValuesError, Column, TableError, require_finite
 from coterie.tables.encoding import Encoded, Encoding
 from coterie.tables.kinds import CATEGORY, CYCLE, DATE, ID, LATITUDE, LONGITUDE, ORDINAL, ROUND
-from coterie.tables.reading import ABSENT
+from coterie.tables.multiple_choice import is_choice
 from coterie.tables.table import Table
 from coterie.wording import joined, quoted
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coterie.tables.spelling import is_missing
+from coterie.tables.numbers_and_dates import is_missing
 from coterie.tables.table import Table
 from coterie.tabular.make_estimator import SettingError
 

@@ -2,9 +2,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from coterie.tables.column_reading import parse_kinds, read_again, read_columns
 from coterie.tables.columns import TableError
 from coterie.tables.encoding import Encoding
-from coterie.tables.reading import parse_kinds, read_again, read_columns
 from coterie.tables.table import Table
 
 N = 120

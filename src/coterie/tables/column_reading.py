@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.tables import choices, spelling
+from coterie.tables import multiple_choice
+from coterie.tables import numbers_and_dates as written
 from coterie.tables.codes import with_codes
 from coterie.tables.columns import Column, TableError, as_texts, category_texts, holds_dates, is_empty, values_of
-from coterie.tables.indicators import levels_of_block, merged, with_blocks
 from coterie.tables.kinds import (
     CATEGORY,
     CYCLE,
@@ -36,6 +36,7 @@ from coterie.tables.kinds import (
     may_be_round,
     shown,
 )
+from coterie.tables.one_hot import levels_of_block, merged, with_blocks
 from coterie.wording import quoted
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ def read_columns(
             column = _as_asked(column, series, wanted[name])
         elif not column.used and (name in kept or (name in chosen and column.kind != TEXT)):
             column = _kept(column)
-        elif column.kind in (CATEGORY, TEXT) and (mark := choices.separator(_different(column.values)[0])):
-            read += choices.split(replace(column, used=True), mark)
+        elif column.kind in (CATEGORY, TEXT) and (mark := multiple_choice.separator(_different(column.values)[0])):
+            read += multiple_choice.split(replace(column, used=True), mark)
             continue
         read.append(column)
     free = {column.name for column in read if column.name not in wanted}
@@ -132,20 +133,20 @@ def _read_again(
     series = frame[sources[0] if sources else name]
     values = values_of(series)
     if kind == CATEGORY and len(spelled) > 1:
-        return choices.chosen(category_texts(values, series), spelled)
+        return multiple_choice.chosen(category_texts(values, series), spelled)
     if levels is not None:
         texts = _known_truth(category_texts(values, series), levels)
         return texts if values.dtype == object or set(texts) & set(levels) else values
     if values.dtype != object or is_empty(values):
         return values if values.dtype != object else np.full(len(values), np.nan)
     different, places = _different(values)
-    found: spelling.Dates | spelling.Numbers | None
+    found: written.Dates | written.Numbers | None
     if kind == DATE:
-        found = spelling.dates(different, spelled or None)
-    elif timed := spelling.times(different):
+        found = written.dates(different, spelled or None)
+    elif timed := written.times(different):
         return _spread(timed.values, places)
     else:
-        found = spelling.numbers(different, spelled or None)
+        found = written.numbers(different, spelled or None)
         found = found or _mostly_numbers(different, places, STRANGERS_AS_ASKED, spelled)  # known to hold numbers
     return values if found is None else _spread(found.values, places)
 
@@ -156,7 +157,7 @@ def written_numbers(series: "pd.Series", decimal: str | None = None) -> np.ndarr
     if values.dtype != object:
         return None if holds_dates(series) else values
     different, places = _different(values)
-    found = spelling.numbers(different, decimal)
+    found = written.numbers(different, decimal)
     return _spread(found.values, places) if found else np.full(len(values), np.nan) if not different else None
 
 
@@ -177,7 +178,7 @@ def parse_kinds(text: str, known: Sequence[str]) -> dict[str, str]:
 
 def check_kind(name: str, kind: str) -> None:
     main, _, how = kind.partition(":")
-    fits = main != CYCLE if not how else how in spelling.ORDERS if main == DATE else main == CYCLE and _length(how) > 0
+    fits = main != CYCLE if not how else how in written.ORDERS if main == DATE else main == CYCLE and _length(how) > 0
     if main not in KINDS or not fits:
         raise TableError(
             f"{name!r} cannot be of the kind {kind!r}: kinds are {', '.join(KINDS)}; a date can have an order, such as "
@@ -217,13 +218,13 @@ def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, 
         return Column(name, NUMBER, values, "numbers" + _about_absent(absent), True, (name,), absent=absent)
     if values.dtype == object and not _declared(series):
         different, places = _different(values)
-        if found := spelling.numbers(different):
+        if found := written.numbers(different):
             values, spelled, unit = _spread(found.values, places), found.decimal, found.unit
             how = _about_numbers(found, different)
-        elif dated := spelling.dates(different):
+        elif dated := written.dates(different):
             values, spelled, is_date = _spread(dated.values, places), dated.order, True
             how = _about_dates(dated)
-        elif timed := spelling.times(different):
+        elif timed := written.times(different):
             values, is_clock, unit = _spread(timed.values, places), timed.of_day, "h"
             how = "" if is_clock else "durations in hours"
         elif mostly := _mostly_numbers(different, places, STRANGERS):
@@ -270,9 +271,9 @@ def _about_absent(absent: Sequence[float]) -> str:
 
 def _mostly_numbers(
     different: Sequence[str], places: np.ndarray, share: float, decimal: str = ""
-) -> spelling.Numbers | None:
+) -> written.Numbers | None:
     counts = np.bincount(places[places >= 0], minlength=len(different))
-    return spelling.mostly_numbers(different, counts, share, decimal or None)
+    return written.mostly_numbers(different, counts, share, decimal or None)
 
 
 def _plainly_numbers(values: np.ndarray) -> bool:
@@ -311,18 +312,18 @@ def _as_asked(column: Column, series: "pd.Series", wanted: str) -> Column:
         return _as(replace(column, kind=kind, values=values, why=why, used=True), series)
     different, places = _different(values)
     if kind == DATE:
-        dated = spelling.dates(different, order or None)
+        dated = written.dates(different, order or None)
         if dated is None:
-            raise TableError(f"{column.name!r} cannot be read as dates ({_stranger(different, spelling.dates)}).")
+            raise TableError(f"{column.name!r} cannot be read as dates ({_stranger(different, written.dates)}).")
         values, spelled, why = _spread(dated.values, places), dated.order, f"as asked for; {_about_dates(dated)}"
-    elif timed := spelling.times(different):
+    elif timed := written.times(different):
         values, spelled = _spread(timed.values, places), ""
     else:
-        found = spelling.numbers(different)
+        found = written.numbers(different)
         if found is None:
             found = _mostly_numbers(different, places, STRANGERS_AS_ASKED)
             if found is None:
-                strange = _stranger(different, spelling.numbers)
+                strange = _stranger(different, written.numbers)
                 raise TableError(f"{column.name!r} cannot be read as numbers ({strange}).")
             why += f"; {_about_strangers(found)}"
         values, spelled = _spread(found.values, places), found.decimal
@@ -381,7 +382,7 @@ def _is_ordered(series: "pd.Series") -> bool:
     return _declared(series) and bool(series.dtype.ordered) and len(series.dtype.categories) > 2
 
 
-def _about_numbers(found: spelling.Numbers, different: Sequence[str]) -> str:
+def _about_numbers(found: written.Numbers, different: Sequence[str]) -> str:
     parts = []
     if found.decimal == "," and any("," in text for text in different):
         parts.append("with a decimal comma")
@@ -390,15 +391,15 @@ def _about_numbers(found: spelling.Numbers, different: Sequence[str]) -> str:
     return " ".join(parts) if parts else "written as text"
 
 
-def _about_strangers(found: spelling.Numbers) -> str:
+def _about_strangers(found: written.Numbers) -> str:
     one = found.strange_rows == 1
     some = ", ".join(map(shown, found.strange[:3])) + (", …" if len(found.strange) > 3 else "")
     many = "one value is no number and counts" if one else f"{found.strange_rows:,} values are no number and count"
     return f"{many} as missing: {some}"
 
 
-def _about_dates(dated: spelling.Dates) -> str:
-    order = spelling.ORDERS[dated.order]
+def _about_dates(dated: written.Dates) -> str:
+    order = written.ORDERS[dated.order]
     return f"dates: {order}" if dated.certain else f"dates, taken as {order} (the values leave it open)"
 
 

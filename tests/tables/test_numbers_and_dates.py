@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from coterie.tables import spelling
+from coterie.tables import numbers_and_dates
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from coterie.tables import spelling
     ],
 )
 def test_numbers_as_people_write_them(texts, values, unit):
-    found = spelling.numbers(texts)
+    found = numbers_and_dates.numbers(texts)
     np.testing.assert_allclose(found.values, values)
     assert found.unit == unit
 
@@ -44,12 +44,12 @@ def test_numbers_as_people_write_them(texts, values, unit):
     ],
 )
 def test_texts_that_are_no_numbers(texts):
-    assert spelling.numbers(texts) is None
+    assert numbers_and_dates.numbers(texts) is None
 
 
 def test_the_decimal_mark_of_a_file_decides_where_numbers_leave_it_open():
-    assert spelling.numbers(["1.234", "5.678"]).values.tolist() == [1.234, 5.678]
-    assert spelling.numbers(["1.234", "5.678"], ",").values.tolist() == [1234, 5678]
+    assert numbers_and_dates.numbers(["1.234", "5.678"]).values.tolist() == [1.234, 5.678]
+    assert numbers_and_dates.numbers(["1.234", "5.678"], ",").values.tolist() == [1234, 5678]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_the_decimal_mark_of_a_file_decides_where_numbers_leave_it_open():
     ],
 )
 def test_dates_in_the_usual_orders(texts, days, order, certain):
-    found = spelling.dates(texts)
+    found = numbers_and_dates.dates(texts)
     np.testing.assert_allclose(found.values, days)
     assert (found.order, found.certain) == (order, certain)
 
@@ -76,8 +76,8 @@ def test_dates_in_the_usual_orders(texts, days, order, certain):
     "texts", [["13/13/2015"], ["31/1/2015", "1/31/2015"], ["2015-02-30"], ["12:30"], ["Dece"], ["?"]]
 )
 def test_texts_that_are_no_dates(texts):
-    assert spelling.dates(texts) is None
+    assert numbers_and_dates.dates(texts) is None
 
 
 def test_an_order_that_is_asked_for_decides_where_dates_leave_it_open():
-    assert spelling.dates(["1/2/2015"], "dmy").values.tolist() == [16467]
+    assert numbers_and_dates.dates(["1/2/2015"], "dmy").values.tolist() == [16467]

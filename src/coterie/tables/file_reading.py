@@ -211,7 +211,7 @@ def as_frame(batch: Any) -> "pd.DataFrame":
 
 def _from_text(path: Path, delimiter: str | None, header: bool | None, skip_rows: int, cells: bool) -> Table:
     """The table in a text file, with notes where its form had to be guessed."""
-    from coterie.tables.reading import written_numbers
+    from coterie.tables.column_reading import written_numbers
 
     read, texts, form = read_text(path, delimiter, header, skip_rows, cells=cells)
     table = _from_arrow(read, texts)
