@@ -139,7 +139,13 @@ def cluster(
     if resume and checkpoint is None:
         raise Refused("--resume continues from the centres in --checkpoint: add that option.")
     ks = None if clusters is None else _numbers(clusters)
-    settings = {"trim": trim, "gamma": gamma, "n_init": n_init, "max_iter": max_iter, "n_contexts": contexts}
+    settings: dict[str, Any] = {
+        "trim": trim,
+        "gamma": gamma,
+        "n_init": n_init,
+        "max_iter": max_iter,
+        "n_contexts": contexts,
+    }
     settings["sizes"] = None if sizes is None else _sizes(sizes)
     outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas, checkpoint)
     called = cluster_names(names or "")
