@@ -8,7 +8,7 @@ import pytest
 from coterie_research import records
 
 RESULTS = Path(__file__).parents[2] / "results"
-BESIDE = {"note", "seconds", "cpu_seconds"}  # notes are by hand; older records have the wall time, or no time
+BESIDE = {"seconds", "cpu_seconds"}  # older records have the wall time, or no time
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,7 +20,8 @@ def quick_records_have_the_keys_of_those_in_results():
         written = save(record, name, output, quick, **head)
         for path in RESULTS.glob(f"{name}*.json") if quick else ():
             stored = json.loads(path.read_text())
-            if f"{stored.get('command')} ".startswith(f"coterie reproduce {name} "):
+            earlier = "note" in stored  # of an earlier version, as its note says
+            if f"{stored.get('command')} ".startswith(f"coterie reproduce {name} ") and not earlier:
                 assert not (stored.keys() ^ written.keys()) - BESIDE, path.name
         return written
 
