@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from coterie import VAEMixture
-
 
 @pytest.fixture
 def brief_training(monkeypatch):
     """VAEMixture trains its networks for a few steps in every M-step."""
+    from coterie import VAEMixture  # here, because it loads torch
+
     usual = VAEMixture._settings
 
     def brief(self, *given):
