@@ -1,7 +1,5 @@
 """Every member of the family on Dask gives what it gives in memory, from the same start."""
 
-import sys
-
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -42,14 +40,13 @@ MEMBERS = {
 }
 
 
-@pytest.mark.parametrize("dtype, weighted", [("float32", False), ("float64", True)])
 @pytest.mark.parametrize("name", MEMBERS)
-def test_blocks_give_the_result_of_memory(name, dtype, weighted):
-    X = points(dtype)
-    weight = np.random.default_rng(1).integers(0, 4, len(X)).astype(float) if weighted else None
+def test_blocks_in_single_precision_give_the_result_of_memory(name):
+    """In double precision, with weights, and with several starts: tests/estimators/test_sources.py."""
+    X = points("float32")
     member = clone(MEMBERS[name]).set_params(init=X[:K])
-    here = clone(member).fit(X, sample_weight=weight)
-    there = clone(member).fit(da.from_array(X, chunks=(271, 2)), sample_weight=weight)
+    here = clone(member).fit(X)
+    there = clone(member).fit(da.from_array(X, chunks=(271, 2)))
     scale = np.abs(here.cluster_centers_).max()
     np.testing.assert_allclose(there.cluster_centers_, here.cluster_centers_, atol=1e-6 * scale, rtol=0)
     assert there.n_iter_ == here.n_iter_
@@ -159,11 +156,3 @@ def test_only_rows_that_count_travel():
     near = step(Block(0, X, None, len(X)), wanted).statistics
     assert isinstance(near, NearRows)
     assert len(near.rows) <= 5 * K
-
-
-def test_dask_is_not_imported_without_dask_data():
-    import subprocess
-
-    code = "import sys, coterie.estimators; print('dask' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
