@@ -1,7 +1,6 @@
 """Relations that hold whatever the right answer is: scaled, permuted and duplicated rows, threads, forks."""
 
 import os
-import pickle
 import warnings
 from functools import cache
 
@@ -11,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import coterie
 from coterie.catalogue import CATALOGUE
+from tests.forked import forked
 
 RANDOM = np.random.RandomState(0)
 CENTERS = np.array([[0.0, 0.0, 8.0], [8.0, 0.0, 0.0], [0.0, 8.0, 0.0]])
@@ -99,22 +99,8 @@ def test_threads_change_nothing(name):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_a_forked_process_predicts_the_same(name):
-    model, (reading, writing) = fitted(name), os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's, about threads
-        process = os.fork()
-    if process == 0:
-        code = 1
-        try:
-            os.write(writing, pickle.dumps(model.predict(X)))
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        found = pipe.read()
-    assert os.waitpid(process, 0)[1] == 0
-    np.testing.assert_array_equal(pickle.loads(found), model.labels_)
+    model = fitted(name)
+    np.testing.assert_array_equal(forked(lambda: model.predict(X)), model.labels_)
 
 
 def test_soft_kmeans_finds_clusters_of_rows_near_3e_20():

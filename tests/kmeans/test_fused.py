@@ -1,8 +1,8 @@
 """The fused engine against the literal one and the plain algorithms."""
 
 import itertools
-import subprocess
-import sys
+import os
+import resource
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from coterie.kmeans.family import TABLE
 from coterie.kmeans.fused import Fused
 from coterie.kmeans.iteration import Centers
 from coterie.kmeans.rows import rows_of
+from tests.forked import forked
 from tests.kmeans.cases import algorithm_for, instance
 
 
@@ -115,20 +116,20 @@ def test_soft_k_means_with_mixing_weights_is_em_for_a_spherical_mixture():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_million_rows_need_little_memory_beyond_themselves():
     """n = 1e6, d = 16, k = 64, float32: less than 500 MB above the data, measured in a process of its own."""
-    code = """
-import resource, numpy as np, torch
-from coterie.kmeans import fused
-from coterie.kmeans.algorithm import Algorithm
-X = np.random.default_rng(0).standard_normal((1_000_000, 16), dtype=np.float32)
-fused.run(X[:1000], X[:64], Algorithm(), max_iter=1)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-fused.run(X, X[:64], Algorithm(), max_iter=1)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
-    assert float(done.stdout) < 500
+
+    def most() -> float:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    def above_the_data() -> float:
+        X = np.random.default_rng(0).standard_normal((1_000_000, 16), dtype=np.float32)
+        before = most()
+        fused.run(X, X[:64], Algorithm(), max_iter=1)
+        return most() - before
+
+    assert 0 < forked(above_the_data) < 500
 
 
 def test_read_only_arrays_are_taken():
