@@ -109,6 +109,80 @@ def test_upload_run_play_compare_and_download(enter_page, tmp_path):
         assert file.stat().st_size > 100
 
 
+def test_clusters_are_selected_on_the_map_merged_split_named_and_brought_back(enter_page):
+    page = enter_page()
+    page.set_input_files("#file", {"name": "clouds.csv", "mimeType": "text/csv", "buffer": table_with_html()})
+    page.wait_for_selector("#preview:not([hidden]) td", timeout=60_000)
+    page.select_option("#algorithm", "kmeans")
+    page.check("input[value=given]")
+    page.fill("#clusters", "3")
+    run(page)
+    assert page.is_disabled("#merge")
+    assert page.is_hidden("#undo")
+
+    places = places_on_the_map(page, 3)
+    page.mouse.click(*places[0])
+    page.wait_for_selector(".cluster[aria-pressed=true]")
+    assert page.is_enabled("#split")
+    page.keyboard.down("Shift")
+    page.mouse.click(*places[2])
+    page.keyboard.up("Shift")
+    assert page.locator(".cluster[aria-pressed=true]").evaluate_all("(all) => all.map((one) => one.dataset.label)") == [
+        "0",
+        "2",
+    ]
+    edited(page, "#merge")
+    assert page.locator(".cluster").count() == 2
+    assert page.locator(".cluster[data-label='0'] .size").inner_text().startswith("80 ")
+    assert "merged" in page.inner_text("#result-told").lower()
+
+    page.click(".cluster[data-label='0']")
+    page.fill("#rows-title input", "old friends")
+    page.press("#rows-title input", "Enter")
+    page.wait_for_selector(".cluster strong:text-is('old friends')")
+    page.fill("#parts", "2")
+    edited(page, "#split")
+    assert sorted(page.locator(".cluster").evaluate_all("(all) => all.map((one) => one.dataset.label)")) == [
+        "0",
+        "1",
+        "3",
+    ]
+    assert page.locator(".cluster strong:text-is('old friends')").count() == 1
+
+    page.click("#undo")
+    page.wait_for_selector("#title-result:text-is('2 clusters by KMeans')")
+    page.click("#undo")
+    page.wait_for_selector("#title-result:text-is('3 clusters by KMeans')")
+    assert page.is_hidden("#undo")
+    assert page.locator("#runs .done").count() == 1
+
+
+def edited(page, button):
+    """Press a button that makes a new run, and wait for its result."""
+    before = page.locator("#runs .done").count()
+    page.click(button)
+    page.wait_for_selector(f"#runs .done >> nth={before}", timeout=90_000)
+    page.wait_for_selector(DONE)
+    page.wait_for_timeout(300)
+
+
+def places_on_the_map(page, count):
+    """Where the pointer finds a point of every cluster."""
+    page.locator("#left-map").scroll_into_view_if_needed()
+    box = page.locator("#left-map .over").bounding_box()
+    found = {}
+    for v in range(1, 20):
+        for u in range(1, 30):
+            place = box["x"] + u * box["width"] / 30, box["y"] + v * box["height"] / 20
+            page.mouse.move(*place)
+            if page.locator("#left-map .tip").is_visible():
+                told = page.inner_text("#left-map .tip strong")
+                found.setdefault(int(told.split()[-1]), place)
+            if len(found) == count:
+                return found
+    raise AssertionError(f"points of {sorted(found)} only")
+
+
 def test_the_page_begins_with_the_defaults_of_the_command_line_and_says_how_sure_it_is(enter_page, tmp_path):
     page = enter_page()
     rows = np.random.default_rng(0).normal(size=(120, 3))

@@ -22,7 +22,7 @@ from coterie.studio.connections import body
 from coterie.studio.jobs import Job, JobQueue, TooManyJobs
 from coterie.studio.limits import MEGABYTE, Limits
 from coterie.studio.samples import SAMPLES
-from coterie.studio.settings import CRITERIA, STARTS, run_settings
+from coterie.studio.settings import CRITERIA, STARTS, edit_step, run_settings
 from coterie.studio.store import Run, Store, Table, Unknown, display_name, download_name
 from coterie.tabular.make_estimator import SettingError
 
@@ -65,6 +65,7 @@ class Api:
             Route("/runs/{identity}/outliers", self.rows),
             Route("/runs/{identity}/axes", self.axes),
             Route("/runs/{identity}/names", self.rename, methods=["POST"]),
+            Route("/runs/{identity}/edit", self.edit, methods=["POST"]),
             Route("/runs/{identity}/files/{name}", self.file),
             Route("/compare", self.compare),
         ]
@@ -233,6 +234,16 @@ class Api:
         async with run.writing:
             await self._finish(run, {"kind": "names", "names": names})
         return JSONResponse(run.public())
+
+    async def edit(self, request: Request) -> Response:
+        """Merge clusters or split one: a new run, so that the one before stays as it is."""
+        earlier = self._done(request)
+        step = edit_step(await self._json(request), self.limits)
+        with self._new_folder() as (identity, folder):
+            place = {"folder": str(folder), "earlier": str(earlier.folder), "table": str(earlier.table.file)}
+            job = self.queue.submit({"kind": "edit", **place, "step": step}, self.limits.run_seconds)
+        wanted = {**earlier.wanted, "edited": earlier.identity}
+        return JSONResponse(self.store.add_run(identity, folder, earlier.table, wanted, job).public(), 201)
 
     async def _finish(self, run: Run, task: dict[str, Any]) -> None:
         """Carry out a task in the folder of a run that has ended."""

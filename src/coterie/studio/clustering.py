@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from coterie.estimators.capabilities import on_sphere, parameter
+from coterie.estimators.capabilities import fitted_inside, on_sphere, parameter
 from coterie.explain.certainty import row_facts
 from coterie.explain.differences import portraits
 from coterie.files import replacing
 from coterie.selection import Candidate
 from coterie.studio import layers, uploads
 from coterie.studio.row_maps import RowMap, hover, packed
+from coterie.studio.settings import LARGEST_ID
 from coterie.studio.uploads import LEFT_OUT
 from coterie.tables.columns import TableError
 from coterie.tables.encoding import Encoded
@@ -23,6 +24,7 @@ from coterie.tables.table import Table
 from coterie.tabular import ClusteredTable, EncodedTable, TableModel, Watcher, cluster_table
 from coterie.tabular.clustered_table import Run
 from coterie.tabular.known_labels import checked_names
+from coterie.tabular.make_estimator import SettingError
 
 ROWS_PER_CLUSTER = 200
 SHOWN_COLUMNS = 60
@@ -94,6 +96,21 @@ def rename(folder: Path, names: dict[int, str]) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
+def edit(frame: Any, earlier: Path, step: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
+    """A run with the clusters of an earlier one after one step of editing (:func:`settings.edit_step`)."""
+    rows, clustered = read(frame, earlier, "")
+    unknown = [one for one in step.get("merge", [step.get("split")]) if one not in clustered.ids]
+    if unknown:
+        raise SettingError(f"There is no cluster {unknown[0]} any more: open the run again.")
+    watcher = RunWatcher(folder, tell)
+    watcher.on_encoded(rows, clustered.estimator)
+    edited = clustered.merge(step["merge"]) if "merge" in step else clustered.split(step["split"], step["parts"])
+    if max(edited.ids) > LARGEST_ID:
+        raise SettingError("The clusters were split so often that the map has no numbers for more: fit again.")
+    tell({"stage": "describing"})
+    return write(edited, watcher, len(frame), folder)
+
+
 def write(clustered: ClusteredTable, watcher: RunWatcher, n_rows: int, folder: Path) -> dict[str, Any]:
     """The files of a run.
 
@@ -117,26 +134,27 @@ def write(clustered: ClusteredTable, watcher: RunWatcher, n_rows: int, folder: P
     return {"clusters": len(result["clusters"])}
 
 
-def read(frame: Any, folder: Path, name: str) -> ClusteredTable:
-    """The clustered table of a finished run, with its rows as they were encoded then."""
+def read(frame: Any, folder: Path, name: str) -> tuple[EncodedTable, ClusteredTable]:
+    """The rows of a finished run as they were encoded then, and their clusters."""
     model = TableModel.load(folder / "model.safetensors")
     result = json.loads((folder / "result.json").read_bytes())
-    used = np.load(folder / "labels.npy", allow_pickle=False) != LEFT_OUT
-    table = Table.of(frame).take(np.flatnonzero(used))
+    used = np.flatnonzero(np.load(folder / "labels.npy", allow_pickle=False) != LEFT_OUT)
+    table = Table.of(frame).take(used)
     if (folder / "points.npy").exists():
         values, points = (np.load(folder / f"{kind}.npy", allow_pickle=False) for kind in ("values", "points"))
         rows = EncodedTable(table, Encoded(model.encoding, values, points))
     else:
         rows = EncodedTable.apply(model.encoding, table)
+    rows = replace(rows, places=used)
     how = Run(result["algorithm"], result["seed"], None, tuple(result["told"]), result["seconds"], name)
-    return replace(ClusteredTable.fitted(rows, model.estimator, how), names=model.names)
+    return rows, replace(ClusteredTable.fitted(rows, model.estimator, how), names=model.names)
 
 
 def _map(clustered: ClusteredTable, watcher: RunWatcher) -> dict[str, Any]:
     """Colours of the points and positions of the centres in every layer; the last one is the result."""
     assert watcher.map is not None
     row_map = watcher.map
-    shown = clustered.labels[row_map.view.rows]
+    shown, used = clustered.labels[row_map.view.rows], set(clustered.ids)
     steps = watcher.steps(clustered.centers)
     played = layers.colours(row_map.space[row_map.view.rows].astype(np.float64), steps, shown)
     if not played:
@@ -147,7 +165,10 @@ def _map(clustered: ClusteredTable, watcher: RunWatcher) -> dict[str, Any]:
                 "layer": one["layer"],
                 "cost": one["cost"],
                 "labels": packed(np.where(one["labels"] < 0, OUTLIER, one["labels"]).astype(np.uint8)),
-                "centers": layers.rounded(row_map.place(one["centers"])),
+                "centers": [
+                    place if label in used else None
+                    for label, place in enumerate(layers.rounded(row_map.place(one["centers"])))
+                ],
             }
             for one in played
         ]
@@ -178,7 +199,7 @@ def _result(clustered: ClusteredTable) -> dict[str, Any]:
     rules = {label: one.rule.text for label, one in told.items() if one.rule is not None}
     labels = [one.label for one in facts.summaries]
     return facts.document() | {
-        "estimator": type(clustered.estimator).__name__,
+        "estimator": type(fitted_inside(clustered.estimator)).__name__,
         "used": len(facts.encoding.names),
         "silhouette": None if separation is None else separation.mean,
         "separation": None if separation is None else separation.words,
@@ -191,6 +212,7 @@ def _result(clustered: ClusteredTable) -> dict[str, Any]:
         ],
         "profile": [(one.name, *reversed(one.profile(clustered.labels, labels))) for one in clustered.fields],
         "names": {str(label): name for label, name in clustered.names.items()},
+        "history": clustered.history,
         "told": run.notes,
         "notes": [*facts.notes[len(run.notes) :], *run.notes],
     }  # fmt: skip

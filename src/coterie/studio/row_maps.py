@@ -83,10 +83,13 @@ def axes(folder: Path, wanted: Sequence[str]) -> dict[str, Any]:
     values = np.load(folder / "values.npy", mmap_mode="r", allow_pickle=False)
     shown = np.load(folder / "shown.npy", allow_pickle=False)
     points = np.asarray(values[shown][:, places], dtype=np.float64)
-    centers = np.array([[one["center"][place] for place in places] for one in result["clusters"] if one["label"] >= 0])
+    clusters = [one for one in result["clusters"] if one["label"] >= 0]
     view = View(points, wanted, (0, 1))
     note = "" if len(shown) == len(values) else f"{len(shown):,} of {len(values):,} points are shown"
-    return {"centers": view.warped(centers).tolist(), **_drawn(view, view.warped(points), note)}
+    warped = view.warped(np.array([[one["center"][place] for place in places] for one in clusters])).tolist()
+    by_label = {one["label"]: center for one, center in zip(clusters, warped)}
+    centers = [by_label.get(label) for label in range(max(by_label, default=-1) + 1)]
+    return {"centers": centers, **_drawn(view, view.warped(points), note)}
 
 
 def packed(values: np.ndarray) -> str:

@@ -9,6 +9,7 @@ from coterie.tabular.make_estimator import SettingError
 
 CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")  # the server starts without coterie.selection
 UNUSABLE = {TEXT: "is free text: nearly every value is different", EMPTY: "is empty"}
+LARGEST_ID = 254  # of a cluster that a map can show
 STARTS = ("k-means++", "random", "spectral")
 
 
@@ -40,6 +41,17 @@ def run_settings(given: dict[str, Any], known: list[dict[str, Any]], limits: Lim
         "drop_missing": _flag(given.get("drop_missing", False), "drop_missing"),
         "kinds": kinds,
     }
+
+
+def edit_step(given: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    """One change of the clusters of a run: ``merge`` some of them, or ``split`` one into ``parts``."""
+    merge = given.get("merge")
+    if merge is None:
+        label = _whole(given.get("split"), 0, LARGEST_ID, "number of the cluster to split")
+        return {"split": label, "parts": _whole(given.get("parts"), 2, limits.clusters, "number of parts", none=True)}
+    if not isinstance(merge, list) or len(merge) < 2:
+        raise SettingError("Select at least two clusters to merge.")
+    return {"merge": [_whole(one, 0, LARGEST_ID, "number of a cluster") for one in merge]}
 
 
 def _kinds(given: Any, known: list[dict[str, Any]]) -> dict[str, str]:

@@ -50,6 +50,13 @@ def run(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     return clustering.run(_frame(task), task["wanted"], Path(task["folder"]), tell)
 
 
+def edit(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Merge clusters of an earlier run, or split one."""
+    from coterie.studio import clustering
+
+    return clustering.edit(_frame(task), Path(task["earlier"]), task["step"], Path(task["folder"]), tell)
+
+
 def labels(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     """Write ``labels.csv``: the whole table with the cluster, the certainty and whether the row is an outlier.
 
@@ -92,7 +99,7 @@ def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     from coterie.studio import clustering
 
     folder = Path(task["folder"])
-    clustered = clustering.read(_frame(task), folder, task["name"])
+    _, clustered = clustering.read(_frame(task), folder, task["name"])
     made = clustered.report(folder / "report.html", on_step=lambda step: tell({"stage": step}))
     return {"bytes": len(made.html)}
 
@@ -102,5 +109,5 @@ def _frame(task: dict[str, Any]) -> pd.DataFrame:
 
 
 TASKS: dict[str, Callable[[dict[str, Any], Tell], dict[str, Any]]] = {
-    task.__name__: task for task in (read, run, labels, report, names, axes)
+    task.__name__: task for task in (read, run, edit, labels, report, names, axes)
 }

@@ -49,11 +49,10 @@ export class Comparison {
     if (this.partners) pointAt(this.right, row);
   }
 
-  // The match of the chosen cluster is highlighted on the right.
-  choose(label) {
+  // The matches of the chosen clusters are highlighted on the right.
+  choose(labels) {
     if (!this.partners) return;
-    const partner = label === null || label < 0 ? label : this.partners.indexOf(label);
-    this.right.choose(partner === -1 && label >= 0 ? null : partner);
+    this.right.choose(labels.map((label) => (label < 0 ? -1 : this.partners.indexOf(label))).filter((partner, i) => partner >= 0 || labels[i] < 0));
   }
 
   #tell(common) {

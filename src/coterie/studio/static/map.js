@@ -44,7 +44,7 @@ export class ClusterMap {
     this.colours = (label) => label;
     this.centers = [];
     this.trail = [];
-    this.chosen = null;
+    this.chosen = []; // labels that stand out; all if there are none
     this.hovered = -1;
     new ResizeObserver(() => this.redraw()).observe(root);
     addEventListener("themechange", () => this.redraw());
@@ -86,15 +86,15 @@ export class ClusterMap {
     const step = (now) => {
       const t = Math.min(1, (now - begin) / (1000 * seconds));
       const eased = t * t * (3 - 2 * t);
-      this.centers = centers.map((end, k) => end.map((value, i) => from[k][i] + (value - from[k][i]) * eased));
+      this.centers = centers.map((end, k) => end && from[k] && end.map((value, i) => from[k][i] + (value - from[k][i]) * eased));
       this.#draw();
       if (t < 1) this.moving = requestAnimationFrame(step);
     };
     this.moving = requestAnimationFrame(step);
   }
 
-  choose(label) {
-    this.chosen = label;
+  choose(labels) {
+    this.chosen = labels;
     this.redraw();
   }
 
@@ -146,7 +146,7 @@ export class ClusterMap {
     this.base.style.height = `${inner.height}px`;
     const style = getComputedStyle(this.root);
     const inks = Object.fromEntries(["ink", "faint", "line", "paper"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
-    const chosen = this.chosen === null ? null : this.chosen < 0 ? -1 : this.colours(this.chosen);
+    const chosen = this.chosen.map((label) => (label < 0 ? -1 : this.colours(label)));
     this.points.draw(this.box, chosen, inks.faint);
     const pen = this.pen;
     const grid = this.under.getContext("2d");
@@ -211,9 +211,10 @@ export class ClusterMap {
     pen.textBaseline = "middle";
     const radius = this.centers.length > 20 ? 8 : 10.5;
     pen.font = `600 ${radius + 1.5}px system-ui, sans-serif`;
-    this.centers.forEach(([x, y], k) => {
-      const [sx, sy] = this.#toScreen(x, y);
-      pen.globalAlpha = this.chosen === null || this.chosen === k ? 1 : 0.35;
+    this.centers.forEach((center, k) => {
+      if (!center) return; // a number that is not used any more
+      const [sx, sy] = this.#toScreen(...center);
+      pen.globalAlpha = !this.chosen.length || this.chosen.includes(k) ? 1 : 0.35;
       pen.beginPath();
       pen.arc(sx, sy, radius, 0, 2 * Math.PI);
       pen.fillStyle = "#ffffff";
@@ -331,7 +332,7 @@ export class ClusterMap {
       held = null;
       if (!clicked || !this.labels) return;
       const found = this.#nearest(event.offsetX, event.offsetY);
-      this.onPick(found < 0 ? null : this.labels[found] === NOBODY ? -1 : this.labels[found]);
+      this.onPick(found < 0 ? null : this.labels[found] === NOBODY ? -1 : this.labels[found], event.shiftKey);
     });
     over.addEventListener("pointercancel", () => { held = null; });
     over.addEventListener("pointerleave", () => {

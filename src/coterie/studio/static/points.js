@@ -2,11 +2,12 @@
 
 import { colour } from "./page.js";
 
+const MOST_CHOSEN = 16;
 const VERTEX = `
 attribute vec2 place;
 attribute float mark;
 uniform vec2 low, span;
-uniform float size, chosen;
+uniform float size, chosen[${MOST_CHOSEN}];
 uniform vec3 palette[7];
 uniform vec3 outlier, plain;
 varying vec4 colour;
@@ -27,7 +28,9 @@ void main() {
     shape = mod(round, 7.0);
     if (round > 0.5) colour.rgb = mod(round, 2.0) > 0.5 ? mix(found, vec3(1.0), 0.5) : mix(found, vec3(0.0), 0.4);
   }
-  if (chosen > -1.5 && abs(mark - chosen) > 0.25) alpha = 0.07;
+  float away = 9.0;
+  for (int i = 0; i < ${MOST_CHOSEN}; i++) away = min(away, abs(mark - chosen[i]));
+  if (chosen[0] > -1.5 && away > 0.25) alpha = 0.07;
   colour.a = alpha;
 }`;
 const FRAGMENT = `
@@ -115,7 +118,7 @@ export class Points {
     return Math.max(3.2, Math.min(9, 9 - 1.5 * Math.log10(Math.max(this.count, 60) / 60)));
   }
 
-  // box: [x0, y0, x1, y1] of the whole canvas in the data's units; chosen: a mark, or null for all.
+  // box: [x0, y0, x1, y1] of the whole canvas in the data's units; chosen: marks that stand out, or none.
   draw(box, chosen, plain) {
     const ratio = devicePixelRatio || 1;
     if (!this.gl) return this.#drawFlat(box, chosen, plain);
@@ -127,7 +130,7 @@ export class Points {
     gl.uniform2f(this.where("low"), box[0] - this.middle[0], box[1] - this.middle[1]);
     gl.uniform2f(this.where("span"), box[2] - box[0], box[3] - box[1]);
     gl.uniform1f(this.where("size"), this.size * ratio);
-    gl.uniform1f(this.where("chosen"), chosen === null ? -9 : chosen);
+    gl.uniform1fv(this.where("chosen"), Array.from({ length: MOST_CHOSEN }, (_, i) => chosen[i] ?? -9));
     gl.uniform3fv(this.where("plain"), rgb(plain));
     gl.drawArrays(gl.POINTS, 0, this.count);
     return undefined;
@@ -147,7 +150,7 @@ export class Points {
     }
     for (const [one, members] of groups) {
       flat.fillStyle = one < -1.5 ? plain : one < 0 ? this.outlier : colour(one);
-      flat.globalAlpha = chosen !== null && chosen !== one ? 0.07 : 0.8;
+      flat.globalAlpha = chosen.length && !chosen.includes(one) ? 0.07 : 0.8;
       for (const i of members) {
         flat.fillRect((this.x[i] - box[0]) * kx - size / 2, (box[3] - this.y[i]) * ky - size / 2, size, size);
       }

@@ -6,7 +6,7 @@ import { fill } from "./data.js";
 import { ClusterMap, readAxes, readLayers, readPoints } from "./map.js";
 import { $, called, clusterName, colour, count, dot, make, number, percent, plural, say, trying } from "./page.js";
 import { Player } from "./player.js";
-import { finishedRuns, runTitle } from "./running.js";
+import { adopt, canUndo, finishedRuns, runTitle, undo } from "./running.js";
 
 const FIRST_COLUMNS = 12;
 let map = null;
@@ -14,12 +14,13 @@ let player = null;
 let comparison = null;
 let run = null; // whose result is shown
 let live = null; // whose progress is shown on the map
-let chosen = null;
+let chosen = null; // the cluster whose rows are shown
+let also = []; // further clusters that are selected
 let points = null; // of the run, in its own axes
 let layers = [];
 
 export function open() {
-  const pick = (label) => choose(label);
+  const pick = (label, more) => choose(label, more);
   map = new ClusterMap($("left-map"), { onPick: pick, onHover: (row) => comparison.pointAt(row) });
   player = new Player((layer, seconds, trail) => {
     map.setLabels(layer.labels);
@@ -30,6 +31,9 @@ export function open() {
   for (const button of $("keep").querySelectorAll("button")) button.addEventListener("click", () => keep(button));
   for (const id of ["axis-x", "axis-y"]) $(id).addEventListener("change", () => showAxes(id));
   $("keep-picture").addEventListener("click", async () => api.save(await map.picture(), `map-run${run.number}.png`));
+  $("merge").addEventListener("click", () => edit({ merge: [chosen, ...also] }));
+  $("split").addEventListener("click", () => edit({ split: chosen, parts: Number($("parts").value) || undefined }));
+  $("undo").addEventListener("click", () => trying(() => undo(run)));
   $("more-profile").addEventListener("click", () => showProfile(run.result, Infinity));
 }
 
@@ -79,7 +83,9 @@ export async function show(next) {
   called.names = next.result.names;
   points = readPoints(found[0]);
   layers = readLayers(found[1]);
-  map.chosen = null;
+  map.chosen = [];
+  also = [];
+  offerEdits();
   map.setPoints(points);
   player.load(layers);
   offerAxes(next.result);
@@ -145,6 +151,7 @@ function tellResult(next, points) {
   const told = [`${plural(result.rows, "row")} of ${next.table_name}, ${plural(result.used, "column")}${result.scaled ? ", scaled" : ""}.`];
   if (result.left_out) told.push(`${plural(result.left_out, "row")} with missing values left out.`);
   if (result.separation) told.push(`Separation: ${result.separation} (silhouette ${result.silhouette.toFixed(2)}).`);
+  if (result.history.length) told.push(`Edited: ${result.history.join(" ")}`);
   if (points.note) told.push(`${points.note[0].toUpperCase()}${points.note.slice(1)}.`);
   told.push(`${result.seconds.toFixed(1)} s.`);
   $("result-told").textContent = told.join(" ");
@@ -168,7 +175,7 @@ function showClusters(result) {
       filled.style.width = `${Math.max(1, 100 * one.share)}%`;
       filled.style.backgroundColor = colour(one.label);
       bar.append(filled);
-      return make("button", { type: "button", class: "cluster", "data-label": one.label, "aria-pressed": "false", onclick: () => choose(one.label) },
+      return make("button", { type: "button", class: "cluster", "data-label": one.label, "aria-pressed": "false", onclick: (event) => choose(one.label, event.shiftKey) },
         dot(one.label), make("strong", {}, clusterName(one.label)),
         make("span", { class: "size" }, `${count(one.rows)} · ${percent(one.share)}`), bar,
         make("span", { class: "words" }, one.words, one.rule ? make("small", {}, `Rule: ${one.rule}.`) : null));
@@ -176,13 +183,30 @@ function showClusters(result) {
   );
 }
 
-async function choose(label) {
+// A new run with changed clusters; the run before stays, and Undo returns to it.
+const edit = (step) => trying(async () => adopt(await api.post(`runs/${run.id}/edit`, step)));
+
+function offerEdits() {
+  const count = chosen === null ? 0 : 1 + also.length;
+  $("merge").disabled = count < 2;
+  $("split").disabled = $("parts").disabled = count !== 1 || chosen < 0;
+  $("undo").hidden = !canUndo(run);
+}
+
+async function choose(label, more = false) {
   if (!run || !run.result) return;
-  chosen = label === chosen ? null : label;
+  if (more && chosen !== null && chosen >= 0 && label !== null && label >= 0 && label !== chosen) {
+    also = also.includes(label) ? also.filter((one) => one !== label) : [...also, label];
+  } else {
+    chosen = label === chosen && !also.length ? null : label;
+    also = [];
+  }
   const current = run;
-  map.choose(chosen);
-  comparison.choose(chosen);
-  for (const button of $("cluster-list").children) button.setAttribute("aria-pressed", String(Number(button.dataset.label) === chosen));
+  const all = chosen === null ? [] : [chosen, ...also];
+  map.choose(all);
+  comparison.choose(all);
+  for (const button of $("cluster-list").children) button.setAttribute("aria-pressed", String(all.includes(Number(button.dataset.label))));
+  offerEdits();
   $("rows-part").hidden = chosen === null;
   if (chosen === null) return;
   const wanted = chosen;

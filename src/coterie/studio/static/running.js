@@ -77,10 +77,25 @@ async function begin() {
   };
   const run = await trying(() => api.post("runs", wanted));
   if (!run) return;
+  adopt(run);
+  $("main").scrollIntoView({ block: "start" });
+}
+
+// A run that the server has just begun.
+export function adopt(run) {
   runs.set(run.id, run);
   showRuns();
   select(run.id);
-  $("main").scrollIntoView({ block: "start" });
+}
+
+export const canUndo = (run) => runs.has(run.wanted.edited);
+
+// The run before an edit; the edited one is dropped.
+export async function undo(run) {
+  await api.remove(`runs/${run.id}`);
+  runs.delete(run.id);
+  showRuns();
+  select(run.wanted.edited);
 }
 
 // Browsers limit the connections to a server: only the run that is shown has a stream of its own.
@@ -147,7 +162,8 @@ function select(id) {
 function title(run) {
   const name = algorithms.get(run.wanted.algorithm).title;
   if (!run.result) return name;
-  return `${name}, ${plural(run.result.clusters.filter((one) => one.label >= 0).length, "cluster")}`;
+  const edited = run.wanted.edited ? ", edited" : "";
+  return `${name}, ${plural(run.result.clusters.filter((one) => one.label >= 0).length, "cluster")}${edited}`;
 }
 
 export const runTitle = (run) => `Run ${run.number}: ${title(run)}`;
