@@ -150,6 +150,14 @@ def test_soft_and_robust_rows_take_sizes(rows):
     assert set(np.bincount(robust.labels_)) == {30}
 
 
+def test_a_centre_leaves_a_group_that_is_smaller_than_a_cluster_may_be():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(315, 2)) + np.repeat([[0, 0], [20, 0], [40, 0], [0, 30]], [100, 100, 100, 15], axis=0)
+    fitted = KMeans(3, sizes=(80, None), init=X[[0, 150, 310]]).fit(X)
+    best = KMeans(3, sizes=(80, None), init=X[[0, 150, 250]]).fit(X)
+    assert fitted.inertia_ <= best.inertia_ * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(
     "sizes, said",
     [

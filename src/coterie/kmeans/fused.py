@@ -10,7 +10,7 @@ in O(n·k·d) time and bounded memory, on any torch device. Points may require g
 and the weights of robust k-means) the result is differentiable in points and centres.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ from coterie.kmeans.transformer import unit
 from coterie.kmeans.transport import Planner, bounds
 from coterie.kmeans.transport_attention import entropic_weights
 from coterie.kmeans.weights import normaliser
+
+MOST_FAILURES = 3  # in a row, of moves of a centre whose smallest size is forced
+LEAST_GAIN = 1e-4
 
 
 @dataclass(frozen=True)
@@ -248,6 +251,37 @@ class Fused:
         return Shared(labels, sums, counts, objective, self._moved(labels))
 
 
+def _with_unwanted_centers_moved(fused: Fused, ran: Any, **loop: Any) -> Any:
+    """The outcome after centres moved that no row would choose.
+
+    A negative price says that rows are made to choose a centre, for its smallest size. If a run starts with a centre in
+    a small group, the centre cannot leave it. It is tried at a row of the cluster with the largest costs instead.
+    """
+    rng, failures = np.random.default_rng(0), 0
+    found: Any = fused.e_step(ran.state)
+    while failures < min(MOST_FAILURES, len(ran.state.places)):
+        assert fused.planner is not None
+        kept, prices = fused.planner.prices_K, fused.planner.prices
+        unwanted = int(np.argsort(prices)[failures])
+        if prices[unwanted] >= 0:
+            break
+        chosen, cost = found.chosen.cpu(), found.cost.cpu() * (found.labels.cpu() >= 0)
+        costs = torch.zeros(len(prices), dtype=torch.float64).index_add(0, chosen, cost)
+        costs[unwanted] = 0
+        own = (cost * (chosen == costs.argmax())).cumsum(0).numpy()
+        if not own[-1] > 0:
+            break
+        places = ran.state.places.clone()
+        places[unwanted] = fused.rows.row(int(np.searchsorted(own, rng.random() * own[-1])))
+        tried = iteration.iterate(fused, Centers(places), **loop)
+        there: Any = fused.e_step(tried.state)
+        if there.objective < found.objective * (1 - LEAST_GAIN):
+            ran, found, failures = replace(tried, n_iter=ran.n_iter + tried.n_iter), there, 0
+        else:
+            fused.planner.prices_K, failures = kept, failures + 1
+    return ran
+
+
 def run(
     X,
     centers,
@@ -264,6 +298,8 @@ def run(
     with torch.no_grad():
         start = fused.state(centers, weights)
         ran = iteration.iterate(fused, start, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
+        if fused.planner is not None:
+            ran = _with_unwanted_centers_moved(fused, ran, max_iter=max_iter, tol=tol)
         fused.separate = True
         last: Any = fused.e_step(ran.state)
     limits = getattr(last, "limits", None)

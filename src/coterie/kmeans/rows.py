@@ -97,6 +97,9 @@ class DenseRows:
         """The sums (k, d) of the rows, weighted by memberships (b, k), as float64."""
         return shares.mT.double() @ self.x[block].double()
 
+    def row(self, i: int) -> Tensor:
+        return self.x[i]
+
     def numpy(self):
         return self.x.detach().cpu().numpy()
 
@@ -150,6 +153,9 @@ class SparseRows:
 
     def mixed(self, block: slice, shares: Tensor) -> Tensor:
         return torch.from_numpy(np.asarray(self.x[block].T @ shares.double().numpy()).T.astype(np.float64))
+
+    def row(self, i: int) -> Tensor:
+        return torch.from_numpy(self.x[[i]].toarray()[0])
 
     def numpy(self):
         return self.x
