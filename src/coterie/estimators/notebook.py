@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from coterie.geometry.principal import principal_axes
 from coterie.palette import color
 
 WIDTH, HEIGHT, EDGE = 300, 200, 14
@@ -77,7 +78,7 @@ def _principal(rows: np.ndarray) -> np.ndarray:
     """(n, 2) positions inside the picture."""
     centred = rows - rows.mean(axis=0)
     unit = np.abs(centred).max() or 1.0
-    axes = np.linalg.svd(centred / unit, full_matrices=False)[2][:2]
+    axes = principal_axes(centred / unit)[0][:2]
     places = centred / unit @ axes.T
     if places.shape[1] < 2:
         places = np.column_stack([places, np.zeros(len(places))])

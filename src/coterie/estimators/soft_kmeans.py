@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from coterie.estimators.base import CenterClusterer
-from coterie.estimators.in_blocks import per_row
+from coterie.estimators.in_blocks import drawn, per_row
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
 from coterie.kmeans.scaling import exponent_of, scaled
@@ -171,10 +171,7 @@ class SoftKMeans(CenterClusterer):
         self.posterior_centers_ = np.ldexp(draws.centers_JKD, exponent)
         self.posterior_weights_ = draws.weights_JK
         self.posterior_vars_ = np.ldexp(draws.var_J, 2 * exponent)
-        context = X
-        if len(X) > MAX_CONTEXT:
-            context = X[np.sort(random.choice(len(X), MAX_CONTEXT, replace=False))]
-        members = np.concatenate(list(self._members(context)), axis=1)
+        members = np.concatenate(list(self._members(drawn(X, MAX_CONTEXT, random)[0])), axis=1)
         labels = consensus.best_partition(members)
         mean = consensus.aligned_mean(members, first=np.eye(self.n_clusters)[labels])
         self.posterior_names_ = consensus.renamings(members, mean)

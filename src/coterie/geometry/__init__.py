@@ -1,1 +1,1 @@
-"""Nearest neighbours and principal axes."""
+"""Nearest neighbours, principal axes, and means and bounds of columns."""

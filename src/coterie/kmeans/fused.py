@@ -294,9 +294,9 @@ def run(
 ) -> Result:
     """Fit on arrays. ``options`` are the keyword arguments of :class:`Fused`."""
     fused = Fused(X, algorithm, **options)
-    weights = np.full(len(centers), 1.0 / len(centers)) if algorithm.mixing_weights else None
+    equal = np.full(len(centers), 1.0 / len(centers)) if algorithm.mixing_weights else None
     with torch.no_grad():
-        start = fused.state(centers, weights)
+        start = fused.state(centers, equal)
         ran = iteration.iterate(fused, start, max_iter=max_iter, tol=tol, on_iteration=on_iteration)
         if fused.planner is not None:
             ran = _with_unwanted_centers_moved(fused, ran, max_iter=max_iter, tol=tol)

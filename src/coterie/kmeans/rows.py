@@ -27,6 +27,12 @@ def _block_list(n: int, d: int, k: int, scores: int = BLOCK_SCORES) -> list[slic
     return [slice(i, min(i + size, n)) for i in range(0, n, size)]
 
 
+def _undecided(sq: Tensor, rounding: Tensor) -> Tensor:
+    """The rows whose two smallest values, of squared distances (b, k), differ by no more than their rounding (b,)."""
+    first, second = sq.topk(2, dim=-1, largest=False).values.unbind(-1)
+    return torch.nonzero(second - first <= rounding).flatten()
+
+
 class DenseRows:
     """X (n, d) as a tensor."""
 
@@ -63,8 +69,7 @@ class DenseRows:
         if len(centers) == 1:
             return expanded
         expanded = expanded.double()
-        first, second = expanded.topk(2, dim=-1, largest=False).values.unbind(-1)
-        close = torch.nonzero(second - first <= rounding).flatten()
+        close = _undecided(expanded, rounding)
         for some in close.split(max(1, BLOCK_SCORES // (self.d * len(centers)))):
             apart = self.x[block][some].double()[:, None] - centers.double()
             expanded[some] = apart.square().sum(-1)
@@ -130,10 +135,9 @@ class SparseRows:
         sq_centers = centers.square().sum(-1)
         expanded = torch.from_numpy(sq_norms)[:, None] - 2 * self.dot(block, centers) + sq_centers
         if len(centers) > 1:
-            first, second = expanded.topk(2, dim=-1, largest=False).values.unbind(-1)
             n_terms = int(np.diff(rows.indptr).max(initial=0)) + 64
             reach = (np.sqrt(sq_norms) + float(sq_centers.max()) ** 0.5) ** 2
-            close = np.flatnonzero((second - first).numpy() <= 4 * n_terms * np.finfo(np.float64).eps * reach)
+            close = _undecided(expanded, torch.from_numpy(4 * n_terms * np.finfo(np.float64).eps * reach)).numpy()
             size = max(1, BLOCK_SCORES // max(self.d, 1))
             for some in np.split(close, range(size, len(close), size)):
                 exact = single_pass.sq_distances(rows[some].toarray(), centers.numpy())

@@ -256,7 +256,7 @@ def _draw_concentration(count, concentrations, log_p, rng):
     return concentrations[draw_index(log_p, log_p.max(), -math.inf, rng)]
 
 
-@threads.kernel()
+@threads.kernel(forceinline=True, inner=True)
 def draw_index(log_p, best, rest, rng):
     """An index with a probability in proportion to ``exp(log_p)``, which is overwritten; ``best`` is the largest.
 
