@@ -24,6 +24,7 @@ $(STAMP): pyproject.toml research/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP) $(TORCH) -c $(PINS)
 	$(BIN)/python $(PIP) -c $(PINS) -e '.[dask,studio,duckdb,sql,onnx,dev]' -e ./research
+	$(BIN)/coterie warmup
 	@touch $(STAMP)
 
 demo: $(STAMP)

@@ -15,4 +15,4 @@ def pytest_configure(config):
     package = Path(importlib.util.find_spec("coterie").origin).parent
     cache = Path(os.environ.get("NUMBA_CACHE_DIR", package))
     if getattr(config.option, "numprocesses", None) and not any(cache.rglob("*.nbi")):
-        subprocess.run([sys.executable, "-m", "tests.kernels"], cwd=config.rootpath, check=True)
+        subprocess.run([sys.executable, "-m", "coterie", "warmup"], check=True)

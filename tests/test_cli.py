@@ -633,3 +633,15 @@ def test_cells_that_excel_does_not_hold_are_refused_before_the_fit(cell, tmp_pat
     assert ended.value.code == 2
     assert "'note' has texts of more than 32,767 letters or with control characters" in capsys.readouterr().err
     assert not (tmp_path / "l.xlsx").exists()
+
+
+def test_the_warmup_compiles_both_halves_and_tells_of_a_failure(monkeypatch):
+    from coterie.cli import warmup
+
+    monkeypatch.setattr(warmup, "COMPILE", "import sys; sys.exit('{}' not in ('centers', 'networks'))")
+    assert CliRunner().invoke(app, ["warmup"]).exit_code == 0
+    monkeypatch.setattr(warmup, "COMPILE", "import sys; sys.exit('{}' == 'networks')")
+    failed = CliRunner().invoke(app, ["warmup"])
+    assert failed.exit_code == 2
+    assert callable(warmup.centers)
+    assert callable(warmup.networks)

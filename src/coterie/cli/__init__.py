@@ -10,10 +10,10 @@ import sys
 
 import typer
 
-from coterie.cli import cluster, models, research, studio
+from coterie.cli import cluster, models, research, studio, warmup
 from coterie.cli.application import MISUSE, app, complain
 
-__all__ = ["app", "cluster", "main", "models", "research", "run_application", "studio"]
+__all__ = ["app", "cluster", "main", "models", "research", "run_application", "studio", "warmup"]
 
 
 def main() -> None:
