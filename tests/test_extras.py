@@ -28,7 +28,7 @@ for command, blocked in json.loads(sys.argv[1]):
 """
 CASES = {  # the command, the packages that are missing, the extra that has them
     "studio --no-browser": (["starlette", "uvicorn"], "studio"),
-    "bench kills --quick": (["dask", "distributed"], "dask"),
+    "bench interruptions --quick": (["dask", "distributed"], "dask"),
     "bench soak --quick": (["psutil"], "test"),
 }
 

@@ -7,9 +7,8 @@ if TYPE_CHECKING:
     from coterie_research.benchmarks.harness import Benchmark
 
 BENCHMARKS = {  # name: the module, and what it measures
-    "calls": ("benchmarks.calls", "single calls of the k-means family beside scikit-learn and FasterPAM"),
+    "calls": ("benchmarks.calls", "single calls of the k-means family, and imports, beside scikit-learn and FasterPAM"),
     "constraints": ("benchmarks.constraints", "how much a few given labels help"),
-    "imports": ("benchmarks.imports", "importing KMeans and its first fit, beside scikit-learn"),
     "kmeans": ("benchmarks.kmeans", "KMeans beside scikit-learn, faiss and scikit-learn-intelex"),
     "kmedoids": ("benchmarks.kmedoids", "KMedoids beside FasterPAM"),
     "learned-lloyd": ("benchmarks.learned_lloyd", "layers with learned parameters beside Lloyd's algorithm"),
@@ -21,7 +20,6 @@ BENCHMARKS = {  # name: the module, and what it measures
     "vae": ("benchmarks.vae", "VAEMixture beside the deep clusterers of clustpy"),
     "zeroshot": ("benchmarks.zeroshot", "the zero-shot clusterer beside other methods on many sets"),
     "interruptions": ("stress.interruptions", "stress: programs are killed, and files and results compared"),
-    "kills": ("stress.kills", "stress: workers of a cluster are killed during fits"),
     "soak": ("stress.soak", "stress: a studio and a cluster under load for half an hour"),
 }
 

@@ -11,27 +11,33 @@ SIGTERM, half of the time while they write a file, the others by SIGKILL. SIGTER
   labels.
 """
 
+import contextlib
 import json
 import random
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from coterie import KMeans
+from coterie.distributed.cluster import ClusterError
 from coterie.tables.table import SAMPLES
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row
-from coterie_research.stress import kills
-from coterie_research.stress.processes import COTERIE, csv_table, started, studio
+from coterie_research.stress.processes import COTERIE, Cluster, csv_table, kill, started, studio
 
 KILLS = 17  # of each program: more than 100 in all
 ROWS = 5_000  # of the table in the studio
+D, K, BLOCKS, BLOCK_ROWS = 8, 32, 24, 20_000  # of the data on the cluster
 TRAINING = {"model": {"n_layers": 2}, "training": {"steps": 60, "log_every": 10, "checkpoint_every": 5}}
 FIT = """
 import sys, dask, dask.array as da, numpy as np
@@ -92,9 +98,75 @@ def _checkpoint(wanted: int, draw: random.Random) -> Row:
 
 
 def _dask(victim: Literal["worker", "scheduler"], wanted: int, draw: random.Random) -> Row:
-    found = kills.fits_with_kills(victim, lambda number: number >= wanted)
-    changed = sum(not one["same"] for one in found["fits"])
-    return {"kills": found["kills"], "ended": len(found["fits"]), "damaged": changed}
+    return fits_with_kills(victim, lambda kills: kills >= wanted)
+
+
+def fits_with_kills(
+    victim: Literal["worker", "scheduler"],
+    enough: Callable[[int], bool],
+    after_fit: Callable[[], object] = lambda: None,
+) -> Row:
+    """Fit on a cluster of processes that are killed until ``enough(number of kills)``, and compare every result.
+
+    A process is killed whenever the cluster is complete, after up to as many seconds as a whole fit takes: a pass that
+    is disturbed five times in a row gives up.
+    """
+    import dask
+
+    import distributed
+
+    with dask.config.set(scheduler="synchronous"):
+        undisturbed = _fit()
+    same: list[bool] = []
+    draw, kills = random.Random(0), 0
+
+    def fit() -> None:
+        same.append(False)
+        with contextlib.suppress(ClusterError):  # which counts as a result that is not the same
+            found = _fit()
+            same[-1] = found.inertia_ == undisturbed.inertia_ and np.array_equal(
+                found.cluster_centers_, undisturbed.cluster_centers_
+            )
+        after_fit()
+
+    with (
+        contextlib.closing(Cluster()) as cluster,
+        distributed.Client(cluster.address, timeout=60) as client,
+        ThreadPoolExecutor(1) as other,
+    ):
+        for _ in range(2):  # the first one waits for the workers and for compiled code
+            began = time.perf_counter()
+            fit()
+        longest = max(1.0, time.perf_counter() - began)
+        while not enough(kills):
+            running = other.submit(fit)
+            while not wait([running], 0.2).done:
+                if not enough(kills) and cluster.is_complete(client):
+                    time.sleep(draw.uniform(0.0, longest))
+                    if victim == "worker":
+                        kill(draw.choice(cluster.workers))
+                    else:
+                        cluster.close()
+                    kills += 1
+                cluster.start_missing()
+            running.result()
+    return {"kills": kills, "ended": len(same), "damaged": same.count(False)}
+
+
+def _make_block(number: int) -> np.ndarray:
+    rng = np.random.default_rng([2, number])
+    middles = 3 * np.random.default_rng(0).normal(size=(K, D))
+    return (middles[rng.integers(0, K, BLOCK_ROWS)] + rng.standard_normal((BLOCK_ROWS, D))).astype("float32")
+
+
+def _fit() -> KMeans:
+    import dask
+    import dask.array as da
+
+    parts = [da.from_delayed(dask.delayed(_make_block)(b), (BLOCK_ROWS, D), "float32") for b in range(BLOCKS)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return KMeans(K, init=_make_block(0)[:K], max_iter=20, tol=0.0).fit(da.concatenate(parts))
 
 
 def _studio(wanted: int, draw: random.Random) -> Row:

@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row, table
-from coterie_research.stress import kills
+from coterie_research.stress.interruptions import fits_with_kills
 from coterie_research.stress.processes import Client, csv_table, studio, usage
 
 MINUTES = 30.0
@@ -92,11 +92,8 @@ def _one_table(client: Client, draw: random.Random, latency: dict[str, list[floa
 def _fits(end: float) -> Row:
     """Fits on a cluster whose workers are killed, with the memory and handles of the process that fits."""
     used: list[tuple[int, int]] = []
-    found = kills.fits_with_kills(
-        "worker", lambda _: time.monotonic() > end, lambda: used.append(usage(psutil.Process()))
-    )
-    lost = sum(not one["same"] for one in found["fits"])
-    return {"kills": found["kills"], "fits": len(found["fits"]), "lost": lost, **_summary(used)}
+    found = fits_with_kills("worker", lambda _: time.monotonic() > end, lambda: used.append(usage(psutil.Process())))
+    return {"kills": found["kills"], "fits": found["ended"], "lost": found["damaged"], **_summary(used)}
 
 
 def _summary(used: Sequence[tuple[int, int]]) -> dict[str, dict[str, int]]:
