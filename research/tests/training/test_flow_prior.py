@@ -42,14 +42,6 @@ def test_dimensions_beyond_a_data_sets_own_are_zero():
     assert ((data.points_BND != 0).any(1) == used).all()
 
 
-def test_lognormal_snr_is_truncated_with_its_median_inside():
-    prior = MixturePrior(snr_law="lognormal", snr_median=8.0, snr_log_std=0.5, snr_db=(3.0, 20.0))
-    snr = draw(prior, batch=4000, n_points=2).snr_db_B
-    assert snr.min() >= 3
-    assert snr.max() <= 20
-    assert snr.median().item() == pytest.approx(8, abs=0.4)
-
-
 def test_same_seed_gives_the_same_data():
     assert torch.equal(draw(MixturePrior()).points_BND, draw(MixturePrior()).points_BND)
 

@@ -28,11 +28,7 @@ class MixturePrior:
         mean ``clusters_mean``, or with probabilities proportional to 1/k.
     clusters_mean : float, default=5.0
     snr_db : (float, float), default=(3.0, 15.0)
-        The range of the signal-to-noise ratio in dB.
-    snr_law : {"uniform", "lognormal"}, default="uniform"
-        The distribution of the SNR in dB on that range: uniform, or a truncated log-normal distribution with median
-        ``snr_median`` whose logarithm has the standard deviation ``snr_log_std``.
-    snr_median, snr_log_std : float, default=8.0 and 0.5
+        The signal-to-noise ratio in dB is uniform on this range.
     stretch, unequal : float, default=0.0
         How much the standard deviations of a cluster differ from axis to axis, and how much clusters differ in width:
         the standard deviation of their logarithms is uniform between 0 and these. Axes point in random directions. The
@@ -44,9 +40,6 @@ class MixturePrior:
     clusters_law: Literal["uniform", "poisson", "harmonic"] = "uniform"
     clusters_mean: float = 5.0
     snr_db: Range = (3.0, 15.0)
-    snr_law: Literal["uniform", "lognormal"] = "uniform"
-    snr_median: float = 8.0
-    snr_log_std: float = 0.5
     stretch: float = 0.0
     unequal: float = 0.0
 
@@ -104,7 +97,7 @@ def sample_mixtures(prior: MixturePrior, batch: int, n_points: int, generator: t
     probabilities = prior.cluster_probabilities().to(device)
     n_clusters_B = low + torch.multinomial(probabilities, batch, replacement=True, generator=generator)
     dims_B = torch.randint(prior.dims[0], prior.dims[1] + 1, (batch,), generator=generator, device=device)
-    snr_db_B = _draw_snr(prior, uniform(batch))
+    snr_db_B = prior.snr_db[0] + (prior.snr_db[1] - prior.snr_db[0]) * uniform(batch)
 
     in_use_BK = torch.arange(high, device=device) < n_clusters_B[:, None]
     used_dims_B1D = torch.arange(prior.dims[1], device=device) < dims_B[:, None, None]
@@ -155,17 +148,3 @@ def _roots(prior: MixturePrior, weights_BK: Tensor, used_BD: Tensor, generator: 
     inside_B1DD = (used_BD[:, :, None] & used_BD[:, None])[:, None]
     gaussian_BKDD = torch.where(inside_B1DD, normal(batch, k, dim, dim), torch.eye(dim, device=device))
     return torch.linalg.qr(gaussian_BKDD).Q * log_std_BK1D.exp() / mean_B.sqrt()[:, None, None, None]
-
-
-def _draw_snr(prior: MixturePrior, uniform_B: Tensor) -> Tensor:
-    low, high = prior.snr_db
-    if prior.snr_law == "uniform":
-        return low + (high - low) * uniform_B
-
-    def cdf(value: float) -> float:
-        z = (math.log(value) - math.log(prior.snr_median)) / prior.snr_log_std
-        return 0.5 * (1 + math.erf(z / math.sqrt(2)))
-
-    u_B = cdf(low) + (cdf(high) - cdf(low)) * uniform_B
-    z_B = math.sqrt(2) * torch.erfinv(2 * u_B - 1)
-    return (math.log(prior.snr_median) + prior.snr_log_std * z_B).exp().clamp(low, high)
