@@ -1,7 +1,7 @@
 """The tables and figures of Zimin et al. (2025), "Learning Gaussian Mixture Models via Transformer Measure Flows"."""
 
 from coterie_research.measure_flows.ablation import ablation
-from coterie_research.measure_flows.depth import depth, rates
+from coterie_research.measure_flows.columns import columns
 from coterie_research.measure_flows.figures import (
     figure1,
     figure2,
@@ -31,7 +31,7 @@ from coterie_research.measure_flows.tables import (
 
 __all__ = [
     "ablation",
-    "depth",
+    "columns",
     "figure1",
     "figure2",
     "figure4",
@@ -42,7 +42,6 @@ __all__ = [
     "figure10",
     "figure11",
     "orderings",
-    "rates",
     "table1",
     "table2",
     "table3",

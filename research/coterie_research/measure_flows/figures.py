@@ -10,7 +10,7 @@ import torch
 from coterie.mixtures.atoms import flow_tokens
 from coterie.mixtures.flow import MeasureFlow
 from coterie_research.measure_flows import pictures, published, scoring, tables
-from coterie_research.measure_flows.depth import training_log
+from coterie_research.measure_flows.columns import training_log
 from coterie_research.measure_flows.dynamics import integrate, nearest_neighbour_entropy
 from coterie_research.measure_flows.record import write
 from coterie_research.training.flow.prior import Mixtures

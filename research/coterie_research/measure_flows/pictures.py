@@ -194,30 +194,36 @@ def draw_training(record: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
-def draw_runs(record: dict[str, Any], path: Path) -> None:
-    """Losses against CPU seconds and against steps, and what the networks score beside the first."""
-    figure = Figure(figsize=(13, 4), layout="constrained")
-    time_axis, step_axis, score_axis = figure.subplots(1, 3)
-    for place, (name, network) in enumerate(record["networks"].items()):
-        curve, colour = network["curve"], COLOURS[place]
-        for axis, along in ((time_axis, "cpu_seconds"), (step_axis, "step")):
-            axis.plot(*_smooth(curve[along], curve["loss"]), color=colour, label=name)
-        if name == record["base"]:
-            continue
-        gaps = [row["against_base"] for row in network["levels"].values()]
-        score_axis.errorbar(
-            np.arange(len(gaps)) + 0.1 * (place - len(record["networks"]) / 2),
-            [gap["log"] for gap in gaps],
-            yerr=[gap["log_se"] for gap in gaps],
-            fmt="o",
-            color=colour,
-        )
-    for axis, label in ((time_axis, "CPU seconds"), (step_axis, "step")):
-        axis.set(xlabel=label, ylabel="SNR · squared W2", yscale="log", title="training loss, running mean")
+def draw_columns(record: dict[str, Any], path: Path) -> None:
+    """Losses against steps; and what the networks score beside the first, with the document's differences."""
+    networks = record["networks"]
+    first = next(iter(networks))
+    figure = Figure(figsize=(12, 1.5 + 0.36 * len(networks)), layout="constrained")
+    step_axis, score_axis = figure.subplots(1, 2)
+    for place, (name, network) in enumerate(networks.items()):
+        curve = network["curve"]
+        style = {"color": COLOURS[place % len(COLOURS)], "ls": "-" if place < len(COLOURS) else "--"}
+        step_axis.plot(*_smooth(curve["step"], curve["loss"]), label=name, lw=1, **style)
+        for level, (title, row) in enumerate(network["levels"].items()):
+            y, gap, document = place + 0.22 * (level - 1), row["against_base"], row["document"]
+            label = f"{title} SNR" if place == 0 else None
+            score_axis.errorbar(
+                gap["log"], y, xerr=1.96 * gap["log_se"], fmt="o", ms=4, color=COLOURS[level], label=label
+            )
+            if document is not None and place:
+                score_axis.plot(document["against_base"], y, "k|", ms=9, mew=2)
+    step_axis.set(xlabel="step", ylabel="training loss, running mean", yscale="log")
+    step_axis.legend(fontsize=7, ncols=2)
+    score_axis.axvline(0, color="grey", lw=1)
+    score_axis.set_yticks(range(len(networks)), list(networks), fontsize=8)
+    score_axis.set_ylim(len(networks) - 0.5, -0.5)
+    score_axis.set_xscale("symlog", linthresh=0.2)
+    score_axis.set(
+        xlabel=f"log squared W2, minus that of {first}; below 0 is better",
+        title=f"{record['steps']:,} steps each, {record['instances']} instances; bars: 95%; black: published",
+    )
+    score_axis.title.set_fontsize(10)
+    score_axis.legend(fontsize=8)
+    for axis in (step_axis, score_axis):
         axis.grid(alpha=0.3)
-    time_axis.legend(title=record["what"])
-    score_axis.axhline(0, color=COLOURS[0], lw=1)
-    score_axis.set_xticks(range(3), ["15 dB", "10 dB", "5 dB"])
-    score_axis.set(ylabel=f"log squared W2, minus that of {record['base']}", title="after training: below 0 is better")
-    score_axis.grid(alpha=0.3)
     _save(figure, path)
