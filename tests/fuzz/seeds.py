@@ -16,7 +16,9 @@ import pyarrow.parquet as pq
 import torch
 from safetensors.numpy import save as to_safetensors
 
-from coterie import KMeans
+import coterie
+from coterie import KMeans, cluster_table
+from coterie.checkpoints import SHELF
 from coterie.checkpoints.state import save_state
 from coterie.distributed.checkpointing import Checkpoint, Saved
 from coterie.tables.encoding import Encoding
@@ -31,6 +33,9 @@ MIXED = (
     "e,7,2024-03-02,red,true\n"
 )
 NUMBERS = "x,y\n" + "\n".join(f"{i % 5},{i * 0.5}" for i in range(12)) + "\n"
+
+RUN = {"columns": ["x", "colour"], "algorithm": "trimmed", "trim": 0.1, "clusters": 3, "most": 5, "criterion": "gap"}
+RUN |= {"kinds": {"x": "category"}, "seed": 7, "scale": False, "starts": 2, "start": "random", "drop_missing": True}
 
 
 def npy(array: np.ndarray) -> bytes:
@@ -72,8 +77,12 @@ def valid() -> dict[str, bytes]:
         TableModel(fitted, Encoding.affine(["x", "y"])).save(model)
         problem = {"number of clusters": 2, "number of columns": 2}
         Checkpoint(centres, True).save(Saved(3, fitted.cluster_centers_, None, None), problem)
+        mixture, mixed_rows = Path(folder, "f"), Path(folder, "t")
+        coterie.FlowMixture(random_state=0).fit(frame).rename(0, "all").save(mixture)
+        cluster_table(mixed, algorithm="medoids", clusters=[2]).model.save(mixed_rows)
         save_state({"step": 3, "model": {"weight": torch.arange(6.0).reshape(2, 3)}, "rates": [0.1, None]}, state)
         written = {"valid.model": model, "valid.checkpoint": centres, "valid.pt": state}
+        written |= {"mixture.model": mixture, "mixed.model": mixed_rows}
         for name, write in (("mixed.xlsx", _write_workbook), ("mixed.sqlite", _write_database)):
             written[name] = Path(folder, name)
             write(mixed, written[name])
@@ -88,6 +97,12 @@ def valid() -> dict[str, bytes]:
         "numbers.npy": npy(frame.to_numpy()),
         "mixed.parquet": parquet(mixed),
         "plain.parquet": parquet(frame, compression="none", use_dictionary=False),
+        "run.request": json.dumps(RUN).encode(),
+        "edit.request": json.dumps({"merge": [0, 2], "split": 1, "parts": 3}).encode(),
+        **{
+            f"{name}.card": (SHELF / f"{name}.json").read_bytes()
+            for name in ("flow-d2", "incontext", "learned-lloyd-5")
+        },
         **saved,
     }
 

@@ -20,7 +20,9 @@ def feed(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [".csv", ".tsv", ".gz", ".npy", ".parquet", ".xlsx", ".jsonl", ".sqlite", ".model", ".checkpoint", ".pt"]
+    "kind",
+    [*(".csv", ".tsv", ".gz", ".npy", ".parquet", ".xlsx", ".jsonl", ".sqlite"), *(".model", ".checkpoint", ".pt")]
+    + [".card", ".request"],
 )
 def test_what_once_failed_ends_in_a_result_or_in_a_sentence(kind, tmp_path):
     failed = []
