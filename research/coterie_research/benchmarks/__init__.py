@@ -12,6 +12,10 @@ BENCHMARKS = {  # name: the module, and what it measures
     "kmeans": ("benchmarks.kmeans", "KMeans beside scikit-learn, faiss and scikit-learn-intelex"),
     "kmedoids": ("benchmarks.kmedoids", "KMedoids beside FasterPAM"),
     "learned-lloyd": ("benchmarks.learned_lloyd", "layers with learned parameters beside Lloyd's algorithm"),
+    "living": (
+        "benchmarks.living",
+        "ids of clusters through a year of tables, and checks of unchanged and drifted ones",
+    ),
     "mixed": ("benchmarks.mixed", "encodings of text and missing values"),
     "mixtures": ("benchmarks.mixtures", "FlowMixture beside Gaussian mixtures and HDBSCAN"),
     "real-tables": ("benchmarks.real_tables", "the zero-shot clusterer on real tables that it was not trained on"),
