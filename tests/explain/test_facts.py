@@ -233,7 +233,21 @@ def test_clusters_that_follow_missing_values_are_named(follow):
     assert ("The clusters follow missing values: 'a' is missing in 100% of cluster" in notes) == follow
 
 
+def test_a_row_of_totals_is_named_and_changes_nothing_else():
+    X = np.abs(blobs(200)) * 100
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(place=np.repeat(["x", "y"], 100))
+    total = pd.DataFrame([{**frame[list("abcd")].sum(), "place": "TOTAL"}])
+    with_total = cluster_table(pd.concat([frame, total], ignore_index=True))
+    np.testing.assert_array_equal(with_total.labels[:200], cluster_table(frame).labels)
+    notes = " ".join(with_total.facts.notes)
+    assert "far from all others: in row 201" in notes
+    assert "almost the same information" not in notes
+
+
 def test_a_verdict_says_when_a_table_cannot_tell():
+    far = clustered(np.vstack([blobs(200), np.full((3, 4), 9_000.0)]), kmeans(2)).verdict
+    assert far.words == "cannot tell"
+    assert "All but 3 rows are in one cluster" in far.text
     few = clustered(blobs(12), kmeans(3)).verdict
     assert few.words == "cannot tell"
     assert "12 rows are too few to judge 3 clusters" in few.text

@@ -138,6 +138,7 @@ def test_a_first_line_of_numbers_can_be_data_or_names(put):
         ("a,b,a,,\n1,2,3,4,5\n", ["a", "b", "a (2)", "(unnamed)", "(unnamed) (2)"], "numbered"),
         ("a,a (2),a\n1,2,3\n", ["a", "a (2)", "a (3)"], "numbered"),
         ("# made in 2024\n# by us, them\n\na,b,c\n1,2,3\n4,5,6\n# the end\n", ["a", "b", "c"], "2 lines"),
+        ("% made in 2024\na,b,c\n1,2,3\n// a note\n4,5,6\n", ["a", "b", "c"], "The first line is not part"),
         ("Sales of 2024\n\na;b;c\n1,5;2;3\n4;5;6\n", ["a", "b", "c"], "The first line is not part"),
         ("Sales of 2024;;\na;b;c\n1,5;2;3\n4;5;6\n", ["a", "b", "c"], "The first line is not part"),
     ],
@@ -146,6 +147,19 @@ def test_names_are_found_or_made(put, content, names, told):
     table = Table.read(put("a.csv", content))
     assert table.names == names
     assert told in " ".join(table.notes) if told else not table.notes
+
+
+@pytest.mark.parametrize(
+    "above, names", [([["Sales", None, None], [None] * 3], "abc"), ([], "abc"), (None, ["x0", "x1", "x2"])]
+)
+def test_the_names_of_a_sheet_are_found_as_in_a_text(tmp_path, above, names):
+    rows = [["u", 1, 2.5], ["v", 2, 3.5], ["u", 3, 4.5], ["v", 4, 5.5]]
+    frame = pd.DataFrame([*above, list("abc"), *rows] if above is not None else rows)
+    frame.to_excel(tmp_path / "a.xlsx", header=False, index=False)
+    table = Table.read(tmp_path / "a.xlsx")
+    assert table.names == list(names)
+    assert table.frame.iloc[:, 2].tolist() == [2.5, 3.5, 4.5, 5.5]
+    assert bool(table.notes) == (above != [])
 
 
 def test_lines_before_a_table_can_be_skipped(put):

@@ -208,9 +208,11 @@ def columns(
     from coterie.tables.columns import described
     from coterie.tables.table import Table
 
-    table = Table.read(file, header=header, skip_rows=skip_rows, query=query)
-    read = table.read_columns(kinds=",".join(kind) if kind else None, keep=",".join(keep) if keep else ())
-    rows, name = [described(column) for column in read], shown_source(file)
+    name = shown_source(file)
+    with console.working(f"Reading {name}"):
+        table = Table.read(file, header=header, skip_rows=skip_rows, query=query)
+        read = table.read_columns(kinds=",".join(kind) if kind else None, keep=",".join(keep) if keep else ())
+        rows = [described(column) for column in read]
     if as_json:
         document = {"file": name, "rows": len(table), "columns": rows, "notes": list(table.notes)}
         print(json.dumps(document, allow_nan=False))

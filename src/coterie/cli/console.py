@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
 
 import numpy as np
@@ -58,7 +58,8 @@ class ProgressWatcher(Watcher):
         speaks = has_parameter(estimator, "verbose")
         if speaks:
             estimator.set_params(verbose=self.verbose)
-        yield
+        with nullcontext() if speaks else working("Finding clusters"):
+            yield
         if speaks:
             estimator.set_params(verbose=0)
 

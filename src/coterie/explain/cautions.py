@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
 from coterie.estimators.capabilities import (
     finds_count,
@@ -123,7 +124,7 @@ def _about_correlation(clustered: ClusteredTable, varying: np.ndarray) -> list[C
     if not 2 <= len(varying) <= 200 or clustered.n < 10:
         return []
     rows = np.linspace(0, clustered.n - 1, min(clustered.n, 5_000)).astype(int)
-    part = clustered.points[np.ix_(rows, varying)].astype(np.float64)
+    part = rankdata(clustered.points[np.ix_(rows, varying)], axis=0)  # a row of totals is no correlation
     alive = part.std(axis=0) > 0
     part, varying = part[:, alive], varying[alive]
     if len(varying) < 2:
@@ -137,12 +138,18 @@ def _about_correlation(clustered: ClusteredTable, varying: np.ndarray) -> list[C
     return [Caution(what, "Together they count twice: keep one of each pair.")]
 
 
+def tiny_clusters(clustered: ClusteredTable) -> list[int]:
+    """Clusters of so few rows that these may be outliers."""
+    few = max(TINY_ROWS, TINY_SHARE * clustered.n)
+    return [j for j, size in enumerate(clustered.sizes.tolist()) if 0 < size < few]
+
+
 def _about_sizes(clustered: ClusteredTable) -> list[Caution]:
     found = []
     sizes, n = clustered.sizes, clustered.n
     family = of_center_family(type(clustered.estimator))
     trim = " or use trimmed k-means (TrimmedKMeans)" if family and not finds_outliers(clustered.estimator) else ""
-    tiny = [j for j, size in enumerate(sizes) if 0 < size < max(TINY_ROWS, TINY_SHARE * n)]
+    tiny = tiny_clusters(clustered)
     if tiny and (sizes > 0).sum() > 1:
         listed = joined([f"cluster {j} ({plural(int(sizes[j]), 'row')})" for j in tiny], limit=LISTED)
         what = f"{'One cluster is' if len(tiny) == 1 else 'Some clusters are'} very small: {listed}."

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coterie.estimators.capabilities import given_count, has_parameter
+from coterie.explain.cautions import tiny_clusters
 from coterie.explain.hierarchy import merges_of
 from coterie.selection import stratified_sample, uneven_columns
 from coterie.tabular.clustered_table import ClusteredTable
@@ -68,6 +69,10 @@ def _nothing_to_judge(clustered: ClusteredTable) -> str:
     n, k = clustered.n, int((clustered.sizes > 0).sum())
     if n < FEW_ROWS * k:
         return f"{plural(n, 'row')} are too few to judge {k} clusters."
+    tiny = tiny_clusters(clustered)
+    if len(tiny) >= k - 1:
+        few = plural(n - int(clustered.sizes.max()), "row")
+        return f"All but {few} are in one cluster; the rest may be outliers."
     different = len(np.unique(clustered.points[:VALLEY_ROWS], axis=0))
     if different < FEW_DIFFERENT * k and different < n:
         return f"There are only {different} different rows, so the {k} clusters say little more than their values do."

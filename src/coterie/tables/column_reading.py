@@ -254,7 +254,7 @@ def _without_sentinels(values: np.ndarray) -> tuple[np.ndarray, tuple[float, ...
         if not re.fullmatch(r"-?9+", f"{end:.15g}") or (sign > 0 and end < 9):
             continue
         others = known[known != end]
-        if len(others) <= len(known) / 2 or others.min() == others.max():
+        if len(others) <= max(FEW, len(known) / 2) or others.min() == others.max():
             continue
         if abs(end) == 9 and (others != np.round(others)).any():  # one digit is a code among codes only
             continue

@@ -40,19 +40,18 @@ def require_package(package: str, what: str, extra: str) -> None:
         raise TableError(f"{what} needs the package {package}: pip install 'coterie[{extra}]'.")
 
 
-def read_workbook(path: Path, sheet: str | None) -> tuple[list[str], list[tuple], tuple[str, ...]]:
-    """The names of the columns and the rows of a sheet of an Excel workbook, the first one by default, and notes."""
+def read_workbook(path: Path, sheet: str | None) -> tuple[list[tuple], tuple[str, ...]]:
+    """The rows of a sheet of an Excel workbook, the first one by default, and notes."""
     require_package("openpyxl", "Reading an Excel workbook", "excel")
     sheets, rows = _sheet(path, sheet)
     if not rows:
         raise TableError(f"The sheet {sheet or sheets[0]!r} of {path} is empty.")
     width = max(i + 1 for row in rows for i, cell in enumerate(row) if cell is not None)
-    header, *body = [(*row, *[None] * width)[:width] for row in rows]  # empty cells at the end may be left out
-    names = [str(name) if name is not None else "" for name in header]
+    whole = [(*row, *[None] * width)[:width] for row in rows]  # empty cells at the end may be left out
     if len(sheets) == 1 or sheet is not None:
-        return names, body, ()
+        return whole, ()
     note = f"{path.name} has {len(sheets)} sheets; {sheets[0]!r} was read."
-    return names, body, (f"{note} --query NAME on the command line reads another one.",)
+    return whole, (f"{note} --query NAME on the command line reads another one.",)
 
 
 def _sheet(path: Path, sheet: str | None) -> tuple[list[str], list[tuple]]:

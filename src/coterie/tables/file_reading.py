@@ -32,7 +32,7 @@ from coterie.tables.databases import (
 )
 from coterie.tables.raw_files import read_npy
 from coterie.tables.table import Table
-from coterie.tables.text_files import FALLBACK, read_text, unique_names
+from coterie.tables.text_files import FALLBACK, SEEN_LINES, heading, read_text, unique_names
 from coterie.wording import shown
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def read(
 def _reader(kind: str, query: str | None, *how: Any) -> Callable[[Path], Table]:
     """What reads a file of a type; ``how`` a text is read are arguments of :func:`_from_text`."""
     if kind in WORKBOOKS:
-        return lambda path: _from_workbook(path, query)
+        return lambda path: _from_workbook(path, query, how[0])
     if kind in DATABASES:
         read_database = read_duckdb if kind == ".duckdb" else read_sqlite
         return lambda path: Table.of(read_database(path, query))
@@ -162,16 +162,18 @@ def _from_stdin(**how: Any) -> Table:
             raise TableError(str(error).replace(str(path), "Standard input")) from None
 
 
-def _from_workbook(path: Path, query: str | None) -> Table:
+def _from_workbook(path: Path, query: str | None, header: bool | None) -> Table:
     import pandas as pd
 
-    names, rows, notes = read_workbook(path, query)
-    names, numbered = unique_names(names)
+    rows, notes = read_workbook(path, query)
+    seen = [["" if cell is None else str(cell) for cell in row] for row in rows[:SEEN_LINES]]
+    before, named, names, about = heading(seen, header)
+    rows = rows[before + named :]
     table = Table.of(pd.DataFrame(rows, columns=names).infer_objects())
     for name, cells in zip(names, zip(*rows)):
         if table.frame[name].dtype == float:  # integers with gaps, too
             table.exact[name] = pd.Series(cells, dtype=object)
-    table.notes = notes + numbered
+    table.notes = notes + about
     return table
 
 

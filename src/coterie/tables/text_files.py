@@ -19,6 +19,7 @@ from coterie.wording import quoted
 FIRST_BLOCK = 2**24  # bytes from which the types of the columns are guessed
 LARGEST_BLOCK = 2**31 - 2
 SEEN_LINES = 50
+COMMENTS = ("#", "%", "//")  # at the beginning of lines that are no rows
 UNNAMED = "(unnamed)"  # a column whose cell in the header is empty
 MISSING = ("?", "-", "--", "–", "—", "na", "n.a.", "n/A", "None", "none", "NONE", "missing")  # beside those of Arrow
 FALLBACK = "cp1252"  # of text that is not UTF-8: what spreadsheets on Windows write
@@ -102,7 +103,7 @@ def _parsed(path: Path, form: Form, cells: bool) -> tuple[Any, Any]:
             pyarrow.csv.ParseOptions(
                 delimiter=form.delimiter,
                 newlines_in_values=True,
-                invalid_row_handler=lambda row: "skip" if (row.text or "").startswith("#") else "error",
+                invalid_row_handler=lambda row: "skip" if (row.text or "").startswith(COMMENTS) else "error",
             ),
             convert,
         )
@@ -172,10 +173,17 @@ def _form(path: Path, delimiter: str | None, header: bool | None, skip_rows: int
     rows = _cells(lines, delimiter)
     if not rows:
         raise TableError(f"{path} contains only blank lines: it needs a line of column names and at least one row.")
+    before, header, names, notes = heading(rows, header)
+    skip = every.index(lines[before], every.index(lines[0], skip_rows) + before)
+    decimal = _decimal(rows[before:], delimiter)
+    return Form(encoding, delimiter, decimal, names, header, notes, skip, delimiter == " ")
+
+
+def heading(rows: list[list[str]], header: bool | None = None) -> tuple[int, bool, list[str], tuple[str, ...]]:
+    """How many lines stand before a table, whether its first line holds names, the names of the columns, and notes."""
     before, notes = _lines_before(rows), []
     if before:
         notes.append(f"The first {'line is' if before == 1 else f'{before} lines are'} not part of the table.")
-    skip = every.index(lines[before], every.index(lines[0], skip_rows) + before)
     rows = rows[before:]
     cells = [cell.strip() for cell in rows[0]]
     if header is None:
@@ -183,25 +191,22 @@ def _form(path: Path, delimiter: str | None, header: bool | None, skip_rows: int
         if not header:
             notes.append("The first line was read as data: it looks like the lines below (--header reads it as names).")
     row_names = len(rows) > 1 and all(len(row) == len(cells) + 1 for row in rows[1:])
-    if header:
-        cells[0] = cells[0].removeprefix("#").strip() or cells[0]
-        names, numbered = unique_names([""] * row_names + cells)
-        notes += numbered
-    else:
-        names = [f"x{i}" for i in range(len(cells) + row_names)]
-    decimal = _decimal(rows, delimiter)
-    return Form(encoding, delimiter, decimal, names, header, tuple(notes), skip, delimiter == " ")
+    if not header:
+        return before, header, [f"x{i}" for i in range(len(cells) + row_names)], tuple(notes)
+    cells[0] = cells[0].removeprefix("#").strip() or cells[0]
+    names, numbered = unique_names([""] * row_names + cells)
+    return before, header, names, (*notes, *numbered)
 
 
 def _lines_before(rows: list[list[str]]) -> int:
-    """The number of lines before a table: comments that begin with #, or titles of one cell above a line of names."""
+    """The number of lines before a table: comments, or titles of one cell above a line of names."""
     usual = _usual_width(rows)
     filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
     for start, row in enumerate(rows):
-        is_comment = row[0].startswith("#") and (usual == 1 or len(row) != usual)
+        is_comment = row[0].startswith(COMMENTS) and (usual == 1 or len(row) != usual)
         if not is_comment and len(row) in (usual, usual - 1) and filled[start] >= min(usual, 2):
             break
-    if all(row[0].startswith("#") for row in rows[:start]):
+    if all(row[0].startswith(COMMENTS) for row in rows[:start]):
         return start
     is_table = usual > 2 and all(len(row) == usual for row in rows[start + 1 :]) and _holds_names(rows[start:])
     return start if is_table and max(filled[:start]) == 1 else 0
