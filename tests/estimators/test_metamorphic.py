@@ -81,6 +81,38 @@ def test_the_order_of_the_rows_does_not_matter(name):
     assert adjusted_rand_score(model.labels_[kept], before[kept]) == 1
 
 
+CHANGES = {
+    "moved": lambda rows: rows + 64.0,
+    "a constant column more": lambda rows: np.column_stack([rows, np.full(len(rows), 5.0)]),
+    "columns in another order": lambda rows: rows[:, [2, 0, 1]],
+    "every row twice": lambda rows: np.repeat(rows, 2, axis=0),
+    "in single precision": lambda rows: rows.astype(np.float32),
+    "in Fortran's order": np.asfortranarray,
+}
+DIRECTIONS = {"moved", "a constant column more"}  # change what SphericalKMeans compares
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_what_says_nothing_new_changes_no_cluster(name, change):
+    if name == "SphericalKMeans" and change in DIRECTIONS:
+        pytest.skip("directions from the origin are other rows")
+    rows = CHANGES[change](X)
+    init = {"init": np.repeat(TRUTH, 2)} if name == "VAEMixture" and len(rows) > len(X) else {}
+    labels, truth = fit(make(name, **init), rows).labels_, np.repeat(TRUTH, len(rows) // len(X))
+    kept = labels >= 0
+    assert kept.mean() > 0.9
+    assert adjusted_rand_score(truth[kept], labels[kept]) == 1
+
+
+@pytest.mark.parametrize("name", ["FlowMixture", "RobustKMeans", "TrimmedKMeans", "ZeroShotClusterer"])
+def test_one_distant_row_leaves_the_others_where_they_were(name):
+    labels = fit(make(name), np.vstack([X, [[90.0, -90.0, 90.0]]])).labels_[:-1]
+    kept = labels >= 0
+    assert kept.mean() > 0.9
+    assert adjusted_rand_score(TRUTH[kept], labels[kept]) == 1
+
+
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in NO_WEIGHTS])
 def test_a_row_of_weight_two_is_a_row_twice(name):
     weight = 1.0 + (np.arange(len(X)) % 3 == 0)
