@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from coterie_research.incontext_em.best_start import best_start
 from coterie_research.incontext_em.point_transformer import PointConfig, PointTransformer
 from coterie_research.metrics import permutation_free_cross_entropy
 from coterie_research.training.incontext.prior import Separated
-from coterie_research.training.loop import TrainingConfig, train
+from coterie_research.training.loop import Task, TrainingConfig, train
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,6 @@ class PointTask:
         self.pool = None
         if instances is not None:
             self.pool = source(instances, torch.Generator().manual_seed(seed + 1_000_003))
-
-    def matrices(self) -> Iterable[nn.Parameter]:
-        return []
 
     def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
         points_BND, labels_BN = self._draw(generator)
@@ -104,6 +101,6 @@ def train_points(
     task = PointTask(config, source, batch, training.seed, instances, start)
     with tempfile.TemporaryDirectory() as folder:
         began = time.process_time()
-        network: PointTransformer = train(task, training, Path(folder) / "run")  # type: ignore[assignment]
+        network: PointTransformer = train(Task(task.model, task.loss), training, Path(folder) / "run")  # type: ignore[assignment]
     network.training_seconds = time.process_time() - began
     return network.eval()

@@ -3,12 +3,11 @@
 The loss is the logarithm of the inertia after T layers divided by that of Lloyd's algorithm.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from coterie.kmeans.learned import LearnedLloyd, LearnedLloydConfig
 from coterie_research.kmeans_transformers.learned import inertia, layers, lloyd_layers
@@ -72,27 +71,16 @@ class LearnedLloydRun(TrainingRun):
     source = "instances"
     drawn = "blobs, uniform cubes and Gaussians of decaying spread, fresh every step, from random rows"
 
-    def task(self) -> "LearnedLloydTask":
-        return LearnedLloydTask(self)
+    def network(self) -> LearnedLloyd:
+        return LearnedLloyd(self.model)
 
     def about(self) -> str:
         return f"Learned Lloyd: {self.model.n_layers} layers with an inverse temperature, a step and a momentum each"
 
-
-class LearnedLloydTask:
-    """Learned Lloyd as a :class:`coterie_research.training.loop.Task`."""
-
-    def __init__(self, run: LearnedLloydRun):
-        self.run = run
-        self.model = LearnedLloyd(run.model)
-
-    def matrices(self) -> Iterable[nn.Parameter]:
-        return []
-
     def loss(self, model: Any, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        x_BND, start_BKD = self.run.instances.draw(self.run.batch, generator)
+        x_BND, start_BKD = self.instances.draw(self.batch, generator)
         with torch.no_grad():
-            plain_B = inertia(x_BND, lloyd_layers(x_BND, start_BKD, self.run.model.n_layers)[-1])
+            plain_B = inertia(x_BND, lloyd_layers(x_BND, start_BKD, self.model.n_layers)[-1])
         log_ratio_B = (inertia(x_BND, layers(model, x_BND, start_BKD)[-1]) / plain_B).log()
         return log_ratio_B.mean(), {"worst": log_ratio_B.detach().max().item()}
 

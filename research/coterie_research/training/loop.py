@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -89,17 +89,12 @@ class TrainingConfig:
         return factor * min(1.0, left / self.decay_steps) if self.decay_steps else factor
 
 
-class Task(Protocol):
-    """What is trained."""
+class Task(NamedTuple):
+    """What is trained: a network, its loss in a step with numbers for the log, and the matrices that Muon may train."""
 
-    @property
-    def model(self) -> nn.Module: ...
-
-    def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        """The loss of one step on new data drawn from ``generator``, and further numbers for the log."""
-
-    def matrices(self) -> Iterable[nn.Parameter]:
-        """The weight matrices that Muon may train."""
+    model: nn.Module
+    loss: Callable[[nn.Module, int, torch.Generator], tuple[Tensor, dict[str, float]]]
+    matrices: Iterable[nn.Parameter] = ()
 
 
 @dataclass(frozen=True)
@@ -232,7 +227,7 @@ def _step_seed(seed: int, rank: int, step: int) -> int:
 
 
 def _optimizers(task: Task, config: TrainingConfig) -> list[torch.optim.Optimizer]:
-    matrices = list(task.matrices()) if config.matrix_learning_rate > 0 else []
+    matrices = list(task.matrices) if config.matrix_learning_rate > 0 else []
     taken = {id(p) for p in matrices}
     rest = [p for p in task.model.parameters() if p.requires_grad and id(p) not in taken]
     optimizers: list[torch.optim.Optimizer] = [

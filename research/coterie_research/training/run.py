@@ -6,13 +6,14 @@ Reading the file, training, resuming and shipping are the same for all of them.
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from coterie import checkpoints
 from coterie.checkpoints.store import check_name
@@ -41,9 +42,23 @@ class TrainingRun:
     source: ClassVar[str] = "prior"  # the part of the configuration that describes the training data
     drawn: ClassVar[str]  # the training data in words
 
+    def network(self) -> nn.Module:
+        """A network to train; torch's random numbers have been seeded."""
+        raise NotImplementedError
+
+    def loss(self, model: Any, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+        """The loss of one step on new data drawn from ``generator``, and further numbers for the log."""
+        raise NotImplementedError
+
+    def matrices(self, network: Any) -> Iterable[nn.Parameter]:
+        """The weight matrices that Muon may train."""
+        return ()
+
     def task(self) -> Task:
         """The network with its initial weights, and its loss."""
-        raise NotImplementedError
+        torch.manual_seed(self.training.seed)
+        network = self.network()
+        return Task(network, self.loss, self.matrices(network))
 
     def about(self) -> str:
         """One line that describes the network on its card."""

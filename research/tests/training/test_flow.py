@@ -1,4 +1,3 @@
-import copy
 import json
 import os
 import signal
@@ -11,9 +10,8 @@ import torch
 
 from coterie import checkpoints
 from coterie_research.metrics import squared_w2
-from coterie_research.training.flow.cells import in_cells
 from coterie_research.training.flow.prior import MixturePrior, sample_mixtures
-from coterie_research.training.flow.run import FlowRun, FlowTask, expected_squared_w2
+from coterie_research.training.flow.run import FlowRun, expected_squared_w2
 
 CONFIG = {
     "model": {"width": 16, "n_heads": 2, "n_layers": 3},
@@ -76,10 +74,10 @@ def test_a_run_killed_and_resumed_ends_in_the_same_weights(tmp_path, config, one
 
 
 def test_stages_set_the_points_layers_and_loss_of_a_step():
-    task = FlowTask(FlowRun.from_dict(CONFIG))
+    task = FlowRun.from_dict(CONFIG)
     seen = []
 
-    def network(points, snr_db, dims_B, n_layers, weights_BN):
+    def network(points, snr_db, dims_B, n_layers):
         seen.append((points.shape, n_layers))
         return points
 
@@ -90,27 +88,6 @@ def test_stages_set_the_points_layers_and_loss_of_a_step():
     assert 16 <= seen[0][0][1] <= 24 <= seen[1][0][1] <= 32
     assert own > 0
     assert w2 > 0
-
-
-def test_cells_of_points_have_nearly_the_loss_and_the_gradient_of_the_points():
-    network = copy.deepcopy(checkpoints.load("flow-d2")).requires_grad_()
-    found = {}
-    for cells in (False, True):
-        stage = CONFIG["stages"][2] | {"n_points": [400, 400], "n_layers": 16, "tokens": 1200, "cells": cells}
-        task = FlowTask(FlowRun.from_dict({**CONFIG, "stages": [stage]}))
-        loss, _ = task.loss(network, 0, torch.Generator().manual_seed(0))
-        gradients = torch.autograd.grad(loss, list(network.blocks.parameters()))
-        found[cells] = loss.item(), torch.cat([gradient.flatten() for gradient in gradients])
-    assert found[True][0] == pytest.approx(found[False][0], rel=0.05)
-    assert torch.cosine_similarity(found[True][1], found[False][1], dim=0) > 0.9
-
-
-def test_cells_that_are_padding_have_no_share():
-    data = sample_mixtures(MixturePrior(), 5, 200, torch.Generator().manual_seed(1))
-    means, shares = in_cells(data.points_BND, data.var_B)
-    assert len(set((shares > 0).sum(1).tolist())) > 1
-    torch.testing.assert_close(shares.sum(1), torch.ones(5))
-    torch.testing.assert_close((shares[..., None] * means).sum(1), data.points_BND.mean(1))
 
 
 def test_training_lowers_the_error_on_data_it_has_not_seen(tmp_path, config):
@@ -133,11 +110,6 @@ def test_a_trained_run_can_be_shipped(tmp_path, config):
     loaded = checkpoints.load(tmp_path / "tiny.safetensors")
     for name, weight in trained.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], weight)
-
-
-def test_unknown_parts_of_a_config_are_named():
-    with pytest.raises(ValueError, match="optimiser"):
-        FlowRun.from_dict({**CONFIG, "optimiser": {}})
 
 
 def test_the_posterior_loss_has_the_same_mean_gradient_and_a_smaller_variance():

@@ -6,7 +6,7 @@ import torch
 from coterie import checkpoints
 from coterie_research.incontext_em.best_start import fitted_starts
 from coterie_research.training.incontext.prior import sample_separated
-from coterie_research.training.incontext.run import PairRun, PairTask
+from coterie_research.training.incontext.run import PairRun
 
 CONFIG = {
     "model": {"width": 8, "n_layers": 2, "n_heads": 2},
@@ -46,34 +46,28 @@ def test_a_shipped_run_comes_back_from_the_shelf(tmp_path, config):
 
 
 def test_the_pair_task_measures_what_is_gained_over_em():
-    task = PairTask(PairRun.from_dict(CONFIG))
+    task = PairRun.from_dict(CONFIG).task()
     loss, metrics = task.loss(task.model, 0, torch.Generator().manual_seed(0))
     assert loss.item() >= metrics["slots"] + metrics["pairs"] > 0
     assert metrics["slots_above_target"] > 0
-    assert all(min(p.shape) > 1 for p in task.matrices())
+    assert all(min(p.shape) > 1 for p in task.matrices)
 
 
 def test_a_few_steps_bring_the_network_nearer_to_the_posterior(tmp_path):
     run = PairRun.from_dict({**CONFIG, "training": {**CONFIG["training"], "steps": 40}})
 
     def above(model):
-        task = PairTask(run)
-        parts = [task.loss(model, 0, torch.Generator().manual_seed(seed))[1] for seed in range(900, 912)]
+        parts = [run.loss(model, 0, torch.Generator().manual_seed(seed))[1] for seed in range(900, 912)]
         return sum(part["slots_above_target"] for part in parts)
 
     trained = run.train(tmp_path / "run")
     with torch.no_grad():
-        assert above(trained) < 0.6 * above(PairTask(run).model)
+        assert above(trained) < 0.6 * above(run.task().model)
 
 
 def test_unequal_sizes_come_in_by_and_by():
     run = PairRun.from_dict({**CONFIG, "curriculum": 100})
     assert [run.prior_at(step).unequal for step in (0, 49, 99, 500)] == pytest.approx([0.005, 0.25, 0.5, 0.5])
-
-
-def test_unknown_parts_of_a_config_are_named():
-    with pytest.raises(ValueError, match="optimiser"):
-        PairRun.from_dict({**CONFIG, "optimiser": {}})
 
 
 def test_evidence_prefers_equal_shares_where_sizes_are_equal():

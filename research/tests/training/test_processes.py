@@ -27,10 +27,7 @@ class Halves:
 
     def __init__(self):
         torch.manual_seed(0)
-        self.model = nn.Linear(3, 1)
-
-    def matrices(self):
-        return []
+        self.model, self.matrices = nn.Linear(3, 1), ()
 
     def loss(self, model, step, generator):
         rank, size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))

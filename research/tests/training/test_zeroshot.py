@@ -9,7 +9,7 @@ from coterie import checkpoints
 from coterie.zeroshot.network.interface import Answer
 from coterie.zeroshot.network.two_passes import BINS
 from coterie_research.training.zeroshot.prior.problems import NOISE
-from coterie_research.training.zeroshot.run import ZeroShotRun, ZeroShotTask, losses
+from coterie_research.training.zeroshot.run import ZeroShotRun, losses
 
 CONFIG = {
     "model": {"width": 16, "n_heads": 2, "first": [1], "second": [1], "pair_channels": 4, "partition_width": 4},
@@ -67,7 +67,7 @@ def test_numbers_of_clusters_start_at_two_and_one_is_told_apart():
 
 
 def test_stages_set_how_many_points_a_step_has():
-    task = ZeroShotTask(ZeroShotRun.from_dict(CONFIG))
+    task = ZeroShotRun.from_dict(CONFIG).task()
     seen = []
 
     def network(described, rng):

@@ -1,22 +1,9 @@
-"""Points of one cell of a grid as one weighted token: attention is quadratic in the number of points.
-
-Shapes: B data sets, N points, D dimensions, M cells.
-"""
-
-from typing import NamedTuple
+"""Points of one cell of a grid as one weighted token: attention is quadratic in the number of points."""
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 CELL = 0.5  # side of the cells, in noise standard deviations
-
-
-class Cells(NamedTuple):
-    """Means and shares of the points in each cell; cells of share zero are padding."""
-
-    means_BMD: Tensor
-    shares_BM: Tensor
 
 
 def grid_cells(points_ND: Tensor, side: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -30,10 +17,3 @@ def grid_cells(points_ND: Tensor, side: float) -> tuple[Tensor, Tensor, Tensor]:
     counts_M = counts_M.to(points_ND.dtype)
     sums_MD = points_ND.new_zeros(len(counts_M), points_ND.shape[1]).index_add_(0, cell_N, points_ND)
     return sums_MD / counts_M[:, None], counts_M, cell_N
-
-
-def in_cells(points_BND: Tensor, var_B: Tensor) -> Cells:
-    """Every data set in cells of half its noise's standard deviation."""
-    found = [grid_cells(points, side) for points, side in zip(points_BND, (CELL * var_B.sqrt()).tolist())]
-    means_BMD = pad_sequence([means for means, _, _ in found], batch_first=True)
-    return Cells(means_BMD, pad_sequence([n for _, n, _ in found], batch_first=True) / points_BND.shape[1])

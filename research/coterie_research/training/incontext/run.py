@@ -43,8 +43,11 @@ class PairRun(TrainingRun):
     kind = "incontext"
     drawn = "Gaussian mixtures with a least distance between centres"
 
-    def task(self) -> "PairTask":
-        return PairTask(self)
+    def network(self) -> PairTransformer:
+        return PairTransformer(self.model)
+
+    def matrices(self, network: PairTransformer) -> Iterable[nn.Parameter]:
+        return [p for p in network.layers.parameters() if p.ndim == 2 and min(p.shape) > 1]
 
     def about(self) -> str:
         return f"In-context clusterer: pairs (point, cluster), {self.model.n_layers} layers, width {self.model.width}"
@@ -53,30 +56,17 @@ class PairRun(TrainingRun):
         """The prior of a step of the curriculum."""
         return replace(self.prior, unequal=self.prior.unequal * min(1.0, (step + 1) / max(1, self.curriculum)))
 
-
-class PairTask:
-    """The shipped network as a :class:`coterie_research.training.loop.Task`."""
-
-    def __init__(self, run: PairRun):
-        self.run = run
-        torch.manual_seed(run.training.seed)
-        self.model = PairTransformer(run.model)
-
-    def matrices(self) -> Iterable[nn.Parameter]:
-        return [p for p in self.model.layers.parameters() if p.ndim == 2 and min(p.shape) > 1]
-
     def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        parts = [self._group_loss(model, step, generator) for _ in range(self.run.groups)]
+        parts = [self._group_loss(model, step, generator) for _ in range(self.groups)]
         numbers = {name: sum(metrics[name] for _, metrics in parts) / len(parts) for name in parts[0][1]}
         return torch.stack([loss for loss, _ in parts]).mean(), numbers
 
     def _group_loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        run = self.run
-        data = run.prior_at(step).sample(run.pairs // run.groups, generator)
-        members_BJNK = posterior_members(data, generator, run.n_draws, run.apart)
+        data = self.prior_at(step).sample(self.pairs // self.groups, generator)
+        members_BJNK = posterior_members(data, generator, self.n_draws, self.apart)
         with torch.no_grad():
             start = self._start(data.points_BND, data.n_clusters, generator)
-        begun, *early, last = (doubting(log_p, run.doubt) for log_p in model(data.points_BND, start))
+        begun, *early, last = (doubting(log_p, self.doubt) for log_p in model(data.points_BND, start))
         target_BNK = aligned_targets(members_BJNK, last)
         partners_BPN = torch.rand(len(data), 4, data.labels_BN.shape[1], generator=generator).argsort(-1)
         wanted_BPN = together(members_BJNK, partners_BPN)
@@ -98,14 +88,14 @@ class PairTask:
             "slots_below_em": (slots_begun - slots).item(),
             "pairs_below_em": (pairs_begun - pairs).item(),
         }
-        return slots + run.pair_weight * pairs + run.early_layers * earlier, numbers
+        return slots + self.pair_weight * pairs + self.early_layers * earlier, numbers
 
     def _start(self, x_BND: Tensor, n_clusters: int, generator: torch.Generator) -> Mixtures:
-        batch, n_starts = len(x_BND), self.run.n_starts
+        batch, n_starts = len(x_BND), self.n_starts
         found = fitted_starts(x_BND, n_clusters, generator, n_starts=n_starts, spectral=n_starts // 2)
         best_B = found.evidence_B.view(2 * n_starts, batch).argmax(0)
         any_B = torch.randint(2 * n_starts, (batch,), generator=generator)
-        chosen_B = torch.where(torch.rand(batch, generator=generator) < self.run.second_best, any_B, best_B)
+        chosen_B = torch.where(torch.rand(batch, generator=generator) < self.second_best, any_B, best_B)
         return found.pick(chosen_B * batch + torch.arange(batch))
 
 

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from coterie import checkpoints
+from coterie.zeroshot.network import two_passes
 from coterie.zeroshot.network.head import HEAD
 from coterie.zeroshot.network.interface import Answer
 from coterie.zeroshot.network.two_passes import BINS, TwoPassConfig
@@ -56,8 +57,14 @@ class ZeroShotRun(TrainingRun):
     kind = "zeroshot"
     drawn = "clustering problems of the prior's families (shapes, tables, mixed, many clusters, real), fresh every step"
 
-    def task(self) -> "ZeroShotTask":
-        return ZeroShotTask(self)
+    def network(self) -> TwoPassNetwork:
+        network = TwoPassNetwork(self.model)
+        if self.start is not None:
+            checkpoints.load(self.start, kind="zeroshot").copy_into(network)
+        return network
+
+    def matrices(self, network: TwoPassNetwork) -> Iterable[nn.Parameter]:
+        return [p for each in (network.first, network.second) for p in each.stretches.parameters() if p.ndim == 2]
 
     def about(self) -> str:
         return "Zero-shot clusterer: which points share a cluster, which are noise, how many clusters"
@@ -72,35 +79,21 @@ class ZeroShotRun(TrainingRun):
             fit_head(network, self.prior, self.head_problems)
         return replace(self, model=network.config)
 
-
-class ZeroShotTask:
-    """The network as a :class:`coterie_research.training.loop.Task`."""
-
-    def __init__(self, run: ZeroShotRun):
-        self.run = run
-        torch.manual_seed(run.training.seed)
-        self.model = TwoPassNetwork(run.model)
-        if run.start is not None:
-            checkpoints.load(run.start, kind="zeroshot").copy_into(self.model)
-
-    def matrices(self) -> Iterable[nn.Parameter]:
-        return [p for each in (self.model.first, self.model.second) for p in each.stretches.parameters() if p.ndim == 2]
-
     def loss(self, model: nn.Module, step: int, generator: torch.Generator) -> tuple[Tensor, dict[str, float]]:
-        stage = next((s for s in self.run.stages if step < s.until), self.run.stages[-1])
+        stage = next((s for s in self.stages if step < s.until), self.stages[-1])
         rng = np.random.default_rng(int(torch.randint(2**62, (), generator=generator)))
         low, high = (math.log(n) for n in stage.n_points)
         n_points = round(math.exp(rng.uniform(low, high)))
-        problems = [self.run.prior.draw(rng, n_points) for _ in range(max(1, stage.pairs // n_points**2))]
-        answers = model([self.model.describe(problem.points_ND) for problem in problems], rng)
+        problems = [self.prior.draw(rng, n_points) for _ in range(max(1, stage.pairs // n_points**2))]
+        answers = model([two_passes.describe(problem.points_ND) for problem in problems], rng)
         labels_BN = torch.from_numpy(np.stack([problem.labels_N for problem in problems]))
         first, second = (losses(answer, labels_BN) for answer in answers)
         weights = {
             "pair": 1.0,
-            "natural": self.run.natural_weight,
-            "clusters": self.run.clusters_weight,
-            "single": self.run.single_weight,
-            "noise": self.run.noise_weight,
+            "natural": self.natural_weight,
+            "clusters": self.clusters_weight,
+            "single": self.single_weight,
+            "noise": self.noise_weight,
         }
         parts = [weight * (second[name] + FIRST_PASS * first[name]) for name, weight in weights.items()]
         metrics = {name: value.item() for name, value in second.items()}
