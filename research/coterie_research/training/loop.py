@@ -8,7 +8,6 @@ that a run that was interrupted and resumed ends in exactly the same weights as 
 import csv
 import math
 import os
-import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -164,15 +163,16 @@ def _train(
     at = Position()
     if origin is not None:
         at = _restore(origin, task.model, average, optimizers)
-    log = _Log(state_path.parent, at.step, enabled=fabric.global_rank == 0)
+    log = _Log(state_path.parent, at.step)
     generator = torch.Generator(device=fabric.device)
     began = time.process_time() - at.cpu_seconds
     first_step, first_cpu = at.step, at.cpu_seconds
     while at.step < config.steps:
-        for optimizer, base in zip(optimizers, _base_rates(config)):
+        for optimizer, base in zip(optimizers, (config.learning_rate, config.matrix_learning_rate)):
             for group in optimizer.param_groups:
                 group["lr"] = base * config.rate(at.step)
-        generator.manual_seed(_step_seed(config.seed, fabric.global_rank, at.step))
+        seeds = np.random.SeedSequence((config.seed, fabric.global_rank, at.step))
+        generator.manual_seed(int(seeds.generate_state(1, np.uint64)[0]) >> 1)
         loss, metrics = task.loss(model, at.step, generator)
         fabric.backward(loss)
         norm = nn.utils.clip_grad_norm_(task.model.parameters(), config.clip_norm)
@@ -191,13 +191,13 @@ def _train(
             row = {"rate": config.rate(at.step - 1), "gradient_norm": norm.item(), **metrics}
             progress = Progress(at.step, config.steps, at.loss_sum / at.loss_count, row, at.cpu_seconds, left)
             at.loss_sum, at.loss_count = 0.0, 0
-            log.write(progress)
+            if fabric.global_rank == 0:
+                log.write(progress)
             halted = on_progress is not None and bool(on_progress(progress))
         if (at.step % config.checkpoint_every == 0 or at.step == config.steps or halted) and fabric.global_rank == 0:
             _save(state_path, task.model, average, optimizers, at)
         if halted:
             break
-    log.close()
     return average.module
 
 
@@ -222,10 +222,6 @@ def _processes(config: TrainingConfig) -> tuple[int, int]:
     return here, int(os.environ["WORLD_SIZE"]) // here
 
 
-def _step_seed(seed: int, rank: int, step: int) -> int:
-    return int(np.random.SeedSequence((seed, rank, step)).generate_state(1, np.uint64)[0]) >> 1
-
-
 def _optimizers(task: Task, config: TrainingConfig) -> list[torch.optim.Optimizer]:
     matrices = list(task.matrices) if config.matrix_learning_rate > 0 else []
     taken = {id(p) for p in matrices}
@@ -238,10 +234,6 @@ def _optimizers(task: Task, config: TrainingConfig) -> list[torch.optim.Optimize
     return optimizers
 
 
-def _base_rates(config: TrainingConfig) -> list[float]:
-    return [config.learning_rate, config.matrix_learning_rate]
-
-
 def _save(
     path: Path,
     model: nn.Module,
@@ -249,17 +241,11 @@ def _save(
     optimizers: list[torch.optim.Optimizer],
     at: Position,
 ) -> None:
-    name, keys, *position = np.random.get_state()  # noqa: NPY002
     state = {
         **asdict(at),
         "model": model.state_dict(),
         "average": average.state_dict(),
         "optimizers": [optimizer.state_dict() for optimizer in optimizers],
-        "random": {
-            "python": random.getstate(),
-            "numpy": (name, torch.from_numpy(np.array(keys, dtype=np.int64)), *position),
-            "torch": torch.get_rng_state(),
-        },
     }
     save_state(state, path)
 
@@ -271,10 +257,6 @@ def _restore(path: Path, model: nn.Module, average: AveragedModel, optimizers: l
         average.load_state_dict(state["average"])
         for optimizer, saved in zip(optimizers, state["optimizers"]):
             optimizer.load_state_dict(saved)
-        random.setstate(state["random"]["python"])
-        name, keys, *position = state["random"]["numpy"]
-        np.random.set_state((name, keys.numpy().astype(np.uint32), *position))  # noqa: NPY002
-        torch.set_rng_state(state["random"]["torch"])
         return _position(state)
 
 
@@ -305,27 +287,16 @@ def load_average(path: Path, model: nn.Module) -> Position:
 
 
 class _Log:
-    """A CSV file and, if tensorboard is installed, its event files. Rows after the step to resume from are dropped."""
+    """A CSV file. Rows after the step to resume from are dropped."""
 
-    def __init__(self, directory: Path, step: int, enabled: bool):
+    def __init__(self, directory: Path, step: int):
         self._path = directory / LOG_FILE
-        self._board = None
-        self._enabled = enabled
         self._rows: list[dict[str, Any]] = []
-        if not enabled:
-            return
         if self._path.exists():
             with open(self._path, newline="") as file:
                 self._rows = [row for row in csv.DictReader(file) if int(row["step"]) <= step]
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            return
-        self._board = SummaryWriter(str(directory / "tensorboard"), purge_step=step + 1)
 
     def write(self, progress: Progress) -> None:
-        if not self._enabled:
-            return
         numbers = {"loss": progress.loss, **progress.metrics, "cpu_seconds": progress.cpu_seconds}
         self._rows.append({"step": progress.step, **{k: f"{v:.6g}" for k, v in numbers.items()}})
         columns = list(dict.fromkeys(key for row in self._rows for key in row))
@@ -333,10 +304,3 @@ class _Log:
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(self._rows)
-        if self._board is not None:
-            for name, value in numbers.items():
-                self._board.add_scalar(name, value, progress.step)
-
-    def close(self) -> None:
-        if self._board is not None:
-            self._board.close()
