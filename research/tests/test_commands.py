@@ -16,6 +16,7 @@ from coterie_research import records
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(records, "settings", {})  # which the command sets
     return tmp_path
 
 

@@ -1,9 +1,4 @@
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import torch
@@ -15,37 +10,27 @@ from coterie_research.training.flow.run import FlowRun, expected_squared_w2
 
 CONFIG = {
     "model": {"width": 16, "n_heads": 2, "n_layers": 3},
-    "training": {"steps": 40, "checkpoint_every": 4, "log_every": 4, "warmup_steps": 5, "average_decay": 0.8},
+    "training": {
+        "steps": 40,
+        "learning_rate": 5e-3,
+        "checkpoint_every": 8,
+        "log_every": 4,
+        "warmup_steps": 5,
+        "average_decay": 0.8,
+    },
     "stages": [
         {"until": 10, "n_points": [16, 24], "n_layers": 2, "tokens": 96, "loss": "own"},
         {"until": 20, "n_points": [24, 32], "n_layers": 3, "tokens": 96},
         {"until": 40, "n_points": [24, 32], "n_layers": 3, "tokens": 96, "loss": "posterior"},
     ],
 }
-SCRIPT = """
-import sys, time, warnings
-from pathlib import Path
-warnings.simplefilter("ignore")
-import torch
-torch.set_num_threads(1)
-from coterie_research.training.flow.run import FlowRun
-FlowRun.from_json(sys.argv[1]).train(Path(sys.argv[2]), on_progress=lambda progress: time.sleep(0.2))
-"""
 
 
-@pytest.fixture
-def config(tmp_path):
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(CONFIG))
-    return path
-
-
-@pytest.fixture
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The folder of a run, and its network."""
+    folder = tmp_path_factory.mktemp("whole")
+    return folder, FlowRun.from_dict(CONFIG).train(folder)
 
 
 def test_the_posterior_of_spherical_mixtures_is_not_taken_for_stretched_ones():
@@ -53,20 +38,11 @@ def test_the_posterior_of_spherical_mixtures_is_not_taken_for_stretched_ones():
         FlowRun.from_dict({**CONFIG, "prior": {"stretch": 0.5}}).task()
 
 
-def test_a_run_killed_and_resumed_ends_in_the_same_weights(tmp_path, config, one_thread):
-    directory, state = tmp_path / "killed", tmp_path / "killed" / "state.pt"
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(config), str(directory)], env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
-    while not state.exists() or torch.load(state, weights_only=True)["step"] < 16:
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert torch.load(state, weights_only=True)["step"] < 40
-    FlowRun.from_json(config).train(directory, resume=True)
-    FlowRun.from_json(config).train(tmp_path / "whole")
-    ours, theirs = (torch.load(d / "state.pt", weights_only=True) for d in (directory, tmp_path / "whole"))
+def test_a_run_stopped_and_resumed_ends_in_the_same_weights(tmp_path, trained):
+    run = FlowRun.from_dict(CONFIG)
+    run.train(tmp_path, on_progress=lambda progress: progress.step == 16)
+    run.train(tmp_path, resume=True)
+    ours, theirs = (torch.load(folder / "state.pt", weights_only=True) for folder in (tmp_path, trained[0]))
     assert ours["step"] == theirs["step"] == 40
     for part in ("model", "average"):
         for name, weight in theirs[part].items():
@@ -90,25 +66,22 @@ def test_stages_set_the_points_layers_and_loss_of_a_step():
     assert w2 > 0
 
 
-def test_training_lowers_the_error_on_data_it_has_not_seen(tmp_path, config):
-    run = FlowRun.from_dict({**CONFIG, "training": {**CONFIG["training"], "learning_rate": 5e-3}})
-    config.write_text(json.dumps(run.to_dict()))
-    trained = FlowRun.from_json(config).train(tmp_path / "run")
+def test_training_lowers_the_error_on_data_it_has_not_seen(trained):
     data = sample_mixtures(MixturePrior(), 64, 32, torch.Generator().manual_seed(9))
     with torch.no_grad():
-        estimate = trained(data.points_BND, data.snr_db_B)
+        estimate = trained[1](data.points_BND, data.snr_db_B)
     before = squared_w2(data.points_BND, data.centers_BKD, data.empirical_weights_BK).mean()
     assert squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK).mean() < 0.95 * before
 
 
-def test_a_trained_run_can_be_shipped(tmp_path, config):
-    trained = FlowRun.from_json(config).train(tmp_path / "run")
-    path = FlowRun.from_json(config).ship(tmp_path / "run", "tiny", {"n = 30": 1.0}, shelf=tmp_path)
+def test_a_trained_run_can_be_shipped(tmp_path, trained):
+    folder, network = trained
+    path = FlowRun.from_dict(CONFIG).ship(folder, "tiny", {"n = 30": 1.0}, shelf=tmp_path)
     card = json.loads(path.read_text())
     assert card["training"]["steps"] == 40
     assert card["scores"] == {"n = 30": 1.0}
     loaded = checkpoints.load(tmp_path / "tiny.safetensors")
-    for name, weight in trained.state_dict().items():
+    for name, weight in network.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], weight)
 
 
