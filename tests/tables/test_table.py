@@ -391,6 +391,12 @@ def test_only_line_feeds_and_carriage_returns_end_a_line(put, mark):
     assert list(table.frame["y"]) == [2, 4]
 
 
+def test_a_ragged_line_that_is_not_utf_8_late_in_a_file_prints_no_traceback(put, capfd):
+    with pytest.raises(TableError, match="is ragged: line 400002"):
+        read_table(put("late.csv", b"a,b\n" + b"1,2\n" * 400_000 + b"\xe7,3,4\n5,6\n"))
+    assert capfd.readouterr().err == ""
+
+
 def test_texts_of_parquet_that_are_not_utf_8_are_refused(tmp_path):
     """They once were errors of pandas wherever such a value was used."""
     path = tmp_path / "a.parquet"

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -90,23 +91,24 @@ def _parsed(path: Path, form: Form, cells: bool) -> tuple[Any, Any]:
         source = pa.BufferReader(_single_spaced(path, form)) if form.spaces else path
         convert = pyarrow.csv.ConvertOptions(decimal_point=form.decimal, column_types=types)
         convert.null_values = [*convert.null_values, *MISSING]
-        return pyarrow.csv.read_csv(
-            source,
-            pyarrow.csv.ReadOptions(
-                use_threads=use_threads,
-                block_size=block_size,
-                column_names=form.names,
-                skip_rows=form.skip,
-                skip_rows_after_names=int(form.header),
-                encoding="utf8" if form.spaces else form.encoding,
-            ),
-            pyarrow.csv.ParseOptions(
-                delimiter=form.delimiter,
-                newlines_in_values=True,
-                invalid_row_handler=lambda row: "skip" if (row.text or "").startswith(COMMENTS) else "error",
-            ),
-            convert,
+        reading = pyarrow.csv.ReadOptions(
+            use_threads=use_threads,
+            block_size=block_size,
+            column_names=form.names,
+            skip_rows=form.skip,
+            skip_rows_after_names=int(form.header),
+            encoding="utf8" if form.spaces else form.encoding,
         )
+        parsing = pyarrow.csv.ParseOptions(
+            delimiter=form.delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=lambda row: "skip" if (row.text or "").startswith(COMMENTS) else "error",
+        )
+        usual, sys.unraisablehook = sys.unraisablehook, lambda *_: None  # Arrow prints a row that is not UTF-8
+        try:
+            return pyarrow.csv.read_csv(source, reading, parsing, convert)
+        finally:
+            sys.unraisablehook = usual
 
     how = (FIRST_BLOCK, True)
     try:
