@@ -4,18 +4,9 @@ import numpy as np
 
 
 def principal_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The principal axes of centred rows and the variances along them, the largest first.
+    """The principal axes (min(n, d), d) of centred rows X (n, d) and the variances along them, the largest first.
 
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        Rows with mean zero.
-
-    Returns
-    -------
-    axes : array of shape (min(n, d), d)
-        Orthonormal rows. The largest entry of every axis is positive.
-    variances : array of shape (min(n, d),)
+    The largest entry of every axis is positive.
     """
     from sklearn.utils.extmath import svd_flip  # slow to import, and reading a table needs no axes
 

@@ -58,25 +58,10 @@ def run(
     n_threads: int | None = None,
     on_iteration: OnIteration | None = None,
 ) -> Result:
-    """Perform one run from the given centres.
+    """Perform one run on X (n, d) from centres (k, d). Rows have length one for a spherical algorithm.
 
-    Parameters
-    ----------
-    X : array or CSR matrix of shape (n, d), normalised to length one for a spherical algorithm
-    centers : array of shape (k, d)
-    algorithm : Algorithm
-    engine : {"auto", "literal", "fused", "lazy"}
-        "auto" is lazy where possible and fused otherwise. All give the same result.
-    device : str
-        The torch device of the fused engine.
-    sample_weight : array of shape (n,), optional
-        Positive weights.
-    max_iter, tol
-        As for :func:`coterie.kmeans.iteration.iterate`; ``tol`` is absolute.
-    n_threads : int, optional
-        All processors by default. The result does not depend on it.
-    on_iteration : callable, optional
-        Called with an ``em.Iteration`` after every iteration. A true return value ends the run.
+    Weights are positive, and ``tol`` is absolute. ``engine="auto"`` is lazy where possible and fused otherwise; all
+    engines give the same result, for any number of threads. A true value of ``on_iteration`` ends the run.
     """
     if algorithm.gamma is None:
         algorithm = algorithm.with_gamma(mean_cost(X, centers, algorithm, sample_weight, device), X.shape[1])

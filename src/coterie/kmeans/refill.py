@@ -12,21 +12,8 @@ from scipy import sparse
 def refill(X, labels, sq_distances, sums, counts, sample_weight=None) -> bool:
     """Move distant rows into the empty clusters by changing ``sums`` (k, d) and ``counts`` (k,) in place.
 
-    Parameters
-    ----------
-    X : array or CSR matrix of shape (n, d)
-    labels : array of shape (n,)
-        The cluster of every row. Rows with a negative label (trimmed) are never moved.
-    sq_distances : array of shape (n,)
-        The squared distance of every row to the centre that it was assigned to.
-    sums, counts : float64 arrays
-        The weighted sum and total weight of every cluster, changed in place. ``labels`` are not changed.
-    sample_weight : array of shape (n,), optional
-
-    Returns
-    -------
-    bool
-        Whether anything moved. A row at distance 0 never moves, nor do the last rows of a cluster.
+    ``sq_distances`` (n,) are those of the rows to their own centres. Rows with a negative label (trimmed) never move,
+    nor do rows at distance 0 and the last rows of a cluster. Returns whether anything moved.
     """
     empty = np.flatnonzero(counts <= 0)
     if not empty.size or not len(labels):  # there are no far rows if every row is a centre

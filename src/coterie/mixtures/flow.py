@@ -23,40 +23,19 @@ Regime = Literal["uniform", "unit", "floor", "none"]
 
 @dataclass(frozen=True)
 class FlowConfig:
-    """The size of the network.
+    """The size of the network."""
 
-    Parameters
-    ----------
-    dim : int, default=2
-        Maximum dimension of the data.
-    width, n_heads, mlp_ratio : int, default=64, 4 and 4
-        Size of a token, number of attention heads, and width of the feed-forward network in units of ``width``.
-    n_layers : int, default=16
-    n_blocks : int, default=1
-        Number of blocks with weights of their own, which the layers use in turn: 1 shares one block among all layers.
-    regime : {"uniform", "unit", "floor", "none"}, default="uniform"
-        How the flow time is divided among the layers; see :func:`step_sizes`.
-    max_flow : float, default=16.0
-        Upper bound of the flow time.
-    snr_span : (float, float), default=(0.0, 20.0)
-        The range of the SNR in dB that the flow predictor maps to [0, 1].
-    predictor_steps : int, default=16
-        Number of sigmoids in the flow predictor.
-    snr_offset : bool, default=False
-        Whether to add a multiple of the SNR to all tokens.
-    """
-
-    dim: int = 2
-    width: int = 64
+    dim: int = 2  # of the data, at most
+    width: int = 64  # of a token
     n_heads: int = 4
-    mlp_ratio: int = 4
+    mlp_ratio: int = 4  # width of the feed-forward network in units of that of a token
     n_layers: int = 16
-    n_blocks: int = 1
-    regime: Regime = "uniform"
-    max_flow: float = 16.0
-    snr_span: tuple[float, float] = (0.0, 20.0)
-    predictor_steps: int = 16
-    snr_offset: bool = False
+    n_blocks: int = 1  # with weights of their own, which the layers use in turn
+    regime: Regime = "uniform"  # how the flow time is divided among the layers; see step_sizes
+    max_flow: float = 16.0  # upper bound of the flow time
+    snr_span: tuple[float, float] = (0.0, 20.0)  # the SNR in dB that the flow predictor maps to [0, 1]
+    predictor_steps: int = 16  # sigmoids in the flow predictor
+    snr_offset: bool = False  # whether to add a multiple of the SNR to all tokens
 
 
 class FlowPredictor(nn.Module):

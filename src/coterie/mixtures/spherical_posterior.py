@@ -79,24 +79,11 @@ def sample(
     inverse_temperatures: np.ndarray | None = None,
     concentrations: tuple[float, ...] = CONCENTRATIONS,
 ) -> Draws:
-    """Draw mixtures from the posterior, given the points.
+    """Draw mixtures from the posterior, given the points. The chain starts at the centres ``start_KD``.
 
-    Parameters
-    ----------
-    points_ND : array of shape (n_samples, n_features)
-    start_KD : array of shape (n_clusters, n_features)
-        Centres at which the chain starts.
-    rng : numpy Generator
-    sweeps : Sweeps
-        Length of the chain.
-    shares_K : array of shape (n_clusters,), default=None
-        Mixing weights at the start; equal if None.
-    var : float, default=None
-        Noise variance per dimension at the start; if None, that of the points about the nearest start.
-    inverse_temperatures : array, default=None
-        Those of the replicas, the first equal to 1; a single chain if None.
-    concentrations : tuple of float
-        The values of a.
+    At the start, mixing weights are ``shares_K``, or equal, and the noise variance per dimension is ``var``, or that of
+    the points about the nearest start. The first of the ``inverse_temperatures`` of the replicas is 1; None is a single
+    chain. ``concentrations`` are the values of a.
     """
     origin = points_ND.mean(0)
     points = np.ascontiguousarray(points_ND - origin, dtype=np.float64)

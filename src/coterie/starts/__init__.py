@@ -44,30 +44,13 @@ __all__ = [
 
 
 def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.0) -> np.ndarray:
-    """Choose the starting centres.
+    """The starting centres (n_clusters, d), in the dtype of X; some are repeated if X has fewer distinct rows.
 
-    Parameters
-    ----------
-    X : array or CSR matrix of shape (n, d), float32 or float64, C-contiguous
-    n_clusters : int
-    init : {"k-means++", "random", "spectral", "neighbour graph"}, array of shape (n_clusters, d) or callable
-        "k-means++" is greedy: it takes the best of ``2 + int(log(n_clusters))`` candidates in each round. "random"
-        draws distinct rows by weight. "spectral" clusters the projections on the top ``min(n_clusters, d)``
-        eigenvectors of the second moment and returns the means of the original rows. "neighbour graph" returns the
-        means of the clusters of :func:`by_neighbours`. A callable is called as ``init(X, n_clusters, random_state)``.
-    rng : numpy.random.RandomState
-    sample_weight : array of shape (n,), optional
-        Positive weights.
-    n_threads : int, optional
-        The result does not depend on it.
-    trim : float, default=0.0
-        Share of the rows that may be outliers. "k-means++" then neither draws the farthest rows of this share nor
-        counts their distances.
-
-    Returns
-    -------
-    centers : array of shape (n_clusters, d), dtype of ``X``
-        If X has fewer distinct rows than clusters, some rows are repeated.
+    "k-means++" is greedy: it takes the best of ``2 + int(log(n_clusters))`` candidates in each round. With ``trim``, it
+    neither draws the farthest rows of this share nor counts their distances. "random" draws distinct rows by weight.
+    "spectral" clusters the projections on the top ``min(n_clusters, d)`` eigenvectors of the second moment and returns
+    the means of the original rows. "neighbour graph" returns the means of the clusters of :func:`by_neighbours`. An
+    array is taken as it is, and a callable is called as ``init(X, n_clusters, random_state)``.
     """
     return next(several(X, n_clusters, init, rng, 1, sample_weight, n_threads, trim))
 

@@ -58,21 +58,12 @@ def read_columns(
     keep: Iterable[str] = (),
     named: Iterable[str] = (),
 ) -> list[Column]:
-    """Read columns of a table.
+    """Read columns of a table, by default all, in the order of ``names``.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    names : the columns to read; all by default
-    kinds : kinds of some columns, which are then not guessed: one of :data:`coterie.tables.kinds.KINDS`
-        For a date whose day and month could be exchanged, "date:dmy" or "date:mdy" says which comes first.
-    keep : names of columns that are used even if they seem to be of no use
-    named : names of columns that are used even if they seem to be identifiers or are constant, but not free text
-
-    Returns
-    -------
-    list of Column
-        In the order of ``names``; a category that was stored as one column per value stands at the first of them.
+    The kinds of some columns are given in ``kinds`` instead of guessed (:data:`coterie.tables.kinds.KINDS`). For a date
+    whose day and month could be exchanged, "date:dmy" or "date:mdy" says which comes first. Columns in ``keep`` are
+    used even if they seem to be of no use; those in ``named`` even if they seem to be identifiers or are constant, but
+    not free text. A category that was stored as one column per value stands at the first of them.
     """
     names = list(frame.columns) if names is None else list(names)
     wanted, kept, chosen = dict(kinds or {}), set(keep), set(named)

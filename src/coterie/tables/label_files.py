@@ -31,29 +31,17 @@ def write_labels(
     profile: Any = (),
     escape_formulas: bool = False,
 ) -> Path:
-    """Write one label per row, in the order of the rows, to a column ``cluster``.
+    """Write one label per row, in the order of the rows, to a column ``cluster``. The file is complete or not there.
 
-    Parameters
-    ----------
-    path : path
-        A .csv, .tsv, .parquet, .xlsx or .npy file. It is written completely or not at all.
-    labels : array of shape (n_rows,)
-    table : DataFrame or Table, optional
-        Write its columns too, before the labels; not for .npy files. The cells of a table that was read with
-        ``cells=True`` are written as they were: to CSV and TSV files as their texts, to others as values.
-    beside : mapping of str to array of shape (n_rows,), optional
-        Further columns after the labels, such as their certainty; .npy files hold the labels only.
-    escape_formulas : bool
-        Write an apostrophe before texts and column names in CSV, TSV and Excel files that a spreadsheet program would
-        evaluate as a formula (those that begin with =, +, -, @, a tab or a carriage return). By default cells are
-        written unchanged, because other programs would read the apostrophe as a part of the text. Numbers are never
-        changed. Texts of Excel files are texts in any case, also those that begin with =.
-    profile : DataFrame or list of dict, optional
-        One row per cluster, for a second sheet of an Excel workbook; other files do without it.
+    The columns of ``table`` (DataFrame or Table) come before the labels, and those of ``beside``, such as the
+    certainty, behind them; .npy files hold the labels only. The cells of a table that was read with ``cells=True`` are
+    written as they were: to CSV and TSV files as their texts, to others as values. ``profile`` (DataFrame or list of
+    dict) has one row per cluster, for a second sheet of an Excel workbook.
 
-    Returns
-    -------
-    pathlib.Path
+    With ``escape_formulas``, an apostrophe stands before texts and column names that a spreadsheet program would
+    evaluate: those that begin with =, +, -, @, a tab or a carriage return. Numbers are never changed. By default all
+    cells are unchanged, because other programs would read the apostrophe as a part of the text. Texts of Excel files
+    are texts in any case.
     """
     path = check_labels_path(path, with_data=table is not None)
     kind = file_type(path)

@@ -22,18 +22,11 @@ def check_algorithm(algorithm: str) -> None:
 
 
 def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **settings: Any) -> Any:
-    """Create the estimator with a short name.
+    """The estimator with a short name of :mod:`coterie.catalogue`.
 
-    Parameters
-    ----------
-    algorithm : str
-        A short name of :mod:`coterie.catalogue`.
-    defaults : mapping, optional
-        Parameters that members of the k-means family get instead of their own defaults, where they have them. Other
-        estimators keep their own defaults, which mean something else.
-    **settings
-        Parameters of the estimator. Those that are None keep their defaults; one that the estimator does not have
-        raises an error.
+    ``settings`` are its parameters. Those that are None keep their defaults; one that the estimator does not have
+    raises an error. Members of the k-means family get ``defaults`` instead of their own, where they have them; for
+    other estimators such parameters mean something else.
     """
     import coterie
 

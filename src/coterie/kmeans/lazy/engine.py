@@ -24,23 +24,9 @@ REFRESH = 25  # iterations after which sums of double-precision rows are made an
 class Assigner:
     """Assigns the same rows to moving centres repeatedly, and skips what small moves of the centres cannot change.
 
-    Parameters
-    ----------
-    X : array of shape (n, d), float32 or float64, C-contiguous
-    sample_weight : array of shape (n,), optional
-    n_threads : int, optional
-        The result does not depend on it, to the last bit.
-
-    Attributes
-    ----------
-    labels : int32 array of shape (n,)
-    bounds : SingleBound, GroupBounds or ProjectedBounds
-        What is kept of every row between two calls.
-    statistics : Statistics
-        Sums and counts of the current assignment; the inertia is not updated.
-    work : dict
-        The rows that moved in the last call and, over all calls, the scores computed, the scores that plain Lloyd would
-        have computed, and the rows that needed exact distances.
+    ``labels`` are int32, and ``statistics`` the sums and counts of the current assignment, without its inertia.
+    ``work`` counts the rows that moved in the last call and, over all calls, the scores computed, those of plain Lloyd,
+    and the rows that needed exact distances. The number of threads changes no bit.
     """
 
     def __init__(self, X: np.ndarray, sample_weight=None, n_threads: int | None = None):
