@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coterie import KMeans, SphericalKMeans, starts
+from coterie import KMeans, SphericalKMeans
 from coterie.kmeans import engines, lazy, single_pass, small
 from coterie.kmeans.algorithm import Algorithm
 from coterie.starts import hash_kernels, row_order
@@ -58,7 +58,7 @@ def test_fits_of_small_tables_equal_fits_by_the_lazy_engine_from_the_same_seed()
 def test_batched_starts_are_those_of_the_compiled_start_from_the_same_seed():
     X, weights = rows(4), np.random.RandomState(5).rand(200) + 0.1
     batch = plus_plus(X, 7, np.random.RandomState(6), weights, 3)
-    rng, order = np.random.RandomState(6), row_order.Order.of(starts.hash_rows(X, 1))
+    rng, order = np.random.RandomState(6), row_order.Order.of(row_order.hash_rows(X, 1))
     for one in batch:
         np.testing.assert_array_equal(one, kmeans_plus_plus(X, 7, rng, weights, 1, order))
 

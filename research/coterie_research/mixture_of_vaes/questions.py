@@ -13,6 +13,7 @@ from coterie import starts
 from coterie.generative.fitting import RestartPlan, fit
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
+from coterie.geometry import neighbours
 from coterie_research import drawing, images
 from coterie_research.mixture_of_vaes import pictures
 from coterie_research.mixture_of_vaes.normalizing_flows import FlowConfig, Flows
@@ -99,5 +100,6 @@ def _start(X, name: str, random_state) -> np.ndarray:
     elif name == "k-means":
         labels = KMeans(K, n_init=3, random_state=random_state).fit_predict(X)
     else:
-        labels = starts.by_neighbours(X, K, random_state)
+        graph, node_of_row = starts.neighbour_graph(X)
+        labels = neighbours.partition(graph, K, random_state)[node_of_row]
     return np.eye(K, dtype=np.float32)[labels]

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coterie import starts
 from coterie.geometry.spread import Spread
 from coterie.kmeans.block_statistics import Block
 from coterie.kmeans.scaling import largest_value, scaled
+from coterie.starts.row_order import fingerprint, hash_rows
 
 SAMPLE = 50_000  # distinct rows that a start is made from, at least
 
@@ -82,7 +82,7 @@ def survey(block: Block, n_clusters: int) -> Survey:
     X, weight = block.X, block.weights
     with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses such values
         spread = Spread.of_block(block)
-    hashes = starts.hash_rows(X, 1)
+    hashes = hash_rows(X, 1)
     sample = _first(hashes, X, weight, max(SAMPLE, 20 * n_clusters))
-    fingerprint = starts.fingerprint(hashes, block.weight)
-    return Survey({block.number: block.n_rows}, len(X), spread, largest_value(X), fingerprint, sample)
+    told = fingerprint(hashes, block.weight)
+    return Survey({block.number: block.n_rows}, len(X), spread, largest_value(X), told, sample)

@@ -26,6 +26,7 @@ from coterie.generative.mixture import EMSettings, screened_bounds
 from coterie.generative.vaes import VAEConfig, VAEs
 from coterie.geometry import neighbours
 from coterie.geometry.spread import Extent
+from coterie.starts.row_order import require_distinct_rows
 
 _UNIT_INTERVAL = ("bernoulli", "continuous_bernoulli")
 _ROWS_PER_BLOCK = 1024
@@ -376,7 +377,7 @@ class VAEMixture(CallbackSupportMixin, DensityClusterer):
         """The graph of nearest neighbours of the different rows, and the node of every row; None if it is not used."""
         if not isinstance(self.init, str) or self.init != "graph" or self.n_clusters == 1:
             return None
-        starts.require_distinct_rows(rows, self.n_clusters)
+        require_distinct_rows(rows, self.n_clusters)
         return starts.neighbour_graph(rows, threads.count(self.n_jobs))
 
     def _start(self, rows, graph, random_state) -> np.ndarray:

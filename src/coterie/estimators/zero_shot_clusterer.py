@@ -15,11 +15,12 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from coterie import starts, threads
+from coterie import threads
 from coterie.constraints import Constraints
 from coterie.estimators.clusterer import Clusterer
 from coterie.estimators.in_blocks import InBlocks, answers_in, checked_rows_in, drawn, per_row, rows_in
 from coterie.estimators.validation import check_context, check_device, check_enough_rows, refuse_equal_names
+from coterie.starts.row_order import has_distinct_rows, require_distinct_rows
 from coterie.tables.columns import Column
 from coterie.tables.encoding import Encoded, Encoding, different_rows
 from coterie.tables.table import Table
@@ -295,9 +296,9 @@ class ZeroShotClusterer(Clusterer):
     def _with_enough_rows(self, points: np.ndarray, context: np.ndarray) -> np.ndarray:
         """The context, or one that has as many different rows as clusters are asked for, if the table has them."""
         k = self.n_clusters
-        if k is None or starts.has_distinct_rows(points[context], k):
+        if k is None or has_distinct_rows(points[context], k):
             return context
-        starts.require_distinct_rows(points, k)
+        require_distinct_rows(points, k)
         different = np.unique(points, axis=0, return_index=True)[1][:k]
         others = context[~np.isin(context, different)]
         return np.concatenate([different, others])[: self.max_context]

@@ -24,7 +24,7 @@ from coterie.mixtures.moments import Fit, Rows, RowsInBlocks, Total, Unit, estim
 from coterie.mixtures.posterior import SHORT, Draws, posterior_draws
 from coterie.mixtures.search import Search, best_mixture, determined, start_from
 from coterie.mixtures.spherical_posterior import Sweeps
-from coterie.starts import require_spread
+from coterie.starts.row_order import require_spread
 
 START_DB = 11.0
 SNR_PATH = (3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0)  # from the first to the last that the networks are trained for

@@ -1,4 +1,4 @@
-"""Starting centres: greedy k-means++, random rows, a spectral start, a neighbour graph, an array or a callable.
+"""Starting centres: greedy k-means++, random rows, a spectral start, an array or a callable.
 
 A start is a function of the distinct rows and their total weights. It does not depend on the order of the rows, and a
 row of weight 2 is equivalent to two copies of the row. Rows are therefore drawn in the order of a 64-bit key of their
@@ -14,33 +14,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from coterie import em, threads
 from coterie.starts import small_plus_plus
-from coterie.starts.row_order import (
-    SMALL,
-    Order,
-    count_distinct_rows,
-    distinct,
-    fingerprint,
-    has_distinct_rows,
-    hash_rows,
-    relative,
-    require_distinct_rows,
-    require_spread,
-)
-from coterie.starts.trimmed import trimmed_plus_plus
+from coterie.starts.row_order import SMALL, Order, distinct, has_distinct_rows, hash_rows
 
-__all__ = [
-    "by_neighbours",
-    "checked",
-    "choose",
-    "count_distinct_rows",
-    "fingerprint",
-    "hash_rows",
-    "neighbour_graph",
-    "relative",
-    "require_distinct_rows",
-    "require_spread",
-    "several",
-]
+N_COMPONENTS = 50  # of rows, between which nearest neighbours are looked for
 
 
 def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.0) -> np.ndarray:
@@ -49,8 +25,8 @@ def choose(X, n_clusters, init, rng, sample_weight=None, n_threads=None, trim=0.
     "k-means++" is greedy: it takes the best of ``2 + int(log(n_clusters))`` candidates in each round. With ``trim``, it
     neither draws the farthest rows of this share nor counts their distances. "random" draws distinct rows by weight.
     "spectral" clusters the projections on the top ``min(n_clusters, d)`` eigenvectors of the second moment and returns
-    the means of the original rows. "neighbour graph" returns the means of the clusters of :func:`by_neighbours`. An
-    array is taken as it is, and a callable is called as ``init(X, n_clusters, random_state)``.
+    the means of the original rows. An array is taken as it is, and a callable is called as ``init(X, n_clusters,
+    random_state)``.
     """
     return next(several(X, n_clusters, init, rng, 1, sample_weight, n_threads, trim))
 
@@ -70,7 +46,8 @@ def several(
     weights = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     count = threads.count(n_threads)
     if not has_distinct_rows(X, n_clusters):
-        yield from (_all_rows(X, n_clusters, weights, count) for _ in range(n_runs))
+        rows, _ = distinct(hash_rows(X, count), weights)
+        yield from (_dense(X, np.resize(rows, n_clusters)) for _ in range(n_runs))
     elif init == "k-means++":
         yield from _plus_plus(X, n_clusters, rng, n_runs, weights, count, trim)
     else:
@@ -79,7 +56,7 @@ def several(
 
 def _plus_plus(X, n_clusters, rng, n_runs, weights, n_threads, trim):
     if trim > 0:
-        return (trimmed_plus_plus(X, n_clusters, rng, weights, n_threads, trim) for _ in range(n_runs))
+        return (small_plus_plus.trimmed(X, n_clusters, rng, weights, n_threads, trim) for _ in range(n_runs))
     if not sparse.issparse(X) and X.size <= SMALL:
         return iter(small_plus_plus.plus_plus(X, n_clusters, rng, weights, n_runs))
     from coterie.starts.plus_plus import kmeans_plus_plus
@@ -102,19 +79,15 @@ def checked(centers, n_clusters: int, n_features: int, dtype) -> np.ndarray:
     return centers
 
 
-def _all_rows(X, n_clusters, weights, n_threads):
-    """All distinct rows, repeated if there are fewer of them than clusters."""
-    rows, _ = distinct(hash_rows(X, n_threads), weights)
-    chosen = np.resize(rows, n_clusters)
-    return X[chosen].toarray() if sparse.issparse(X) else X[chosen]
+def _dense(X, rows) -> np.ndarray:
+    return X[rows].toarray() if sparse.issparse(X) else X[rows]
 
 
 def _random(X, n_clusters, rng, weights, n_threads):
     rows, totals = distinct(hash_rows(X, n_threads), weights)
     # The k largest u ** (1 / w) are k draws by weight without replacement (Efraimidis and Spirakis).
     keys = np.log(1.0 - rng.random_sample(len(rows))) / totals
-    chosen = rows[np.argsort(-keys, kind="stable")[:n_clusters]]
-    return X[chosen].toarray() if sparse.issparse(X) else X[chosen]
+    return _dense(X, rows[np.argsort(-keys, kind="stable")[:n_clusters]])
 
 
 def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
@@ -140,36 +113,20 @@ def _spectral(X, n_clusters, rng, weights, n_threads, max_iter=100):
     # A cluster that lost its rows keeps, of its projected centre, the nearest row.
     for k in np.flatnonzero(counts == 0):
         nearest = np.argmin(((projected - run.state[k]) ** 2).sum(axis=1))
-        means[k] = X[[rows[nearest]]].toarray()[0] if sparse.issparse(X) else X[rows[nearest]]
+        means[k] = _dense(X, rows[[nearest]])[0]
     return means.astype(X.dtype)
 
 
-def by_neighbours(X, n_clusters: int, rng, n_threads: int = 1) -> np.ndarray:
-    """The cluster of every row, from the nearest-neighbour graph of the leading principal components."""
-    from coterie.geometry import neighbours
-
-    require_distinct_rows(X, n_clusters)
-    if n_clusters == 1:
-        return np.zeros(X.shape[0], dtype=np.int64)
-    graph, node_of_row = neighbour_graph(X, n_threads)
-    return neighbours.partition(graph, n_clusters, rng)[node_of_row]
-
-
-def neighbour_graph(X, n_threads: int = 1, n_components: int = 50) -> tuple[sparse.csr_matrix, np.ndarray]:
+def neighbour_graph(X, n_threads: int = 1) -> tuple[sparse.csr_matrix, np.ndarray]:
     """The graph of the distinct rows, and the node of every row. The time is quadratic in the number of rows."""
     from coterie.geometry import neighbours
 
     hashes = hash_rows(X, n_threads)
     rows, totals = distinct(hashes, np.ones(X.shape[0]))
     nodes = X[rows]
-    if X.shape[1] > n_components or sparse.issparse(X):
-        nodes = nodes @ _top_eigenvectors(nodes, totals, min(n_components, X.shape[1]))
+    if X.shape[1] > N_COMPONENTS or sparse.issparse(X):
+        nodes = nodes @ _top_eigenvectors(nodes, totals, min(N_COMPONENTS, X.shape[1]))
     return neighbours.graph_of(np.asarray(nodes), n_threads), np.searchsorted(hashes[rows], hashes)
-
-
-def _neighbour_graph(X, n_clusters, rng, weights, n_threads):
-    labels = by_neighbours(X, n_clusters, rng, n_threads)
-    return _means(X, labels, weights, n_clusters)[0].astype(X.dtype)
 
 
 def _means(X, labels, weights, n_clusters):
@@ -194,8 +151,4 @@ def _top_eigenvectors(X, weights, n_vectors):
     return eigsh(operator, k=n_vectors, v0=np.ones(d))[1].astype(X.dtype)
 
 
-_OTHERS = {
-    "random": _random,
-    "spectral": _spectral,
-    "neighbour graph": _neighbour_graph,
-}
+_OTHERS = {"random": _random, "spectral": _spectral}

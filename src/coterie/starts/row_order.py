@@ -70,11 +70,6 @@ def fingerprint(keys: np.ndarray, weight: np.ndarray | None = None) -> int:
     return int(mix(heavy + STEP).sum(dtype=np.uint64))
 
 
-def relative(keys: np.ndarray, largest: float) -> np.ndarray:
-    """Keys that stay the same if all data are multiplied by a power of two; ``largest`` is their largest size."""
-    return keys - ((np.float64(largest).view(np.uint64) >> MANTISSA) & EXPONENT)
-
-
 @dataclass(frozen=True)
 class Order:
     """Rows in canonical order, sorted only by the leading bits of their hashes into buckets."""
