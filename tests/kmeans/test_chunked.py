@@ -9,7 +9,7 @@ from coterie import starts
 from coterie.distributed import fitting, survey
 from coterie.distributed.chunks import Chunks
 from coterie.estimators import KMeans
-from coterie.kmeans import chunked, lazy
+from coterie.kmeans import block_statistics, lazy
 from coterie.kmeans.algorithm import Algorithm
 
 
@@ -31,7 +31,7 @@ def as_npy(rows, path):
 
 
 def streamed_run(chunks, start, max_iter=300, tol=0.0):
-    passes = chunked.ChunkPasses(chunks)
+    passes = block_statistics.ChunkPasses(chunks)
     known = fitting.look(passes, len(start))
     return fitting.run(passes, iter([start]), Algorithm(), known, parameters={}, max_iter=max_iter, tol=tol)
 
@@ -73,7 +73,7 @@ def test_empty_clusters_are_filled_as_in_memory_with_copies_of_a_row_in_differen
 
 def test_a_start_from_a_sample_that_holds_everything_is_the_start_of_the_whole(rows):
     X = np.concatenate([rows, rows[:500]])
-    known = fitting.look(chunked.ChunkPasses(Chunks(np.array_split(X, 4))), 6)
+    known = fitting.look(block_statistics.ChunkPasses(Chunks(np.array_split(X, 4))), 6)
     assert known.largest == np.abs(X).max()
     assert known.mean_variance == pytest.approx(X.astype(np.float64).var(axis=0).mean(), rel=1e-12)
     assert known.rows == len(X)
@@ -88,8 +88,8 @@ def test_a_sample_is_bounded_and_does_not_depend_on_the_chunks(times, rows, monk
     monkeypatch.setattr(survey, "SAMPLE", 300)
     rows = np.repeat(rows[:4_000], times, axis=0)
     weights = np.random.default_rng(0).integers(1, 4, len(rows)).astype(float)
-    one = fitting.look(chunked.ChunkPasses(np.array_split(rows, 3), weights), 2).sample
-    other = fitting.look(chunked.ChunkPasses(np.array_split(rows[::-1], 8), weights[::-1]), 2).sample
+    one = fitting.look(block_statistics.ChunkPasses(np.array_split(rows, 3), weights), 2).sample
+    other = fitting.look(block_statistics.ChunkPasses(np.array_split(rows[::-1], 8), weights[::-1]), 2).sample
     assert len(one.rows) == 300
     np.testing.assert_array_equal(one.rows, other.rows)
     np.testing.assert_array_equal(one.weight, other.weight)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 from coterie.kmeans.lazy import Assigner, run
-from coterie.kmeans.lazy.grouping import Grouping
+from coterie.kmeans.lazy.group_bounds import Grouping
 from coterie.kmeans.refill import refill
 from coterie.kmeans.statistics import Statistics
 

@@ -232,7 +232,7 @@ class FlowMixture(DensityClusterer):
     def _find(self, rows, weight):
         """Set the attributes that describe the mixture."""
         from coterie import checkpoints
-        from coterie.kmeans.chunked import ChunkPasses
+        from coterie.kmeans.block_statistics import ChunkPasses
         from coterie.mixtures.fitting import fit_gaussians, posterior
         from coterie.mixtures.moments import Unit
 

@@ -94,7 +94,7 @@ class InFiles(InBlocks):
     """Parquet and NPY files and other :class:`Chunks`, one block in memory at a time."""
 
     def __init__(self, chunks: Chunks, mixed: bool):
-        from coterie.kmeans.chunked import ChunkPasses
+        from coterie.kmeans.block_statistics import ChunkPasses
 
         self.given = self.chunks = chunks
         self.mixed = mixed
@@ -113,7 +113,7 @@ class InFiles(InBlocks):
 
     @contextmanager
     def opened(self, spherical):
-        from coterie.kmeans.chunked import ChunkPasses
+        from coterie.kmeans.block_statistics import ChunkPasses
 
         yield ChunkPasses(self.chunks, spherical=spherical)
 

@@ -237,4 +237,5 @@ class SoftKMeans(CenterClusterer):
         if hasattr(self, "posterior_names_"):
             return self._mean_members(X).astype(X.dtype)
         X, centers, algorithm, _ = self._at_ordinary_size(X)
-        return engines.shares(X, centers, self.weights_, algorithm, self._device(), self._n_threads())
+        shares = engines.shares(X, centers, self.weights_, algorithm, self._device(), self._n_threads())
+        return shares.astype(X.dtype, copy=False)

@@ -146,7 +146,7 @@ class RowsInMemory(Source):
         return run(self.rows, next(starts), self.weight, algorithm, self.tol, random_state, on_iteration)
 
     def passes(self):
-        from coterie.kmeans.chunked import ChunkPasses
+        from coterie.kmeans.block_statistics import ChunkPasses
 
         return ChunkPasses([self.rows], self.weight)
 

@@ -4,8 +4,10 @@ A block is a chunk of a file or a part of a Dask collection. Every function here
 a worker. Its results for different blocks can be added, and the sum over all blocks is what an iteration needs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from coterie.kmeans import engines, single_pass
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.kernel_input import check_cost
 from coterie.kmeans.quantile_sketch import CostSketch
+from coterie.kmeans.scaling import scaled
+from coterie.kmeans.sphere import on_sphere
 from coterie.kmeans.statistics import Statistics
 
 _SAMPLE = 4_096  # rows of a block that tell how many move
@@ -31,6 +35,26 @@ class Block:
     @property
     def weights(self) -> np.ndarray:
         return np.ones(len(self.X)) if self.weight is None else self.weight
+
+
+class ChunkPasses:
+    """Passes over chunks in this process, with one chunk in memory at a time."""
+
+    def __init__(
+        self, chunks: Iterable[Any], weight: np.ndarray | None = None, spherical: bool = False, exponent: int = 0
+    ):
+        self.chunks, self.weight, self.spherical, self.exponent = chunks, weight, spherical, exponent
+
+    def blocks(self) -> Iterator[Block]:
+        first = 0
+        for number, X in enumerate(self.chunks):
+            n = X.shape[0]
+            weight = None if self.weight is None else self.weight[first : first + n]
+            yield Block(number, on_sphere(X) if self.spherical else scaled(X, -self.exponent), weight, n)
+            first += n
+
+    def total(self, function: Callable[[Block, Any], Any], state: Any) -> Any:
+        return reduce(add, (function(block, state) for block in self.blocks()))
 
 
 @dataclass(frozen=True)

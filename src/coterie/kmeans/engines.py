@@ -117,15 +117,12 @@ def choose(
 
 def _nearest(X, centers: np.ndarray, algorithm: Algorithm, n_threads: int | None) -> np.ndarray:
     if small.suits(X, len(centers)):
-        return _zero_rows_first(X, small.choose(X, centers)[0], algorithm)
-    from coterie.kmeans import single_pass
+        nearest = small.choose(X, centers)[0]
+    else:
+        from coterie.kmeans import single_pass
 
-    return _zero_rows_first(X, single_pass.assign(X, centers, n_threads), algorithm)
-
-
-def _zero_rows_first(X, nearest: np.ndarray, algorithm: Algorithm) -> np.ndarray:
-    """Rows of zeros are equally far from all centres of the sphere, whatever their rounding."""
-    if algorithm.spherical:
+        nearest = single_pass.assign(X, centers, n_threads)
+    if algorithm.spherical:  # rows of zeros are equally far from all centres, whatever their rounding
         nearest[~X.any(axis=1)] = 0
     return nearest
 
@@ -141,7 +138,7 @@ def labels(
 ) -> np.ndarray:
     """The cluster (n,) of every row as int32, or -1 if its cost exceeds the threshold of trimming."""
     if algorithm.variant.soft:
-        return _shares(X, centers, weights, algorithm, device, n_threads).argmax(axis=1).astype(np.int32)
+        return shares(X, centers, weights, algorithm, device, n_threads).argmax(axis=1).astype(np.int32)
     if limits is None and device == "cpu" and not sparse.issparse(X) and algorithm.prices is None:
         return _nearest(X, centers, algorithm, n_threads)
     chosen, cost = choose(X, centers, algorithm, device, n_threads)
@@ -180,14 +177,7 @@ def shares(
     device: str = "cpu",
     n_threads: int | None = None,
 ) -> np.ndarray:
-    """The memberships (n, k) of the rows in the clusters of a soft algorithm, in the dtype of the rows.
-
-    Every row sums to one.
-    """
-    return _shares(X, centers, weights, algorithm, device, n_threads).astype(X.dtype, copy=False)
-
-
-def _shares(X, centers, weights, algorithm: Algorithm, device: str, n_threads: int | None) -> np.ndarray:
+    """The memberships (n, k) of the rows in the clusters of a soft algorithm. Every row sums to one."""
     from coterie.kmeans.fused import Fused
 
     fused = Fused(X, algorithm, device=device, n_threads=n_threads)

@@ -25,23 +25,12 @@ class Centers:
     weights: Any = None  # (k,)
 
 
-class Expectation(Protocol):
-    """The result of an E-step, which the M-step reads. Engines add what their M-step needs."""
-
-    @property
-    def labels(self) -> Any:
-        """The labels (n,), or None if the engine keeps no labels."""
-
-    @property
-    def objective(self) -> float: ...
-
-    @property
-    def moved(self) -> float | None:
-        """The share of the rows whose label differs from the previous E-step, or None if it is not known."""
-
-
 class Engine(Protocol):
-    """One algorithm on one data set."""
+    """One algorithm on one data set.
+
+    An E-step returns ``labels`` (None if the engine keeps none), ``objective``, ``moved`` (the share of the rows whose
+    label differs from the previous E-step, None if it is not known), and what the M-step needs.
+    """
 
     labels_decide: bool  # whether equal labels mean equal centres: the loop may stop when no label changes
 

@@ -28,7 +28,8 @@ def refill(X, labels, sq_distances, sums, counts, sample_weight=None) -> bool:
         if counts[source] - weight <= 1e-12 * counts[source]:
             continue
         target = empty[moved]
-        row = weight * _dense_row(X, group[0]).astype(np.float64)
+        row = X[[group[0]]].toarray()[0] if sparse.issparse(X) else np.asarray(X[group[0]])
+        row = weight * row.astype(np.float64)
         sums[source] -= row
         counts[source] -= weight
         sums[target] = row
@@ -59,7 +60,3 @@ def _groups(X, rows, distances):
     values = values[order]
     starts = np.flatnonzero(np.r_[True, np.any(values[1:] != values[:-1], axis=1)])
     return np.split(rows[order], starts[1:])
-
-
-def _dense_row(X, i):
-    return X[[i]].toarray()[0] if sparse.issparse(X) else np.asarray(X[i])

@@ -39,8 +39,10 @@ def check_values(X, place: Callable[[int, int], str], smallest: float = _SMALLES
     largest = largest_value(X)
 
     def where() -> str:
-        bad = np.isnan(values) if math.isnan(largest) else np.abs(values) == largest
-        return f" ({place(*_place_of(X, bad))})"
+        first = int(np.argmax(np.isnan(values) if math.isnan(largest) else np.abs(values) == largest))
+        if sparse.issparse(X):
+            return f" ({place(int(np.searchsorted(X.indptr, first, side='right')) - 1, int(X.indices[first]))})"
+        return f" ({place(first // X.shape[1], first % X.shape[1])})"
 
     check_size(largest, values.dtype, X.shape[0], X.shape[1], where, smallest)
     return largest
@@ -65,14 +67,6 @@ def check_size(
             f"has a value of size {largest:.2g}{where()}, whose squared distances overflow {dtype} (the limit here is "
             f"{limit:.1g}): {scale}{', or pass float64' if dtype == np.float32 else ''}."
         )
-
-
-def _place_of(X, mask: np.ndarray) -> tuple[int, int]:
-    """The row and column of the first true value."""
-    first = int(np.argmax(mask))
-    if sparse.issparse(X):
-        return int(np.searchsorted(X.indptr, first, side="right")) - 1, int(X.indices[first])
-    return first // X.shape[1], first % X.shape[1]
 
 
 def exponent_of(*arrays, largest: float | None = None) -> int:

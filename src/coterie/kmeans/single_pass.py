@@ -36,11 +36,13 @@ class Tiles(NamedTuple):
     reach: float  # their largest norm
 
     @classmethod
-    def of(cls, centers: np.ndarray, dtype) -> "Tiles":
-        """Arrange the centres for rows of this dtype. The rounding of a shifted centre is within that of a score.
+    def of(cls, X: np.ndarray, centers: np.ndarray) -> "Tiles":
+        """Arrange the centres for these rows. The rounding of a shifted centre is within that of a score.
 
         The origin is zero if the centres are so near to it that their scores remain accurate.
         """
+        centers, dtype = np.ascontiguousarray(centers, dtype=np.float64), X.dtype
+        check_centers(X, centers)
         origin = centers.mean(axis=0).astype(dtype)
         shifted = centers - origin
         half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
@@ -49,6 +51,11 @@ class Tiles(NamedTuple):
             half_sq = 0.5 * np.einsum("kd,kd->k", shifted, shifted)
         tiles, offsets = tiles_of(-shifted, dtype), offsets_of(half_sq, dtype)
         return cls(centers, centers.astype(dtype), origin, tiles, offsets, float(np.sqrt(2 * half_sq.max())))
+
+    @property
+    def scratch(self) -> Scratch:
+        """Room for a block of rows, which each thread needs for itself."""
+        return Scratch.of(self.rounded.dtype, self.tiles, bool(self.origin.any()))
 
 
 @kernel()
@@ -107,19 +114,16 @@ def statistics(X, centers, sample_weight=None, n_threads: int | None = None, lab
     The result does not depend on ``n_threads``, to the last bit.
     """
     labels = np.empty(len(X), np.int32) if labels is None else labels
-    arranged = _arranged(X, centers)
+    arranged = Tiles.of(X, centers)
     check_lengths(len(X), sample_weight=sample_weight, labels=labels)
     weights = np.empty(0) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)
-    parts = threads.blocks(len(X), _ROWS_PER_PART, most=_PARTS)
-    shifted = bool(arranged.origin.any())
 
-    def task(p):
+    def task(start, stop):
         total = Statistics.zero(*arranged.centers.shape)
-        scratch = Scratch.of(X.dtype, arranged.tiles, shifted)
-        inertia = _assign(X, weights, *parts[p], arranged, scratch, labels, total.sums, total.counts)
+        inertia = _assign(X, weights, start, stop, arranged, arranged.scratch, labels, total.sums, total.counts)
         return Statistics(total.sums, total.counts, inertia)
 
-    first, *others = threads.run(task, len(parts), threads.count(n_threads))
+    first, *others = _in_parts(task, X, n_threads, _ROWS_PER_PART)
     total = sum(others, first)
     check_cost(total.inertia)
     return total
@@ -127,15 +131,8 @@ def statistics(X, centers, sample_weight=None, n_threads: int | None = None, lab
 
 def assign(X, centers, n_threads: int | None = None) -> np.ndarray:
     """The nearest centre (n,) of every row as int32, the lowest index in a tie."""
-    labels = np.empty(len(X), np.int32)
-    arranged = _arranged(X, centers)
-    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
-    shifted = bool(arranged.origin.any())
-
-    def task(p):
-        return _label(X, *parts[p], arranged, Scratch.of(X.dtype, arranged.tiles, shifted), labels)
-
-    if any(threads.run(task, len(parts), threads.count(n_threads))):
+    labels, arranged = np.empty(len(X), np.int32), Tiles.of(X, centers)
+    if any(_in_parts(lambda *rows: _label(X, *rows, arranged, arranged.scratch, labels), X, n_threads)):
         check_cost(np.inf)
     return labels
 
@@ -147,8 +144,7 @@ def costs(X, centers, labels, n_threads: int | None = None) -> np.ndarray:
     check_centers(X, centers)
     check_lengths(len(X), labels=labels)
     check_labels(labels, len(centers))
-    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
-    threads.run(lambda p: own_sq_distances(X, *parts[p], centers, labels, out), len(parts), threads.count(n_threads))
+    _in_parts(lambda *rows: own_sq_distances(X, *rows, centers, labels, out), X, n_threads)
     return out
 
 
@@ -157,13 +153,8 @@ def distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     check_centers(X, centers)
     out = np.empty((len(X), len(centers)), X.dtype)
     tiles = tiles_of(centers, X.dtype)
-    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
     zeros = np.zeros((len(tiles), tiles.shape[2]), X.dtype)
-
-    def task(p):
-        _distances(X, *parts[p], tiles, zeros, Scratch.of(X.dtype, tiles, False), out)
-
-    threads.run(task, len(parts), threads.count(n_threads))
+    _in_parts(lambda *rows: _distances(X, *rows, tiles, zeros, Scratch.of(X.dtype, tiles, False), out), X, n_threads)
     return out
 
 
@@ -172,9 +163,14 @@ def sq_distances(X, centers, n_threads: int | None = None) -> np.ndarray:
     check_centers(X, centers)
     out = np.empty((len(X), len(centers)))
     columns = np.ascontiguousarray(np.asarray(centers, dtype=np.float64).T)
-    parts = threads.blocks(len(X), _ROWS_PER_THREAD, most=_PARTS)
-    threads.run(lambda p: _sq_distances(X, *parts[p], columns, out), len(parts), threads.count(n_threads))
+    _in_parts(lambda *rows: _sq_distances(X, *rows, columns, out), X, n_threads)
     return out
+
+
+def _in_parts(task, X, n_threads: int | None, size: int = _ROWS_PER_THREAD) -> list:
+    """``task(start, stop)`` of parts of at least ``size`` rows."""
+    parts = threads.blocks(len(X), size, most=_PARTS)
+    return threads.run(lambda p: task(*parts[p]), len(parts), threads.count(n_threads))
 
 
 @kernel(fastmath=LOOSE)
@@ -212,9 +208,3 @@ def _distances(X, start, stop, tiles, zeros, scratch, out):
                     sq_distances_of_places(X, places, 0, first, tiles, zeros, t, chunk, scratch.scores, minima)
         for p in range(count):
             _roots(rows[p], out[begin + p])
-
-
-def _arranged(X, centers) -> Tiles:
-    centers = np.ascontiguousarray(centers, dtype=np.float64)
-    check_centers(X, centers)
-    return Tiles.of(centers, X.dtype)

@@ -54,7 +54,8 @@ def run(
         members = _members(table, old)
         new = _means(table, old, members)
         if spherical:  # a cluster whose rows cancel has no direction: its centre stays
-            new = np.where(np.any(new, axis=2, keepdims=True), _on_spheres(new), old)
+            unit = on_sphere(new.reshape(-1, new.shape[2])).reshape(new.shape)
+            new = np.where(np.any(new, axis=2, keepdims=True), unit, old)
         stop = settled(sq_moves(old, new), (members != before).any(axis=(1, 2)), tol)
         old, before = new, members
         if stop.any():
@@ -130,7 +131,3 @@ def _means(table: _Table, centers: np.ndarray, members: np.ndarray) -> np.ndarra
         refill(table.rows, labels, sq, sums[r], counts[r], table.weights)
     filled = counts[:, :, None] > 0
     return np.where(filled, sums / np.where(filled, counts[:, :, None], 1.0), centers)
-
-
-def _on_spheres(centers):
-    return on_sphere(centers.reshape(-1, centers.shape[2])).reshape(centers.shape)

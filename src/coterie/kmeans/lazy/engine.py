@@ -69,13 +69,16 @@ class Assigner:
         work = np.zeros((len(self.parts), 3), np.int64)
         self._sums.fill(0.0)
 
-        def task(p):
-            start, stop = self.parts[p]
+        def task(p, start, stop):
             self.bounds.assign(start, stop, kernel.Changes(self._sums[p], counts[p], members[p], work[p]))
 
-        threads.run(task, len(self.parts), self.n_threads)
+        self._in_parts(task)
         self._update(counts, members, work)
         return self.labels
+
+    def _in_parts(self, task) -> list:
+        """``task(part, start, stop)`` of every part of the rows."""
+        return threads.run(lambda p: task(p, *self.parts[p]), len(self.parts), self.n_threads)
 
     def _update(self, counts, members, work):
         moved, scores, settled = work.sum(axis=0)
@@ -103,31 +106,23 @@ class Assigner:
         counts = np.zeros((len(self.parts), len(self.members)))
         self._sums.fill(0.0)
 
-        def task(p):
-            distances.add_rows(self.X, weights, *self.parts[p], self.labels, self._sums[p], counts[p])
-
-        threads.run(task, len(self.parts), self.n_threads)
+        self._in_parts(
+            lambda p, *rows: distances.add_rows(self.X, weights, *rows, self.labels, self._sums[p], counts[p])
+        )
         return Statistics(self._sums.sum(axis=0), counts.sum(axis=0))
 
     def sq_distances(self) -> np.ndarray:
         """The squared distance of every row to its own centre, from differences in double precision."""
         out = np.empty(self.X.shape[0])
-
-        def task(p):
-            distances.own_sq_distances(self.X, *self.parts[p], self.centers, self.labels, out)
-
-        threads.run(task, len(self.parts), self.n_threads)
+        self._in_parts(lambda p, *rows: distances.own_sq_distances(self.X, *rows, self.centers, self.labels, out))
         return out
 
     def inertia(self) -> float:
         """The weighted sum of squared distances to the own centres."""
         assert self.centers is not None
         near = self.centers.astype(self.X.dtype)
-
-        def task(p):
-            return distances.inertia_of(self.X, self.weights, *self.parts[p], near, self.labels)
-
-        return float(sum(threads.run(task, len(self.parts), self.n_threads)))
+        parts = self._in_parts(lambda p, *rows: distances.inertia_of(self.X, self.weights, *rows, near, self.labels))
+        return float(sum(parts))
 
     def means(self) -> np.ndarray:
         """The next centres: the means of the clusters, after empty clusters have been filled."""

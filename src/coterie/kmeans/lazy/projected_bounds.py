@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.kmeans.lazy.distances import GROWTH, exact_sq_distance, move_row, rounding
-from coterie.kmeans.lazy.kernel import STRIP, Changes, flagged
+from coterie.kmeans.lazy.kernel import STRIP, Changes, Rows, flagged
 from coterie.kmeans.lazy.lanes import ROWS, offsets_of, tiles_of
 from coterie.kmeans.lazy.llvm import score_places
 from coterie.threads import kernel
@@ -36,14 +36,6 @@ class Points(NamedTuple):
     weights: np.ndarray  # (n,) or empty
     leading: np.ndarray  # (n, m + 1) in the dtype of the rows
     sq_norm: np.ndarray  # (n,) of these points, float64
-
-
-class Kept(NamedTuple):
-    """What is kept of every row between two assignments."""
-
-    labels: np.ndarray  # (n,) -1 before the first assignment
-    upper: np.ndarray  # (n,) bound on the distance to the own centre, less how far that centre had moved
-    lower: np.ndarray  # (n, 1) bound on the distance to any other centre, plus how far they had moved
 
 
 class Arranged(NamedTuple):
@@ -90,7 +82,7 @@ class ProjectedBounds:
         self.mean, self.directions = directions
         leading, sq_norm = _project(X, self.mean, self.directions)
         self.points = Points(X, weights, leading.astype(X.dtype), sq_norm)
-        self.kept = Kept(labels, np.full(n, np.inf, np.float32), np.full((n, 1), -np.inf, np.float32))
+        self.kept = Rows(labels, np.full(n, np.inf, np.float32), np.full((n, 1), -np.inf, np.float32))
         self.upper, self.lower = self.kept.upper, self.kept.lower
         self.centers, self.moved = centers, np.zeros(len(centers) + 1)
 
