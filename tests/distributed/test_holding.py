@@ -6,7 +6,7 @@ import pytest
 
 import distributed
 from coterie import KMeans
-from coterie.distributed import holding
+from coterie.distributed import passes
 from coterie.distributed.blocks import blocks_of
 from coterie.distributed.passes import Passes
 
@@ -66,7 +66,7 @@ def test_blocks_are_released_after_the_fit(client):
 
 
 def test_blocks_that_exceed_a_quarter_of_the_memory_are_read_in_every_pass(client, monkeypatch):
-    monkeypatch.setattr(holding, "SHARE", 0.0)
+    monkeypatch.setattr(passes, "SHARE", 0.0)
     X, rows = _table()
     KMeans(5, init=rows[:5].copy(), max_iter=2, tol=0).fit(X)
     assert len(READ) == 4 * 4  # the survey, two iterations and the pass with the final centres
@@ -75,17 +75,17 @@ def test_blocks_that_exceed_a_quarter_of_the_memory_are_read_in_every_pass(clien
 def test_blocks_of_unknown_sizes_stay_as_they_are(client):
     X, _ = _table()
     unknown = blocks_of(X[X[:, 0] > 0])
-    with holding.held(unknown) as blocks:
+    with passes.held(unknown) as blocks:
         assert blocks is unknown
 
 
 def test_a_pass_whose_held_blocks_are_lost_computes_them_again(client):
     X, rows = _table()
-    with holding.held(blocks_of(X)) as blocks:
-        passes = Passes(blocks)
+    with passes.held(blocks_of(X)) as blocks:
+        again = Passes(blocks)
         for future in distributed.futures_of(list(blocks.rows)):
             future.cancel()
-        assert passes.total(_sum, None) == pytest.approx(rows.sum(), rel=1e-4)
+        assert again.total(_sum, None) == pytest.approx(rows.sum(), rel=1e-4)
 
 
 def _held_blocks(client):

@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import coterie
 from coterie import starts
-from coterie.distributed import fitting, survey
+from coterie.distributed import fitting
 from coterie.distributed.chunks import Chunks
 from coterie.estimators import KMeans
 from coterie.kmeans import block_statistics, lazy
@@ -85,7 +85,7 @@ def test_a_start_from_a_sample_that_holds_everything_is_the_start_of_the_whole(r
 
 @pytest.mark.parametrize("times", [1, 5])
 def test_a_sample_is_bounded_and_does_not_depend_on_the_chunks(times, rows, monkeypatch):
-    monkeypatch.setattr(survey, "SAMPLE", 300)
+    monkeypatch.setattr(fitting, "SAMPLE", 300)
     rows = np.repeat(rows[:4_000], times, axis=0)
     weights = np.random.default_rng(0).integers(1, 4, len(rows)).astype(float)
     one = fitting.look(block_statistics.ChunkPasses(np.array_split(rows, 3), weights), 2).sample
@@ -98,7 +98,7 @@ def test_a_sample_is_bounded_and_does_not_depend_on_the_chunks(times, rows, monk
 
 
 def test_starts_from_a_part_of_the_rows_find_all_blobs(monkeypatch):
-    monkeypatch.setattr(survey, "SAMPLE", 600)
+    monkeypatch.setattr(fitting, "SAMPLE", 600)
     rng = np.random.default_rng(0)
     centers = rng.uniform(-10, 10, size=(12, 8))
     X = centers[rng.integers(12, size=6_000)] + rng.normal(size=(6_000, 8))

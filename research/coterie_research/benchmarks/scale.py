@@ -21,8 +21,7 @@ import numpy as np
 from coterie.distributed import fitting, parquet
 from coterie.distributed.blocks import blocks_of
 from coterie.distributed.cluster import local
-from coterie.distributed.holding import held
-from coterie.distributed.passes import Passes
+from coterie.distributed.passes import Passes, held
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.block_statistics import Step, step
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row, installed

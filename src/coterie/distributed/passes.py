@@ -7,22 +7,25 @@ the centres, and both are still available.
 
 import operator
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
+import numpy as np
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from coterie.distributed.blocks import Blocks, Layout, open_block
-from coterie.distributed.cluster import PATIENCE, ClusterError, compute, lost_errors
+from coterie.distributed.cluster import PATIENCE, ClusterError, client, compute, lost_errors, workers
 from coterie.distributed.sources import Recipe, fold
 from coterie.kmeans.block_statistics import Block
 from coterie.kmeans.kernel_input import NotFiniteError
 
 FAN_IN = 16  # values that one task of the tree adds
 ATTEMPTS = 5  # of one pass
+SHARE = 0.25  # of the memory of all workers, for blocks that they hold; Dask begins to write blocks to disk at 0.6
 
 
 class Passes:
@@ -105,3 +108,31 @@ def _run_block(raw, weight, number: int, shared: _Shared):
 def _add(values: list) -> Any:
     present = [value for value in values if value is not None]
     return reduce(operator.add, present) if present else None
+
+
+@contextmanager
+def held(blocks: Blocks) -> Iterator[Blocks]:
+    """The same blocks, kept by the workers of the cluster until the end if they fit into a quarter of its memory.
+
+    Without a cluster, for blocks of unknown sizes and for larger tables, every pass computes or reads the blocks anew.
+    """
+    here = client()
+    if here is None or not _fits(blocks, here):
+        yield blocks
+        return
+    from distributed.client import futures_of
+
+    rows = here.persist(list(blocks.rows), optimize_graph=False)
+    try:
+        yield replace(blocks, rows=rows, origin=blocks)
+    finally:
+        for future in futures_of(rows):
+            future.release()
+
+
+def _fits(blocks: Blocks, here) -> bool:
+    if blocks.n_rows is None or here.status != "running":
+        return False
+    n_bytes = blocks.n_rows * blocks.layout.n_features * np.dtype(blocks.layout.dtype).itemsize
+    limits = [worker.get("memory_limit") or 0 for worker in workers(here).values()]
+    return all(limits) and n_bytes <= SHARE * sum(limits)

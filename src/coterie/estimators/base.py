@@ -17,7 +17,7 @@ from coterie.em import Iteration
 from coterie.estimators.clusterer import Clusterer
 from coterie.estimators.in_blocks import InBlocks, light, per_row, rows_in
 from coterie.estimators.progress import CallbackSupportMixin, watching
-from coterie.estimators.sources import RowsInMemory, Source
+from coterie.estimators.sources import RowsInBlocks, RowsInMemory, Source
 from coterie.estimators.validation import check_device, check_sized_rows, check_weights
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import Result
@@ -154,7 +154,8 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
         self : object
             The fitted estimator.
         """
-        return self._fit(_source(self, X, sample_weight))
+        rows = rows_in(X, self, sample_weight)
+        return self._fit((RowsInBlocks if isinstance(rows, InBlocks) else RowsInMemory)(self, rows, sample_weight))
 
     def _fit(self, source: Source):
         """Perform the runs and keep the best one: the first whose criterion none of the others clearly undercuts."""
@@ -382,15 +383,6 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._takes_sparse
         return tags
-
-
-def _source(estimator: CenterClusterer, X, sample_weight) -> Source:
-    rows = rows_in(X, estimator, sample_weight)
-    if isinstance(rows, InBlocks):
-        from coterie.estimators.on_blocks import RowsInBlocks
-
-        return RowsInBlocks(estimator, rows, sample_weight)
-    return RowsInMemory(estimator, rows, sample_weight)
 
 
 def _score_block(block, estimator) -> float:

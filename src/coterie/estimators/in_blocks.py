@@ -134,7 +134,10 @@ class OnDask(InBlocks):
     """A Dask array or DataFrame."""
 
     def __init__(self, X: Any, mixed: bool, sample_weight: Any = None):
-        _require_dask()
+        try:
+            import dask.array  # noqa: F401
+        except ImportError as error:
+            raise ImportError("Dask data need the package dask: pip install 'coterie[dask]'.") from error
         from coterie.distributed.blocks import blocks_of
 
         self.given = self.X = X
@@ -166,8 +169,7 @@ class OnDask(InBlocks):
 
     @contextmanager
     def opened(self, spherical):
-        from coterie.distributed.holding import held
-        from coterie.distributed.passes import Passes
+        from coterie.distributed.passes import Passes, held
 
         layout = replace(self.blocks.layout, spherical=spherical)
         with held(replace(self.blocks, layout=layout)) as blocks:
@@ -330,11 +332,7 @@ def answers_in(estimator: Any, question: str, rows: Any) -> Any:
     """What a method answers for every row, in memory or in blocks."""
     if not isinstance(rows, InBlocks):
         return getattr(estimator, question)(rows)
-    return rows.answers(functools.partial(_ask, light(estimator, rows.mixed), question))
-
-
-def _ask(estimator: Any, question: str, rows: Any) -> np.ndarray:
-    return getattr(estimator, question)(rows)
+    return rows.answers(getattr(light(estimator, rows.mixed), question))
 
 
 def light(estimator: Any, names: bool = False) -> Any:
@@ -348,11 +346,3 @@ def light(estimator: Any, names: bool = False) -> Any:
     if not isinstance(getattr(small, "init", ""), str):
         small.init = "random"
     return small
-
-
-def _require_dask() -> None:
-    try:
-        import dask
-        import dask.array  # noqa: F401
-    except ImportError as error:
-        raise ImportError("Dask data need the package dask: pip install 'coterie[dask]'.") from error

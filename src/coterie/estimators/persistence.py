@@ -12,7 +12,8 @@ The same fitted estimator always gives the same bytes. :mod:`coterie.estimators.
 
 import json
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -20,15 +21,50 @@ from safetensors.numpy import save as to_bytes
 
 from coterie.checkpoints.json_shapes import SCALAR, check
 from coterie.distributed import is_dask
-from coterie.estimators.editing import EditMixin
 from coterie.estimators.notebook import NotebookMixin
 from coterie.files import check_writable, replacing
+
+if TYPE_CHECKING:
+    from coterie.living import LivingClusterer
+    from coterie.living.checking import Check
 
 FORMAT = 1
 ENTRY = "coterie"
 HEADER = {"format": int, "version": SCALAR, "class": str, "network?": (None, {"name": str, "sha256": str})}
 STORED = (*SCALAR, [SCALAR], {"tensor": str}, {"names": [str]})  # a parameter or an attribute
 TABLE_ENTRY = "coterie-table"  # of an estimator that saw what was made of the columns of a table
+
+
+class EditMixin:
+    """Adds the changes of :class:`coterie.LivingClusterer` to a fitted estimator. Each returns a new model."""
+
+    def _living(self) -> "LivingClusterer":
+        from coterie.living import LivingClusterer
+
+        return LivingClusterer.of(self)
+
+    def merge(self, labels: Sequence[int]) -> "LivingClusterer":
+        """Join clusters; see :meth:`coterie.LivingClusterer.merge`."""
+        return self._living().merge(labels)
+
+    def split(self, label: int, n_clusters: int | None = None, *, X: Any = None) -> "LivingClusterer":
+        """Divide a cluster; see :meth:`coterie.LivingClusterer.split`."""
+        return self._living().split(label, n_clusters, X=X)
+
+    def rename(self, label: int, name: str) -> "LivingClusterer":
+        """Name a cluster; see :meth:`coterie.LivingClusterer.rename`."""
+        return self._living().rename(label, name)
+
+    def pin(self, rows: Sequence[int], label: int, *, X: Any) -> "LivingClusterer":
+        """Put single rows into a cluster; see :meth:`coterie.LivingClusterer.pin`."""
+        return self._living().pin(rows, label, X=X)
+
+    def check(self, X: Any, reference: Any = None) -> "Check":
+        """Whether the clusters still describe new rows; see :meth:`coterie.LivingClusterer.check`.
+
+        ``reference`` are the rows of the fit, which an estimator that was fitted by itself does not remember.
+        """
+        return self._living().check(X, reference)
 
 
 class SaveMixin(NotebookMixin, EditMixin):
@@ -42,13 +78,8 @@ class SaveMixin(NotebookMixin, EditMixin):
         path : str or path-like
             The safetensors file to write. An existing file is replaced atomically.
         """
-        save(self, path)
-
-
-def save(estimator, path: str | os.PathLike) -> None:
-    """Save a fitted estimator. The docstring of this module describes the format."""
-    tensors, entry = packed(estimator)
-    write(path, tensors, {ENTRY: entry})
+        tensors, entry = packed(self)
+        write(path, tensors, {ENTRY: entry})
 
 
 def load(path: str | os.PathLike, *, network: str | os.PathLike | None = None) -> Any:
