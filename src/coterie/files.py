@@ -133,20 +133,8 @@ def _flush(path: Path) -> None:
 def _removed_on_signal(path: Path) -> Iterator[None]:
     """Remove a file before a signal ends the process. Handlers of the program stay as they are."""
     _temporary.add((os.getpid(), path))
-    try:
-        if threading.current_thread() is threading.main_thread():
-            with _handled():
-                yield
-        else:
-            yield
-    finally:
-        _temporary.discard((os.getpid(), path))
-
-
-@contextmanager
-def _handled() -> Iterator[None]:
-    """Let signals that would end the process remove the temporary files first."""
-    taken = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    able = threading.current_thread() is threading.main_thread()
+    taken = [number for number in _ENDING if able and signal.getsignal(number) is signal.SIG_DFL]
     for number in taken:
         signal.signal(number, _end)
     try:
@@ -154,6 +142,7 @@ def _handled() -> Iterator[None]:
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
+        _temporary.discard((os.getpid(), path))
 
 
 def _end(number: int, frame: object) -> None:

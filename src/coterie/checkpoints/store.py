@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib import import_module
@@ -160,8 +160,9 @@ def _find(network: str | os.PathLike, kind: str | None = None) -> Path:
         if missing:
             raise ValueError(f"There is no file {missing[0]}: a network is a {WEIGHTS} file and its card ({CARD}).")
         return path.with_suffix(CARD)
-    for shelves in (_known_shelves, _more_shelves):
-        for shelf in shelves():
+    for look in (lambda: None, _research):
+        look()
+        for shelf in _known_shelves():
             if path.name == str(path) and (shelf / f"{path}{CARD}").is_file():
                 return shelf / f"{path}{CARD}"
     raise ValueError(f"There is no network {str(network)!r}. {_there_are(kind)}")
@@ -169,11 +170,6 @@ def _find(network: str | os.PathLike, kind: str | None = None) -> Path:
 
 def _known_shelves() -> tuple[Path, ...]:
     return (*_shelves, user_shelf())
-
-
-def _more_shelves() -> tuple[Path, ...]:
-    _research()
-    return _known_shelves()
 
 
 def _research() -> bool:
@@ -240,7 +236,8 @@ def _loaded(weights: Path, card_text: str, dtype: Any, device: str) -> Any:
         )
     with _fitting(weights):
         tensors = parse(content)
-        _check_finite(bool(weight.isfinite().all()) for weight in tensors.values())
+        if not all(bool(weight.isfinite().all()) for weight in tensors.values()):
+            raise ValueError("some weights are not finite")
         build = import_module(BUILDERS[about["kind"]]).build
         if weights.parent != SHELF:  # somebody else's card may ask for any size; "meta" tensors take no memory
             with torch.device("meta"):
@@ -260,7 +257,8 @@ def _loaded_arrays(weights: Path, card_text: str, device: str) -> Any:
     about, content = _verified(weights, card_text)
     with _fitting(weights):
         arrays = parse(content)
-        _check_finite(bool(np.isfinite(weight).all()) for weight in arrays.values())
+        if not all(bool(np.isfinite(weight).all()) for weight in arrays.values()):
+            raise ValueError("some weights are not finite")
         return import_module(ARRAY_BUILDERS[about["kind"]]).build(about["config"], arrays, device)
 
 
@@ -271,11 +269,6 @@ def _verified(weights: Path, card_text: str) -> tuple[dict[str, Any], bytes]:
     if hashlib.sha256(content).hexdigest() != about["sha256"]:
         raise ValueError(f"The weights in {weights} differ from the hash on their card: install or ship them again.")
     return about, content
-
-
-def _check_finite(weights: Iterable[bool]) -> None:
-    if not all(weights):
-        raise ValueError("some weights are not finite")
 
 
 @contextmanager

@@ -25,19 +25,14 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if not _is_for_users(error):
+            from coterie.files import OutputError
+            from coterie.tables.columns import TableError
+            from coterie.tabular.make_estimator import SettingError
+
+            if not isinstance(error, Refused | TableError | OutputError | SettingError):
                 raise
             complain(error)
             raise typer.Exit(MISUSE) from None
-
-
-def _is_for_users(error: Exception) -> bool:
-    """Whether the message of an error is written for users."""
-    from coterie.files import OutputError
-    from coterie.tables.columns import TableError
-    from coterie.tabular.make_estimator import SettingError
-
-    return isinstance(error, Refused | TableError | OutputError | SettingError)
 
 
 app = typer.Typer(

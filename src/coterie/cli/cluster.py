@@ -130,7 +130,8 @@ def cluster(
     coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
     from coterie.cli import console
-    from coterie.tabular import Blocks, Request, cluster_table
+    from coterie.tabular import Blocks, Request, TableModel, cluster_table
+    from coterie.tabular.clustering import recut_table
     from coterie.tabular.known_labels import cluster_names
 
     use, leave, kinds, keeps = (",".join(one) if one else None for one in (columns, exclude, kind, keep))
@@ -159,7 +160,8 @@ def cluster(
                 "--from MODEL uses the columns and settings of the model: remove the options that choose or set them."
             )
         outputs.check([file], from_model)
-        recut = _recut(from_model, file, ks[0], **how)
+        with console.working(f"Reading {shown_source(file)}"):
+            recut = recut_table(file, TableModel.load(from_model), ks[0], **how)
         recut = recut.named(called) if called else recut
         _finish(file, recut, outputs, outputs.axes(recut.value_names), as_json)
         return
@@ -269,16 +271,6 @@ def predict(
     console.show_prediction(*told, checked)
     if checked is not None and checked.changed:
         raise typer.Exit(CHANGED)
-
-
-def _recut(model: Path, file: str, n_clusters: int, **how: Any) -> Any:
-    """The hierarchy of a saved model, cut at another number of clusters."""
-    from coterie.cli import console
-    from coterie.tabular import TableModel
-    from coterie.tabular.clustering import recut_table
-
-    with console.working(f"Reading {shown_source(file)}"):
-        return recut_table(file, TableModel.load(model), n_clusters, **how)
 
 
 def _finish(file: str, clustered: Any, outputs: Outputs, axes: str | list[str], as_json: bool) -> None:

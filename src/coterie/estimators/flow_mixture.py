@@ -270,7 +270,10 @@ class FlowMixture(DensityClusterer):
                 rng = np.random.default_rng(random.randint(2**31))
                 draws = posterior(context, mixture, rng)
                 mixture, self.draw_indices_ = draws.mixture, places
-                self._keep_draws(draws, origin)
+                self.n_clusters_proba_, self.label_draws_ = draws.n_clusters_proba, draws.labels_JN
+                gap = draws.centers_JKD - draws.centers_JKD.mean(0)
+                self.center_covariances_ = np.einsum("jki,jkl->kil", gap, gap) / len(gap)
+                self.center_intervals_ = np.quantile(draws.centers_JKD, [0.025, 0.975], axis=0) + origin
         self._warn_of_many_columns(found, len(places), len(origin))
         self.cluster_centers_, self.weights_ = mixture.centers_KD + origin, mixture.weights_K
         self.covariance_type_ = mixture.kind
@@ -296,14 +299,6 @@ class FlowMixture(DensityClusterer):
             UserWarning,
             stacklevel=4,
         )
-
-    def _keep_draws(self, draws, origin) -> None:
-        self.n_clusters_proba_ = draws.n_clusters_proba
-        self.label_draws_ = draws.labels_JN
-        centers = draws.centers_JKD
-        gap = centers - centers.mean(0)
-        self.center_covariances_ = np.einsum("jki,jkl->kil", gap, gap) / len(centers)
-        self.center_intervals_ = np.quantile(centers, [0.025, 0.975], axis=0) + origin
 
     def _label(self, rows) -> None:
         """Set the attributes that describe the rows of ``fit``."""

@@ -156,7 +156,9 @@ class InContextClusterer(Clusterer):
         random = check_random_state(self.random_state)
         context = drawn(X, self.max_context, random)[0]
         dtype, context = context.dtype, context.astype(np.float64)
-        self.mean_, self.components_ = _directions(context, MAX_DIMS)
+        self.mean_, self.components_ = context.mean(axis=0), np.eye(context.shape[1])
+        if context.shape[1] > MAX_DIMS:
+            self.components_ = principal_axes(context - self.mean_)[0][:MAX_DIMS]
         with threads.torch_threads(self.n_jobs):
             reading, log_p_SNK = self._read(np.ascontiguousarray((context - self.mean_) @ self.components_.T), random)
             self._remember(reading)
@@ -284,11 +286,3 @@ def _network(name, device):
 
     # float64: a row's answer must not depend on how many rows are asked together
     return checkpoints.load(name, kind="incontext", dtype=torch.float64, device=device)
-
-
-def _directions(X: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and the directions to read: the columns themselves, or the first principal ones if there are too many."""
-    mean = X.mean(axis=0)
-    if X.shape[1] <= most:
-        return mean, np.eye(X.shape[1])
-    return mean, principal_axes(X - mean)[0][:most]

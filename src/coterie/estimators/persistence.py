@@ -142,6 +142,7 @@ def packed(estimator) -> tuple[dict[str, np.ndarray], str]:
     from sklearn.utils.validation import check_is_fitted
 
     import coterie
+    from coterie import checkpoints
     from coterie.estimators import schema
 
     check_is_fitted(estimator)
@@ -152,7 +153,10 @@ def packed(estimator) -> tuple[dict[str, np.ndarray], str]:
     params = schema.unfolded(type(estimator), estimator.get_params(deep=False))
     header: dict[str, Any] = {"format": FORMAT, "version": coterie.__version__, "class": type(estimator).__name__}
     if "network" in params:
-        params["network"], header["network"] = _pinned(params["network"])
+        # the bare name and the hash: a path would mean nothing on another machine
+        card = None if params["network"] == "auto" else checkpoints.card(params["network"])
+        params["network"] = "auto" if card is None else card["name"]
+        header["network"] = card and {"name": card["name"], "sha256": card["sha256"]}
     if "checkpoint" in params:
         params["checkpoint"] = None  # a path on this machine, used by fit only
     header["params"] = _pack(params, "param", tensors)
@@ -219,16 +223,6 @@ class _NetworkError(ValueError):
     """The model is in order, but its network is not there."""
 
 
-def _pinned(network: str | os.PathLike) -> tuple[str, dict[str, str] | None]:
-    """The bare name of a network, and its name and hash. A path would mean nothing on another machine."""
-    from coterie import checkpoints
-
-    if network == "auto":
-        return "auto", None
-    card = checkpoints.card(network)
-    return card["name"], {"name": card["name"], "sha256": card["sha256"]}
-
-
 def _found_network(header: dict[str, Any], name: Any, path, given: str | os.PathLike | None) -> str:
     """The network to use, whose hash must be that of the file if the estimator predicts with it."""
     from coterie import checkpoints
@@ -276,20 +270,15 @@ def _pack(values: dict[str, Any], prefix: str, tensors: dict[str, np.ndarray]) -
         elif isinstance(value, np.random.RandomState) or callable(value):
             packed[name] = None  # needed to fit again, not to predict
         else:
-            packed.update(_pack({name: _as_array(name, value)}, prefix, tensors))
+            try:
+                array = np.asarray(value)
+            except ValueError:  # lists of different lengths
+                array = np.empty(0, dtype=object)
+            if array.dtype.kind not in "biuf":
+                kind = type(value).__name__
+                raise TypeError(f"{name} is a {kind}, which cannot be saved: pass an array, a number or a string.")
+            packed.update(_pack({name: array}, prefix, tensors))
     return packed
-
-
-def _as_array(name: str, value: Any) -> np.ndarray:
-    try:
-        array = np.asarray(value)
-    except ValueError:  # lists of different lengths
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(
-            f"{name} is a {type(value).__name__}, which cannot be saved: pass an array, a number or a string."
-        )
-    return array
 
 
 def _is_json(value: Any) -> bool:

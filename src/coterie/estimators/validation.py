@@ -1,6 +1,5 @@
 """Validation of what users pass to estimators. It happens here, once; the other modules assume valid input."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,13 @@ def check_sized_rows(estimator, X, *, reset: bool, accept_sparse: bool = False) 
     """The same, and the largest absolute value, which this check computes anyway."""
     if not _is_ready(estimator, X, reset):
         X = _converted(estimator, X, reset, accept_sparse)
+    names = getattr(estimator, "feature_names_in_", None)
+
+    def place(row: int, column: int) -> str:
+        return f"row {row}, column {column}" + (f" {names[column]!r}" if names is not None else "")
+
     try:
-        return X, check_values(X, partial(_place, estimator))
+        return X, check_values(X, place)
     except ValueError as error:
         raise ValueError(f"Input X {error}") from None
 
@@ -133,18 +137,13 @@ def _refuse_text_columns(X) -> None:
     if not hasattr(X, "columns") or not hasattr(X, "select_dtypes"):
         return
     other = X.select_dtypes(exclude=["number", "bool", "boolean"])
-    text = [str(name) for name in other.columns if _is_text(other[name])]
+    text = [
+        str(name)
+        for name, column in other.items()
+        if getattr(column.dtype, "kind", "O") in "mM" or column.map(lambda value: isinstance(value, str)).any()
+    ]
     if text:
         raise ValueError(
             f"X has columns that are not numbers: {', '.join(map(repr, text))}. "
             "Remove or encode them first (for example with sklearn.preprocessing.OneHotEncoder)."
         )
-
-
-def _is_text(column) -> bool:
-    return getattr(column.dtype, "kind", "O") in "mM" or column.map(lambda value: isinstance(value, str)).any()
-
-
-def _place(estimator, row: int, column: int) -> str:
-    names = getattr(estimator, "feature_names_in_", None)
-    return f"row {row}, column {column}" + (f" {names[column]!r}" if names is not None else "")

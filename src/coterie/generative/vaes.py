@@ -91,13 +91,11 @@ class VAEs(nn.Module):
     ) -> Tensor:
         """The ELBO, (G, B). ``noise``: standard normal, (S, G, B, L) or of a shape that broadcasts to it."""
         mean_GBL, log_var_GBL = self.encode(x, networks, dropout=dropout)
-        fits = [self._log_prob(x, mean_GBL, log_var_GBL, one, networks, dropout) for one in noise]
-        fit_GB = torch.stack(fits).mean(0)
-        return fit_GB - kl_from_standard_normal(mean_GBL, log_var_GBL)
-
-    def _log_prob(self, x: Tensor, mean_GBL: Tensor, log_var_GBL: Tensor, noise: Tensor, networks, dropout=None):
-        output_GBD = self.decode(mean_GBL + noise * (log_var_GBL / 2).exp(), networks, dropout=dropout)
-        return self.likelihood.log_prob(x, output_GBD, self.log_var_GD[networks, None])
+        fits = []
+        for one in noise:
+            output_GBD = self.decode(mean_GBL + one * (log_var_GBL / 2).exp(), networks, dropout=dropout)
+            fits.append(self.likelihood.log_prob(x, output_GBD, self.log_var_GD[networks, None]))
+        return torch.stack(fits).mean(0) - kl_from_standard_normal(mean_GBL, log_var_GBL)
 
     def _layer(self, name: str, x: Tensor, networks: slice) -> Tensor:
         weight_GIO, bias_GO = getattr(self, f"{name}_weight")[networks], getattr(self, f"{name}_bias")[networks]

@@ -72,8 +72,14 @@ def fit_gaussians(
         search.tell(f"EM on all {extent.size:,.0f} rows")
         every = RowsInBlocks(extent.size, searched.floor_D, searched.log_volume, others, unit)
         fit = run_em(every, fit.mixture, search.max_iter, search.tol)
+    mixture = replace(
+        fit.mixture,
+        centers_KD=fit.mixture.centers_KD * scale,
+        covariances=fit.mixture.covariances * scale**2,
+        log_volume=fit.mixture.log_volume + len(var_D) * math.log(scale),
+    )
     return Estimate(
-        _in_order(_rescaled(fit.mixture, scale), extent.size),
+        _in_order(mixture, extent.size),
         atoms_AD * scale,
         decibels(1.0, float(np.trace(within(fit.mixture))) / len(std_D)),
         float(network.flow_time(torch.tensor([told]).to(network.encoder_DE))),
@@ -219,16 +225,6 @@ def _one_point(dim: int, kind: Kind) -> Estimate:
     }[kind]
     at_1D = np.zeros((1, dim))
     return Estimate(Gaussians(at_1D, np.ones(1), np.finfo(np.float64).eps * unit, kind), at_1D.copy(), math.inf, 0.0)
-
-
-def _rescaled(mixture: Gaussians, scale: float) -> Gaussians:
-    """The mixture of the rows from that of rows divided by ``scale``."""
-    return replace(
-        mixture,
-        centers_KD=mixture.centers_KD * scale,
-        covariances=mixture.covariances * scale**2,
-        log_volume=mixture.log_volume + mixture.centers_KD.shape[1] * math.log(scale),
-    )
 
 
 def _in_order(mixture: Gaussians, size: float) -> Gaussians:

@@ -43,10 +43,6 @@ class Column:
     def _largest(self) -> float:
         return float(np.nanmax(np.abs(self.values), initial=0.0))
 
-    @cached_property
-    def _has_hours(self) -> bool:
-        return bool((self.values % 1 > 1e-6).any())
-
     def show(self, value: float) -> str:
         """A value or a mean as the user would write it."""
         if self.levels is not None:
@@ -54,7 +50,7 @@ class Column:
         if not np.isfinite(value):
             return "–"
         if self.dates:
-            return _date(float(value), self._has_hours)
+            return _date(float(value), hours=bool((self.values % 1 > 1e-6).any()))
         value = value % self.cycle if self.cycle else value
         written = number(0.0 if abs(value) < NEGLIGIBLE * self._largest else value)
         return f"{written}{self.unit}" if self.unit == "%" else f"{written} {self.unit}".strip()
@@ -188,9 +184,7 @@ def matrix_of(X: Any, names: Sequence[Any] | None = None) -> tuple[np.ndarray, l
             parts.append(np.nan_to_num((one.values - mean) / (spread if spread > 0 else 1.0))[:, None])
             called.append(one.name)
         else:
-            flags = (one.values[:, None] == np.arange(len(one.levels))) - np.mean(
-                one.values[:, None] == np.arange(len(one.levels)), axis=0
-            )
-            parts.append(flags)
+            flags = one.values[:, None] == np.arange(len(one.levels))
+            parts.append(flags - flags.mean(axis=0))
             called += [f"{one.name} = {level}" for level in one.levels]
     return np.hstack(parts), called

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from coterie.palette import OUTLIER, color
+from coterie.palette import OUTLIER, color, see_through
 from coterie.plot.themes import figure, words
 from coterie.wording import cluster_name
 
@@ -42,7 +42,6 @@ def flows(
     partner = colors or {}
     inks = [color(label) if label >= 0 else OUTLIER for label in [*left, *(partner.get(one, one) for one in right)]]
     sources, targets = np.nonzero(counts)
-    parts = [",".join(str(int(ink[i : i + 2], 16)) for i in (1, 3, 5)) for ink in inks]
     return figure(
         [
             go.Sankey(
@@ -50,7 +49,7 @@ def flows(
                 link={
                     "source": sources.tolist(), "target": (targets + len(left)).tolist(),
                     "value": counts[sources, targets].tolist(),
-                    "color": [f"rgba({parts[i]},0.35)" for i in sources],
+                    "color": [see_through(inks[i], 0.35) for i in sources],
                 },
             )
         ],

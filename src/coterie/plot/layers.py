@@ -114,7 +114,10 @@ def attention(X: np.ndarray, steps: Sequence[Any], *, start: Any = None, control
     those of :func:`trajectory`.
     """
     layers = Layers.of(np.asarray(X), steps, start=start)
-    order = _ordered(layers.assignments[-1])
+    last = layers.assignments[-1]
+    order = np.lexsort((-last.max(1), last.argmax(1)))
+    if len(order) > MAX_COLUMNS:  # clusters keep their shares of the points
+        order = order[np.linspace(0, len(order) - 1, MAX_COLUMNS).astype(int)]
     k = layers.assignments.shape[2]
     marked = digits(np.arange(len(order)))
     scale = [[0, see_through(PALETTE[0], 0.05)], [1, see_through(PALETTE[0], 1.0)]]
@@ -184,14 +187,6 @@ def _paths(paths: np.ndarray) -> go.Scatter:
         x=digits(gaps[:, 0]), y=digits(gaps[:, 1]), mode="lines+markers", hoverinfo="skip",
         line={"color": OUTLIER, "width": 2}, marker={"size": 5, "color": OUTLIER},
     )  # fmt: skip
-
-
-def _ordered(shares: np.ndarray) -> np.ndarray:
-    """At most 240 points, sorted by cluster; clusters keep their shares of the points."""
-    order = np.lexsort((-shares.max(1), shares.argmax(1)))
-    if len(order) <= MAX_COLUMNS:
-        return order
-    return order[np.linspace(0, len(order) - 1, MAX_COLUMNS).astype(int)]
 
 
 def _played(made: go.Figure, frames: list, controls: bool) -> go.Figure:

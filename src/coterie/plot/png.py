@@ -129,7 +129,7 @@ def save_comparison(
 
 def _draw_points(axes: Any, view: View, labels: np.ndarray, centers: np.ndarray | None) -> None:
     shown = np.asarray(labels)[view.rows]
-    size = _size(len(shown))
+    size = float(np.clip(12_000 / max(len(shown), 1), 4.0, 36.0))
     alpha = 0.85 if len(shown) <= 2_000 else 0.5
     for label in np.unique(shown[shown >= 0]):
         where = view.points[shown == label]
@@ -202,10 +202,6 @@ def _legend(axes: Any, labels: np.ndarray, called: Mapping[int, str] | None = No
     )  # fmt: skip
     for text in legend.get_texts():
         _text(text)
-
-
-def _size(n: int) -> float:
-    return float(np.clip(12_000 / max(n, 1), 4.0, 36.0))
 
 
 def _text(text: Any) -> None:

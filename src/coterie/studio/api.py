@@ -112,7 +112,9 @@ class Api:
         if not isinstance(given, list) or not 2 <= len(given) <= self.limits.drawn_points:
             raise SettingError(f"Draw at least 2 and at most {self.limits.drawn_points:,} points.")
         for point in given:
-            if not isinstance(point, list) or len(point) != 2 or not all(_is_place(value) for value in point):
+            if not isinstance(point, list) or len(point) != 2 or not all(type(one) in (int, float) for one in point):
+                raise SettingError("Every point must be a pair of numbers between -1e9 and 1e9.")
+            if not all(-1e9 <= one <= 1e9 for one in point):
                 raise SettingError("Every point must be a pair of numbers between -1e9 and 1e9.")
         with self._new_folder() as (identity, folder):
             return await self._read(identity, folder, "Drawn points", {"points": given})
@@ -300,10 +302,6 @@ class Api:
         if not isinstance(document, dict):
             raise HTTPException(400, "The request must be a JSON object.")
         return document
-
-
-def _is_place(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and -1e9 <= value <= 1e9
 
 
 async def _told(job: Job) -> AsyncIterator[str]:

@@ -139,7 +139,11 @@ class JobQueue:
                 else:
                     kill(process)
                     await process.wait()
-            job.change("failed", error=self._about_death(process.returncode))  # unless it had ended before
+            why = "This exceeded the limit of CPU time."
+            if process.returncode != -getattr(signal, "SIGXCPU", 24):
+                most = f"{self.limits.memory_bytes / 2**30:.3g} GB"
+                why = f"The process of this job died; it may have needed more than {most}. Use fewer rows or columns."
+            job.change("failed", error=why)  # unless it had ended before
 
     async def _follow(self, job: Job, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
@@ -159,12 +163,6 @@ class JobQueue:
             if "ready" not in message:
                 job.progress = {**job.progress, **message}
                 job.change()
-
-    def _about_death(self, code: int | None) -> str:
-        if code == -getattr(signal, "SIGXCPU", 24):
-            return "This exceeded the limit of CPU time."
-        memory = self.limits.memory_bytes / 2**30
-        return f"The process of this job died; it may have needed more than {memory:.3g} GB. Use fewer rows or columns."
 
     async def _worker(self, kind: str) -> asyncio.subprocess.Process:
         while kind in ANSWERS and self._kept:

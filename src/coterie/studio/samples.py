@@ -16,10 +16,6 @@ class Sample:
     make: Callable[[], pd.DataFrame]
 
 
-def _wine() -> pd.DataFrame:
-    return tables.sample("wine")
-
-
 def _outliers() -> pd.DataFrame:
     """Five round clusters, and outliers that are uniform in a wide square."""
     random = np.random.default_rng(7)
@@ -67,7 +63,7 @@ def _crowd() -> pd.DataFrame:
 
 
 SAMPLES = {
-    "wine": Sample("Wines", "178 Italian wines, 13 measurements", _wine),
+    "wine": Sample("Wines", "178 Italian wines, 13 measurements", lambda: tables.sample("wine")),
     "shop": Sample("Shop", "940 invented customers, missing ages", _shop),
     "outliers": Sample("Outliers", "five clusters with outliers", _outliers),
     "crowd": Sample("Crowd", "100,000 points in eight clusters", _crowd),

@@ -35,10 +35,9 @@ def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, in
     ``header`` says whether the first line of a text contains column names; None leaves this to its cells.
     """
     try:
-        with open(path, "rb") as file:
-            begin = file.read(8)
-        if begin.startswith(b"\x1f\x8b"):
-            path, begin = _unpack(path, bounds)
+        if _first_line(path).startswith(b"\x1f\x8b"):
+            path = _unpack(path, bounds)
+        begin = _first_line(path)
         if _is_workbook(path):
             with zipfile.ZipFile(path) as archive:  # its sizes may be false; the limits of the process hold in any case
                 _check_bytes(path, sum(one.file_size for one in archive.infolist()), bounds)
@@ -48,7 +47,7 @@ def read_upload(path: Path, name: str, header: bool | None, bounds: dict[str, in
         elif begin.startswith(b"PAR1"):
             _check_parquet(path, bounds)
             path = path.rename(path.with_suffix(".parquet"))
-        elif _is_json_lines(path):
+        elif begin.startswith(b"{") and begin.endswith(b"}"):  # such a line has commas too, but it is not CSV
             path = path.rename(path.with_suffix(".jsonl"))
         else:
             path = path.rename(path.with_suffix(".tsv" if ".tsv" in name.lower() else ".csv"))
@@ -80,27 +79,24 @@ def _check_bytes(path: Path, size: int, bounds: dict[str, int]) -> None:
         raise TableError(f"{path} unpacks to more than {bounds['table_bytes'] / 2**20:,.0f} MB, which is the limit.")
 
 
-def _is_json_lines(path: Path) -> bool:
-    """Whether the first line is a JSON object: such a line has commas too, but it is not CSV."""
+def _first_line(path: Path) -> bytes:
     with open(path, "rb") as file:
-        line = file.readline(BLOCK).lstrip(b"\xef\xbb\xbf").strip()
-    return line.startswith(b"{") and line.endswith(b"}")
+        return file.readline(BLOCK).lstrip(b"\xef\xbb\xbf").strip()
 
 
-def _unpack(path: Path, bounds: dict[str, int]) -> tuple[Path, bytes]:
-    """Unpack a gzip file, as far as it is not too large, and read its first bytes."""
-    unpacked, size, begin = path.with_suffix(".unpacked"), 0, b""
+def _unpack(path: Path, bounds: dict[str, int]) -> Path:
+    """Unpack a gzip file, as far as it is not too large."""
+    unpacked, size = path.with_suffix(".unpacked"), 0
     try:
         with gzip.open(path, "rb") as packed, open(unpacked, "wb") as out:
             while block := packed.read(BLOCK):
-                begin = begin or block[:8]
                 size += len(block)
                 _check_bytes(path, size, bounds)
                 out.write(block)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise TableError(f"{path} is not a complete gzip file: compress it again.") from None
     path.unlink()
-    return unpacked.rename(path), begin
+    return unpacked.rename(path)
 
 
 def _check_parquet(path: Path, bounds: dict[str, int]) -> None:
