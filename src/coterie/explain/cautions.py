@@ -43,7 +43,12 @@ def cautions(
     """The most serious ones first. Those that need further fits are found where these are given."""
     found = [*_about_limits(clustered), *_about_columns(clustered), *_about_sizes(clustered)]
     found += _about_count(clustered.run.choice, counts)
-    return [*found, *_about_trust(clustered, stability), *_about_run(clustered)]
+    found += _about_trust(clustered, stability)
+    limit = iteration_limit_reached(clustered.estimator)
+    if limit is not None and not any("did not converge" in note for note in clustered.run.notes):  # it warned itself
+        what = f"The fit stopped at its limit of {limit} iterations before it converged."
+        found.append(Caution(what, "Increase max_iter."))
+    return found
 
 
 def _about_limits(clustered: ClusteredTable) -> list[Caution]:
@@ -212,10 +217,3 @@ def _about_trust(clustered: ClusteredTable, stability: Stability | str) -> list[
         use = f"Use {' or '.join(options)}, or rely" if options else "Rely"
         found.append(Caution(what, f"{use} only on clusters that recur."))
     return found
-
-
-def _about_run(clustered: ClusteredTable) -> list[Caution]:
-    limit = iteration_limit_reached(clustered.estimator)
-    if limit is None or any("did not converge" in note for note in clustered.run.notes):  # the estimator warned itself
-        return []
-    return [Caution(f"The fit stopped at its limit of {limit} iterations before it converged.", "Increase max_iter.")]

@@ -103,20 +103,15 @@ def _once(
     if algorithm.spherical:
         X, begin = on_sphere(X), on_sphere(begin)
     # LayerNorm depends on the coordinates; all other forms on distances and angles alone
-    axes = np.eye(X.shape[1]) if algorithm.row.form.norm == "layer" else _span(np.vstack([X, begin]))
+    both, axes = np.vstack([X, begin]), np.eye(X.shape[1])
+    if algorithm.row.form.norm != "layer" and len(both) < X.shape[1]:  # fewer axes in which rows keep all distances
+        axes = np.linalg.svd(both, full_matrices=False)[2]
     again = engines.run(X @ axes.T, begin @ axes.T, algorithm, engine="literal", max_iter=MAX_LAYERS)
     _, order = linear_sum_assignment(cdist(subject.centers, again.centers @ axes))
     steps = [(centers[order] @ axes, shares[:, order]) for centers, shares in again.trajectory]
     kept = subject.labels[rows] >= 0
     same = adjusted_rand_score(subject.labels[rows][kept], steps[-1][1].argmax(1)[kept])
     return float(same), begin[order], steps
-
-
-def _span(rows: np.ndarray) -> np.ndarray:
-    """Orthogonal axes in which the rows keep all distances, if they are fewer than the columns; else the columns."""
-    if len(rows) >= rows.shape[1]:
-        return np.eye(rows.shape[1])
-    return np.linalg.svd(rows, full_matrices=False)[2]
 
 
 def _objective(subject: ClusteredTable, rows: np.ndarray, steps: list) -> list[float] | None:

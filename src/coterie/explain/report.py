@@ -147,8 +147,10 @@ def report_on(
     several = clustered.k > 1  # one cluster has nothing to differ from
     sizes = [*zip(clustered.ids, clustered.sizes[clustered.ids].tolist())]
     sizes += [(-1, len(clustered.outliers))] * bool(len(clustered.outliers))
+    what = f"{plural(clustered.k, 'cluster')} in {plural(clustered.n, 'row')}"
+    what = what if clustered.run.source is None else f"{clustered.run.source}: {what}"
     said: dict[str, Any] = {
-        "title": title or _title(clustered), "today": f"{date.today():%d %B %Y}", "command": command,
+        "title": title or what, "today": f"{date.today():%d %B %Y}", "command": command,
         "recipe": recipe(clustered), "estimator": type(clustered.estimator).__name__, "clustered": clustered,
         "found": found, "stable": stable, "played": played, "warned": warned, "several": several, "CARDS": CARDS,
         "OPEN_CARDS": OPEN_CARDS, "words": len(clustered.unused_columns[: sections.WORDS]), "parameters": parameters,
@@ -170,8 +172,3 @@ def report_on(
     if path is not None:
         made.save(path)
     return made
-
-
-def _title(clustered: ClusteredTable) -> str:
-    what = f"{plural(clustered.k, 'cluster')} in {plural(clustered.n, 'row')}"
-    return what if clustered.run.source is None else f"{clustered.run.source}: {what}"

@@ -25,7 +25,7 @@ def with_codes(read: list[Column], free: set[str]) -> list[Column]:
             if column.name in free and others.most_unlike(column.values) > GAIN:
                 why = f"{column.why}, whose order says nothing about other columns"
                 column = replace(column, kind=CATEGORY, values=category_texts(column.values), why=why)
-            elif _few_steps(column.values) and steps[_ends(column)] < ITEMS:
+            elif len(np.unique(column.values[np.isfinite(column.values)])) <= STEPS and steps[_ends(column)] < ITEMS:
                 column = replace(column, values=category_texts(column.values))
         made.append(column)
     return made
@@ -87,7 +87,3 @@ def _ends(column: Column) -> tuple[float, float] | None:
     if column.kind != ORDINAL or column.values.dtype == object:
         return None
     return float(np.nanmin(column.values)), float(np.nanmax(column.values))
-
-
-def _few_steps(values: np.ndarray) -> bool:
-    return values.dtype != object and len(np.unique(values[np.isfinite(values)])) <= STEPS

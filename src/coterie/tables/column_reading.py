@@ -211,7 +211,8 @@ def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, 
         different, places = _different(values)
         if found := written.numbers(different):
             values, spelled, unit = _spread(found.values, places), found.decimal, found.unit
-            how = _about_numbers(found, different)
+            parts = ["with a decimal comma"] * (found.decimal == "," and any("," in text for text in different))
+            how = " ".join([*parts, *[f"in {unit}"] * bool(unit)]) or "written as text"
         elif dated := written.dates(different):
             values, spelled, is_date = _spread(dated.values, places), dated.order, True
             how = _about_dates(dated)
@@ -227,7 +228,8 @@ def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, 
     blank = 1 - counts.sum() / max(1, len(values))
     sight = Sight(name, different_values, counts, different_rows(len(counts)), first, is_date, blank, is_clock)
     made = guess(sight)
-    if _is_ordered(series) and made.kind in (CATEGORY, ORDINAL):
+    ordered = _declared(series) and bool(series.dtype.ordered) and len(series.dtype.categories) > 2
+    if ordered and made.kind in (CATEGORY, ORDINAL):
         made = Guess(ORDINAL, "steps of a scale: " + " < ".join(map(str, series.dtype.categories)))
     why = made.why + _about_absent(absent)
     read = Column(name, made.kind, values, why, made.used, (name,), spelled, made.unit or unit, absent, made.cycle)
@@ -367,19 +369,6 @@ def _declared(series: "pd.Series") -> bool:
     import pandas as pd
 
     return isinstance(series.dtype, pd.CategoricalDtype)
-
-
-def _is_ordered(series: "pd.Series") -> bool:
-    return _declared(series) and bool(series.dtype.ordered) and len(series.dtype.categories) > 2
-
-
-def _about_numbers(found: written.Numbers, different: Sequence[str]) -> str:
-    parts = []
-    if found.decimal == "," and any("," in text for text in different):
-        parts.append("with a decimal comma")
-    if found.unit:
-        parts.append(f"in {found.unit}")
-    return " ".join(parts) if parts else "written as text"
 
 
 def _about_strangers(found: written.Numbers) -> str:

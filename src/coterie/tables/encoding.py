@@ -105,7 +105,9 @@ class Encoding:
             pair[0].spread = pair[1].spread = (
                 float(np.sqrt(ground.var(axis=0).sum() / 2)) or 1.0 if known.any() else 1.0
             )
-        made.donors = made._chosen_donors(columns)
+        if (missing_ND := made._missing(columns)).any():
+            rows = np.linspace(0, len(missing_ND) - 1, min(DONORS, len(missing_ND))).astype(int)
+            made.donors = np.where(missing_ND[rows], np.nan, made.values([values[rows] for values in columns]))
         if made.of_category.any():
             every = -(-len(columns[0]) // FACTOR_ROWS)
             made.factors = _factors(made.values([values[::every] for values in columns]), made)
@@ -334,13 +336,6 @@ class Encoding:
             for column, values in zip(self.columns, columns)
         ]  # fmt: skip
         return np.repeat(np.column_stack(missing), self._widths, axis=1)
-
-    def _chosen_donors(self, columns: Sequence[np.ndarray]) -> np.ndarray | None:
-        missing_ND = self._missing(columns)
-        if not missing_ND.any():
-            return None
-        rows = np.linspace(0, len(missing_ND) - 1, min(DONORS, len(missing_ND))).astype(int)
-        return np.where(missing_ND[rows], np.nan, self.values([values[rows] for values in columns]))
 
     def _fill(self, values_ND: np.ndarray, missing_ND: np.ndarray, rows: np.ndarray) -> None:
         """Fill some rows from the nearest donor that knows the column, by distance in the columns known to both."""

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from coterie.tables.columns import TableError
 from coterie.tables.databases import (
     DATABASES,
@@ -86,7 +84,7 @@ def _reader(kind: str, query: str | None, *how: Any) -> Callable[[Path], Table]:
     if kind in STATISTICS:
         return lambda path: Table.of(read_statistics(path))
     others: dict[str, Callable[[Path], Table]] = {
-        ".npy": _from_npy,
+        ".npy": lambda path: Table.of((array := read_npy(path)).astype(array.dtype.newbyteorder("="), copy=False)),
         ".parquet": lambda path: _from_arrow(_read_parquet(path)),
         ".feather": lambda path: _from_arrow(_read_feather(path)),
         ".json": lambda path: _from_arrow(read_json(path)),
@@ -252,11 +250,6 @@ def _read_feather(path: Path) -> Any:
         return pyarrow.feather.read_table(path)
     except (pa.ArrowException, ValueError, MemoryError, OverflowError) as error:
         raise TableError(f"{path} is not a complete Feather file: write it again, or check its extension.") from error
-
-
-def _from_npy(path: Path) -> Table:
-    array = read_npy(path)
-    return Table.of(np.asarray(array, dtype=array.dtype.newbyteorder("=")))
 
 
 def _to_frame(table: Any) -> "pd.DataFrame":

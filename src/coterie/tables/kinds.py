@@ -197,7 +197,8 @@ def _numbers(sight: Sight) -> Guess:
         high - low + 1 == sight.distinct or (sight.distinct >= 20 and high - low < 1.5 * sight.distinct)
     ):
         return Guess(ID, f"whole numbers that count the rows, from {low:.15g} to {high:.15g}", used=False)
-    if sight.distinct > LEVELS and high - low + 1 == sight.distinct and low in (0, 1) and _falling(sight.counts):
+    counted = (np.diff(sight.counts) <= 0).all()  # as in 1, 2, 3, 1, 2: counting, not measuring
+    if sight.distinct > LEVELS and high - low + 1 == sight.distinct and low in (0, 1) and counted:
         return Guess(ID, f"it numbers the rows of several groups, from {low:.15g} to {high:.15g}", used=False)
     if sight.words & (_IDS | _LABELS):
         if sight.distinct > LEVELS:
@@ -224,11 +225,6 @@ def _round(sight: Sight, low: float, high: float) -> Guess | None:
         if sight.words & words and sight.distinct > FEW and around:
             return Guess(CYCLE, f"numbers on a circle of {cycle:g}", cycle=cycle, unit=unit)
     return None
-
-
-def _falling(counts: np.ndarray) -> bool:
-    """Whether no value occurs more often than a smaller one, as in 1, 2, 3, 1, 2: counting, not measuring."""
-    return bool((np.diff(counts) <= 0).all())
 
 
 def scale_of(texts: list[str]) -> list[str] | None:

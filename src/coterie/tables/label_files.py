@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,8 @@ def write_labels(
     as_text = kind in (".csv", ".tsv")
     written = pd.DataFrame() if table is None else Table.of(table).cells(as_text=as_text).copy(deep=False)
     for name, values in {"cluster": labels, **(beside or {})}.items():
-        written[_unused_name(name, list(written.columns))] = pd.Series(values)
+        taken = [name, *(f"{name}_{number}" for number in range(2, written.shape[1] + 2))]
+        written[next(one for one in taken if one not in written.columns)] = pd.Series(values)
     inert = _without_formulas if escape_formulas else lambda frame: frame
     with replacing(path) as temporary:
         if kind == ".parquet":
@@ -148,11 +149,3 @@ def _as_excel_holds_it(frame: Any) -> Any:
         elif pd.api.types.is_integer_dtype(kind) and ((column > 2**53) | (column < -(2**53))).any():
             changed[name] = column.astype("string")
     return frame.assign(**changed)
-
-
-def _unused_name(wanted: str, taken: Sequence[str]) -> str:
-    name, number = wanted, 1
-    while name in taken:
-        number += 1
-        name = f"{wanted}_{number}"
-    return name

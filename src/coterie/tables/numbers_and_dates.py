@@ -247,12 +247,8 @@ def _days(match: re.Match[str], order: str) -> float | None:
         at = datetime(year, month, day, hour, int(part["minute"] or 0), tzinfo=timezone.utc)
     except ValueError:
         return None
-    return (at - _EPOCH - _offset(part["zone"])) / timedelta(days=1) + seconds / 86_400
-
-
-def _offset(zone: str | None) -> timedelta:
-    if zone is None or zone in ("Z", "UTC", "GMT"):
-        return timedelta()
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    size = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    return -size if zone[0] == "-" else size
+    offset, zone = timedelta(), part["zone"]
+    if zone is not None and zone not in ("Z", "UTC", "GMT"):
+        digits = zone[1:].replace(":", "").ljust(4, "0")
+        offset = (-1 if zone[0] == "-" else 1) * timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    return (at - _EPOCH - offset) / timedelta(days=1) + seconds / 86_400

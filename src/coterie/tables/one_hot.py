@@ -12,11 +12,16 @@ from coterie.tables.kinds import CATEGORY
 
 def with_blocks(read: list[Column], free: set[str]) -> list[Column]:
     """Columns of which exactly one is 1 in every row become one category."""
-    able = {column.name: place for place, column in enumerate(read) if column.name in free and _is_indicator(column)}
+    able = {
+        column.name: place
+        for place, column in enumerate(read)
+        if column.name in free and column.kind == CATEGORY and set(column.values) in ({"0", "1"}, {"True", "False"})
+    }
     blocks: list[list[int]] = []
     for prefix_members in _groups(list(able)):
         members = [able[name] for name in prefix_members if not any(able[name] in block for block in blocks)]
-        if len(members) > 1 and (np.sum([_ones(read[place]) for place in members], axis=0) == 1).all():
+        ones = [np.isin(read[place].values.astype(str), ("1", "True")) for place in members]
+        if len(members) > 1 and (np.sum(ones, axis=0) == 1).all():
             blocks.append(members)
     firsts = {block[0]: block for block in blocks}
     inside = {place for block in blocks for place in block}
@@ -25,14 +30,6 @@ def with_blocks(read: list[Column], free: set[str]) -> list[Column]:
         for place, column in enumerate(read)
         if place in firsts or place not in inside
     ]
-
-
-def _is_indicator(column: Column) -> bool:
-    return column.kind == CATEGORY and set(column.values) in ({"0", "1"}, {"True", "False"})
-
-
-def _ones(column: Column) -> np.ndarray:
-    return np.isin(column.values.astype(str), ("1", "True")).astype(int)
 
 
 def _groups(names: Sequence[str]) -> list[list[str]]:

@@ -72,23 +72,19 @@ def read_text(
     return table, texts, form
 
 
-def _without_hexadecimal(table: Any, texts: Any, integers: list[int]) -> Any:
-    """The table with text where Arrow read hexadecimal codes as numbers; ``integers`` are positions of columns."""
-    import pyarrow.compute as pc
-
-    for place in integers:
-        if pc.any(pc.match_substring_regex(texts.column(place), "^[ +-]*0[xX]")).as_py():
-            table = table.set_column(place, table.field(place).name, texts.column(place))
-    return table
-
-
 def _parsed(path: Path, form: Form, cells: bool) -> tuple[Any, Any]:
     """The table and, if they are wanted or needed, the texts of its cells."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.csv
 
     def read(block_size: int, use_threads: bool, types: dict[str, Any] | None = None) -> Any:
-        source = pa.BufferReader(_single_spaced(path, form)) if form.spaces else path
+        source: Any = path
+        if form.spaces:  # cells are separated by any number of spaces
+            with open_bytes(path) as file:
+                text = file.read().decode(form.encoding, errors="replace")
+            text = re.sub(r"(?m)^[ \t]+|[ \t]+$", "", re.sub(r"[ \t]+", " ", text))
+            source = pa.BufferReader(text.encode())
         convert = pyarrow.csv.ConvertOptions(decimal_point=form.decimal, column_types=types)
         convert.null_values = [*convert.null_values, *MISSING]
         reading = pyarrow.csv.ReadOptions(
@@ -115,19 +111,15 @@ def _parsed(path: Path, form: Form, cells: bool) -> tuple[Any, Any]:
         table = read(*how)
     except pa.ArrowInvalid:
         # A type guessed from the first block may not hold for the rest; and only one thread can number the lines.
-        how = (_block_for_whole_file(path), False)
+        how = (min(LARGEST_BLOCK, unpacked_size(path) + 1), False)  # Arrow allocates it at once
         table = read(*how)
     integers = [place for place, field in enumerate(table.schema) if pa.types.is_integer(field.type)]
     coded = bool(integers) and has_hexadecimal(path)
     texts = read(*how, dict.fromkeys(table.column_names, pa.string())) if cells or coded else None
-    return _without_hexadecimal(table, texts, integers) if coded else table, texts
-
-
-def _single_spaced(path: Path, form: Form) -> bytes:
-    """The text of a file whose cells are separated by any number of spaces, with one space between them."""
-    with open_bytes(path) as file:
-        text = file.read().decode(form.encoding, errors="replace")
-    return re.sub(r"(?m)^[ \t]+|[ \t]+$", "", re.sub(r"[ \t]+", " ", text)).encode()
+    for place in integers if coded else ():  # text where Arrow read hexadecimal codes as numbers
+        if pc.any(pc.match_substring_regex(texts.column(place), "^[ +-]*0[xX]")).as_py():
+            table = table.set_column(place, table.field(place).name, texts.column(place))
+    return table, texts
 
 
 def unique_names(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -142,11 +134,6 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
         made.append(new)
     repeated = [name for name, count in counts.items() if count > 1]
     return made, (f"Columns that are called alike were numbered: {quoted(repeated)}.",) if repeated else ()
-
-
-def _block_for_whole_file(path: Path) -> int:
-    """A block size that holds the whole text. Arrow allocates it at once, so it is no larger than necessary."""
-    return min(LARGEST_BLOCK, unpacked_size(path) + 1)
 
 
 def _form(path: Path, delimiter: str | None, header: bool | None, skip_rows: int) -> Form:
