@@ -19,7 +19,7 @@ from coterie_research import records
 MODULES = {  # paper -> modules with its experiments
     "kmeans": ("kmeans_transformers.experiments", "kmeans_transformers.robust"),
     "learned-lloyd": ("kmeans_transformers.random_weights",),
-    "flow": ("measure_flows",),
+    "flow": tuple(f"measure_flows.{name}" for name in ("ablation", "columns", "figures", "tables")),
     "incontext": ("incontext_em.figures",),
     "theory": tuple(f"incontext_em.theory_checks.{name}" for name in ("networks", "steps")),
     "vae": ("mixture_of_vaes",),

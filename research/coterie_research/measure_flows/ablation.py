@@ -8,7 +8,6 @@ cell of a grid are one point for the network.
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,12 @@ import torch
 from sklearn.cluster import KMeans
 from torch import Tensor
 
+from coterie import checkpoints
 from coterie.mixtures.atoms import noise_variance
 from coterie.mixtures.spherical_posterior import Sweeps
 from coterie_research.measure_flows import published, scoring, tables
 from coterie_research.measure_flows.atoms import refine_and_prune, run_em
 from coterie_research.measure_flows.inference import barycentre, bayesian_information, cell_tokens, token_atoms
-from coterie_research.measure_flows.record import write
 from coterie_research.metrics import squared_w2
 from coterie_research.training.flow.prior import MixturePrior, Mixtures, sample_mixtures
 from coterie_research.training.flow.targets import Atoms, posterior_samples
@@ -35,10 +34,7 @@ Method = Callable[[Mixtures, int], tuple[Tensor, Tensor | None]]  # data, larges
 
 
 def _tokens(data: Mixtures) -> Tensor:
-    model = scoring.network(tables.MAIN)
-    if model is None:
-        raise FileNotFoundError(f"There is no network {tables.MAIN!r}.")
-    return cell_tokens(model, data.points_BND, data.snr_db_B)
+    return cell_tokens(checkpoints.load(tables.MAIN), data.points_BND, data.snr_db_B)
 
 
 def _kmeans(points_ND: np.ndarray, k: int, n_init: int = 10) -> Atoms:
@@ -124,7 +120,8 @@ def _scores(batches: list[Mixtures], most: int) -> dict[str, Any]:
     }
 
 
-def ablation(output: Path, quick: bool = False) -> dict[str, Any]:
+@scoring.experiment("flow/ablation")
+def ablation(quick: bool) -> dict[str, Any]:
     """Network, EM and posterior, against the same EM and posterior without the network."""
     network_posterior(next(scoring.instances(10.0, 50, 1)), 5)  # compiles
     count, n_points = (2, 150) if quick else (INSTANCES, 1000)
@@ -137,5 +134,4 @@ def ablation(output: Path, quick: bool = False) -> dict[str, Any]:
         generator = torch.Generator().manual_seed(scoring.SEED + size)
         data = sample_mixtures(prior, 2 if quick else HARD_INSTANCES, size, generator)
         record["hard"][str(size)] = _scores([data], KMEANS_CLUSTERS_HARD)
-    write(record, "ablation", output, quick)
     return record

@@ -18,7 +18,6 @@ from coterie import checkpoints
 from coterie.mixtures.flow import FlowConfig, MeasureFlow, Regime
 from coterie_research.measure_flows import pictures, published, scoring
 from coterie_research.measure_flows.inference import cell_tokens
-from coterie_research.measure_flows.record import write
 from coterie_research.metrics import squared_w2
 from coterie_research.training.flow.prior import MixturePrior, Mixtures
 from coterie_research.training.flow.run import FlowRun, Stage
@@ -101,17 +100,17 @@ def training_run(
     )
 
 
+@scoring.experiment("flow/columns", pictures.columns)
 def columns(
     output: Path,
-    quick: bool = False,
+    quick: bool,
     steps: int = STEPS,
     networks: Sequence[str] = (),
     runs: Path = Path("runs/flow-columns"),
 ) -> dict[str, Any]:
     """Every column of the tables, and what differs from the document's training, at equal steps and equal data.
 
-    ``networks`` are some of the names in the record, separated by commas, by default all. The record is written after
-    each of them.
+    ``networks`` are some of the names in the record, separated by commas, by default all.
     """
     if quick:
         runs, steps, networks = output / "runs", 5, networks or list(NETWORKS)[:4]
@@ -161,10 +160,7 @@ def columns(
                 }
                 for factor in LONGER
             }
-        written = dict(record)
-        write(written, "columns", output, quick)
-        pictures.draw_columns(written, output / "columns.png")
-    return written
+    return {**record, "cpu_seconds": sum(one["cpu_seconds"] for one in record["networks"].values())}
 
 
 def _trained(title: str, run: FlowRun, runs: Path) -> tuple[MeasureFlow, Path]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from torch import Tensor
 from coterie import checkpoints
 from coterie.files import replacing
 from coterie.mixtures.atoms import flow_tokens
-from coterie.mixtures.flow import MeasureFlow, Regime
+from coterie.mixtures.flow import Regime
 from coterie.mixtures.spherical_posterior import Sweeps
+from coterie_research import records
 from coterie_research.measure_flows.inference import LONG, estimate_snr, posterior_tokens, token_atoms
 from coterie_research.metrics import squared_w2
 from coterie_research.training.flow.prior import MixturePrior, Mixtures, sample_mixtures
@@ -41,7 +42,14 @@ class Column:
         return f"{self.what}|{weights}|{snr_db:g} dB|{n_points}"
 
 
-Columns = Mapping[str, Column | None]
+Columns = Mapping[str, Column]
+
+
+def _hashes() -> dict[str, str]:
+    return {card["name"]: card["sha256"][:12] for card in checkpoints.available() if card["kind"] == "flow"}
+
+
+experiment = partial(records.experiment, seed=SEED, weights=_hashes)
 
 
 class Kept:
@@ -66,15 +74,6 @@ class Kept:
                 np.savez_compressed(file, **arrays)
 
 
-def shipped(name: str) -> bool:
-    """Whether there is a network of that name."""
-    return name in {card["name"] for card in checkpoints.available()}
-
-
-def network(name: str) -> MeasureFlow | None:
-    return checkpoints.load(name) if shipped(name) else None
-
-
 def instances(snr_db: float, n_points: int, count: int, seed: int = SEED) -> Iterator[Mixtures]:
     """At least ``count`` data sets with 3 to 7 clusters at one SNR, in batches, the same for every column."""
     prior = MixturePrior(clusters=(3, 7), clusters_law="poisson", clusters_mean=5.0, snr_db=(snr_db, snr_db))
@@ -86,13 +85,12 @@ def instances(snr_db: float, n_points: int, count: int, seed: int = SEED) -> Ite
 def score_all(
     columns: Columns, snr_db: float, n_points: int, count: int, kept: Kept | None = None
 ) -> dict[str, np.ndarray]:
-    """Scores of all columns whose network exists, batch by batch, so that columns share the tokens of a network."""
+    """Scores of all columns, batch by batch, so that columns share the tokens of a network."""
     kept = Kept() if kept is None else kept
-    present = {name: column for name, column in columns.items() if column is not None}
-    wanted = {name: min(count, column.most or count) for name, column in present.items()}
-    keys = {name: column.key(snr_db, n_points) for name, column in present.items()}
+    wanted = {name: min(count, column.most or count) for name, column in columns.items()}
+    keys = {name: column.key(snr_db, n_points) for name, column in columns.items()}
     for number, batch in enumerate(instances(snr_db, n_points, count)):
-        for name, column in present.items():
+        for name, column in columns.items():
             if len(kept.get(keys[name])) <= number * BATCH < wanted[name]:
                 kept.add(keys[name], column.score(batch).double().numpy())
     return {name: kept.get(key)[: wanted[name]] for name, key in keys.items()}
@@ -121,9 +119,8 @@ def kmeans_atoms(tokens_BND: Tensor, data: Mixtures, init: str = "random") -> At
 
 
 @lru_cache(maxsize=4)
-def _flow(name: str, data: Mixtures, n_layers: int | None = None, regime: Regime | None = None) -> Tensor:
-    model = checkpoints.load(name)
-    return flow_tokens(model, data.points_BND, data.snr_db_B, n_layers=n_layers, regime=regime)
+def _flow(name: str, data: Mixtures, regime: Regime | None = None) -> Tensor:
+    return flow_tokens(checkpoints.load(name), data.points_BND, data.snr_db_B, regime=regime)
 
 
 @lru_cache(maxsize=4)
@@ -134,37 +131,35 @@ def _estimated(name: str, data: Mixtures) -> tuple[Tensor, Tensor]:
     return snr_db_B, flow_tokens(model, data.points_BND, snr_db_B)
 
 
-def tokens(
-    name: str, n_layers: int | None = None, regime: Regime | None = None, most: int | None = None
-) -> Column | None:
-    """The empirical measure of the tokens; None if there is no such network."""
+def tokens(name: str, regime: Regime | None = None, most: int | None = None) -> Column:
+    """The empirical measure of the tokens."""
 
     def score(data: Mixtures) -> Tensor:
-        return squared_w2(_flow(name, data, n_layers, regime), data.centers_BKD, data.empirical_weights_BK)
+        return squared_w2(_flow(name, data, regime), data.centers_BKD, data.empirical_weights_BK)
 
-    return _column(f"tokens {n_layers or ''} {regime or ''}", score, name, most, regime)
+    return Column(f"tokens  {regime or ''}", score, name, most, regime)
 
 
-def kmeans_of_tokens(name: str, n_layers: int | None = None, most: int | None = None) -> Column | None:
+def kmeans_of_tokens(name: str, most: int | None = None) -> Column:
     """k-means of the tokens instead of the points (appendix E.5)."""
 
     def score(data: Mixtures) -> Tensor:
-        return _atoms_error(kmeans_atoms(_flow(name, data, n_layers), data), data)
+        return _atoms_error(kmeans_atoms(_flow(name, data), data), data)
 
-    return _column(f"k-means of tokens {n_layers or ''}", score, name, most)
+    return Column("k-means of tokens ", score, name, most)
 
 
-def refined(name: str, *, snr_known: bool = True, most: int | None = None) -> Column | None:
+def refined(name: str, *, snr_known: bool = True, most: int | None = None) -> Column:
     """Tokens merged to atoms and refined by EM, without the number of clusters; the SNR is given or estimated."""
 
     def score(data: Mixtures) -> Tensor:
         snr_db_B, estimate = _told(name, data, snr_known)
         return _atoms_error(token_atoms(data.points_BND, estimate, snr_db_B), data)
 
-    return _column("EM" if snr_known else "EM, SNR estimated", score, name, most)
+    return Column("EM" if snr_known else "EM, SNR estimated", score, name, most)
 
 
-def averaged(name: str, *, snr_known: bool = True, sweeps: Sweeps = LONG, most: int | None = None) -> Column | None:
+def averaged(name: str, *, snr_known: bool = True, sweeps: Sweeps = LONG, most: int | None = None) -> Column:
     """The average over the posterior, without the number of clusters; the SNR is given or estimated."""
 
     def score(data: Mixtures) -> Tensor:
@@ -173,17 +168,7 @@ def averaged(name: str, *, snr_known: bool = True, sweeps: Sweeps = LONG, most: 
         estimate = posterior_tokens(data.points_BND, estimate, snr_db_B, generator, sweeps, snr_known=snr_known)
         return squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK)
 
-    return _column("posterior" if snr_known else "posterior, variance drawn", score, name, most)
-
-
-def _column(
-    what: str,
-    score: Callable[[Mixtures], Tensor],
-    network: str,
-    most: int | None,
-    regime: Regime | None = None,
-) -> Column | None:
-    return Column(what, score, network, most, regime) if shipped(network) else None
+    return Column("posterior" if snr_known else "posterior, variance drawn", score, name, most)
 
 
 def _told(name: str, data: Mixtures, snr_known: bool) -> tuple[Tensor, Tensor]:

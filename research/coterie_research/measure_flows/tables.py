@@ -1,7 +1,5 @@
 """Tables 1 to 11 of Zimin et al. (2025). Each experiment writes ``tableN.json`` and a picture of it."""
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from coterie import checkpoints
 from coterie.mixtures.spherical_posterior import Sweeps
 from coterie_research.measure_flows import pictures, published, scoring
 from coterie_research.measure_flows.inference import LONG
-from coterie_research.measure_flows.record import write
 
 MAIN = "flow-d2"
 # Trained with equal budgets, to compare them; 32 and 64 layers are networks of their own.
@@ -24,7 +21,7 @@ FEWER, FEW, FEWEST = 300, 200, 100
 AS_TRAINED = 60  # of the unit regime with its fractional last step
 SIZES = (100, 500, 1000, 2000)
 SCORES = "scores.npz"
-Columns = dict[str, scoring.Column | None]
+Columns = dict[str, scoring.Column]
 
 
 def regimes(quick: bool = False) -> Columns:
@@ -78,7 +75,8 @@ def rounded(quick: bool = False) -> Columns:
     }
 
 
-def orderings(output: Path, quick: bool = False) -> dict[str, Any]:
+@scoring.experiment("flow/orderings", lambda record: pictures.table(record, "Equal budgets"))
+def orderings(output: Path, quick: bool) -> dict[str, Any]:
     """The regimes uniform, none and unit after equal training budgets, compared on the same instances."""
     count, n_points = (2, 150) if quick else (FEWER, 1000)
     columns = {name: scoring.tokens(name) for name in (UNIFORM, NO_FLOW)}
@@ -87,15 +85,14 @@ def orderings(output: Path, quick: bool = False) -> dict[str, Any]:
     record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": "log", "levels": {}}
     for level, snr_db in published.LEVELS.items():
         w2 = scoring.score_all(columns, snr_db, n_points, count, kept)
-        row: dict[str, Any] = {name: {"document": None} for name in columns}
-        for name, values in w2.items():
-            row[name] |= scoring.summary(values)
-            row[name]["against"] = {
-                other: scoring.paired(*_same_instances(values, theirs)) for other, theirs in w2.items() if other != name
+        record["levels"][level] = {
+            name: {
+                "document": None,
+                **scoring.summary(values),
+                "against": {one: scoring.paired(*_same(values, w2[one])) for one in columns if one != name},
             }
-        record["levels"][level] = row
-    write(record, "orderings", output, quick)
-    pictures.draw_table(record, "Equal budgets", output / "orderings.png")
+            for name, values in w2.items()
+        }
     return record
 
 
@@ -103,56 +100,53 @@ def kept_scores(output: Path, quick: bool) -> scoring.Kept:
     return scoring.Kept(None if quick else output / SCORES)
 
 
-def _table(
-    number: int, measure: str, of: Callable[[bool], Columns], output: Path, quick: bool = False
-) -> dict[str, Any]:
+def _experiment(number: int, of: Any) -> None:
+    """Register Table ``number``: columns made by ``of``, or the numbers of points."""
+    measure = "mean" if number in MEANS else "log"
+
+    @scoring.experiment(f"flow/table{number}", lambda record: pictures.table(record, f"Table {number}"))
+    def table(output: Path, quick: bool) -> dict[str, Any]:
+        kept, record = kept_scores(output, quick), {"measure": measure, "levels": {}}
+        return (_sizes if of is None else _columns)(number, of, quick, record, kept)
+
+
+def _columns(number: int, of: Any, quick: bool, record: dict[str, Any], kept: scoring.Kept) -> dict[str, Any]:
     columns = of(quick)
     count, n_points = (2, 150) if quick else (INSTANCES, 1000)
-    kept = kept_scores(output, quick)
-    record: dict[str, Any] = {"n_points": n_points, "instances": count, "measure": measure}
-    record |= {"budgets": _budgets(columns), "levels": {}}
     for level, snr_db in published.LEVELS.items():
         w2 = scoring.score_all(columns, snr_db, n_points, count, kept)
-        record["levels"][level] = _row(w2, {n: v[level] for n, v in published.TABLES[number].items()}, columns)
+        row = record["levels"][level] = _row(number, level, w2)
         for name, column in columns.items():
-            if column is not None and column.regime == "floor":
-                record["levels"][level][name]["whole_steps"] = whole_steps(column, snr_db)
-        for name in ("refined", "averaged"):
-            if name in w2:
-                record["levels"][level][name]["target"] = published.TABLES[number]["layers_64"][level]
-    return _finish(number, record, output, quick)
+            if column.regime == "floor":
+                row[name]["whole_steps"] = whole_steps(column, snr_db)
+        for name in row.keys() & {"refined", "averaged"}:
+            row[name]["target"] = published.TABLES[number]["layers_64"][level]
+    return {"n_points": n_points, "instances": count, "budgets": _budgets(columns), **record}
 
 
-def _sizes(number: int, measure: str, output: Path, quick: bool = False) -> dict[str, Any]:
+def _sizes(number: int, of: None, quick: bool, record: dict[str, Any], kept: scoring.Kept) -> dict[str, Any]:
     count, sizes = (2, (100, 200)) if quick else (INSTANCES, SIZES)
-    record: dict[str, Any] = {"sizes": list(sizes), "instances": count, "measure": measure, "levels": {}}
-    kept = kept_scores(output, quick)
     for level, snr_db in published.LEVELS.items():
-        row: dict[str, Any] = {}
+        row = record["levels"][level] = {}
         for n_points in sizes:
             flow = scoring.tokens(MAIN, most=FEWER if n_points > 1000 else None)
             names = {f"flow_{n_points}": flow, f"kmeans_{n_points}": scoring.KMEANS}
-            w2 = scoring.score_all(names, snr_db, n_points, count, kept)
-            theirs = {n: v[level] for n, v in published.TABLES[number].items() if n in names}
-            row |= _row(w2, theirs, names, against=f"kmeans_{n_points}")
-        record["levels"][level] = row
-    return _finish(number, record, output, quick)
+            row |= _row(number, level, scoring.score_all(names, snr_db, n_points, count, kept), f"kmeans_{n_points}")
+    return {"sizes": list(sizes), "instances": count, **record}
 
 
-def _row(
-    w2: dict[str, np.ndarray], document_row: dict[str, float], columns: Columns, against: str = "kmeans"
-) -> dict[str, Any]:
-    row: dict[str, Any] = {}
-    for name in columns:
-        entry: dict[str, Any] = {"document": document_row.get(name)}
-        if name in w2:
-            pair = _same_instances(w2[name], w2[against])
-            entry |= {**scoring.summary(w2[name]), "against_kmeans": scoring.paired(*pair)}
-        row[name] = entry
-    return row
+def _row(number: int, level: str, w2: dict[str, np.ndarray], against: str = "kmeans") -> dict[str, Any]:
+    return {
+        name: {
+            "document": published.TABLES[number].get(name, {}).get(level),
+            **scoring.summary(values),
+            "against_kmeans": scoring.paired(*_same(values, w2[against])),
+        }
+        for name, values in w2.items()
+    }
 
 
-def _same_instances(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _same(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Those that both have scored: every column begins with the same ones."""
     count = min(len(ours), len(theirs))
     return ours[:count], theirs[:count]
@@ -160,33 +154,18 @@ def _same_instances(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, n
 
 def _budgets(columns: Columns) -> dict[str, dict[str, int]]:
     """Training steps and CPU minutes of the network behind each column."""
-    cards = {name: checkpoints.card(one.network) for name, one in columns.items() if one is not None and one.network}
+    cards = {name: checkpoints.card(one.network)["training"] for name, one in columns.items() if one.network}
     return {
-        name: {"steps": card["training"]["steps"], "cpu_minutes": round(card["training"]["cpu_seconds"] / 60)}
-        for name, card in cards.items()
+        name: {"steps": card["steps"], "cpu_minutes": round(card["cpu_seconds"] / 60)} for name, card in cards.items()
     }
 
 
-def whole_steps(column: scoring.Column, snr_db: float) -> int | None:
+def whole_steps(column: scoring.Column, snr_db: float) -> int:
     """How many layers the flow time leaves where it is rounded down; 0 is the identity."""
-    network = None if column.network is None or column.regime != "floor" else scoring.network(column.network)
-    return None if network is None else int(network.flow_time(torch.tensor([snr_db])).item())
+    return int(checkpoints.load(column.network).flow_time(torch.tensor([snr_db])).item())
 
 
-def _finish(number: int, record: dict[str, Any], output: Path, quick: bool) -> dict[str, Any]:
-    write(record, f"table{number}", output, quick)
-    pictures.draw_table(record, f"Table {number}", output / f"table{number}.png")
-    return record
-
-
-table1 = partial(_table, 1, "mean", regimes)
-table2 = partial(_table, 2, "mean", depths)
-table3 = partial(_table, 3, "log", depths)
-table4 = partial(_table, 4, "mean", regimes)  # Table 1 again: the paper prints it twice
-table5 = partial(_table, 5, "log", regimes)
-table6 = partial(_table, 6, "mean", sharing)
-table7 = partial(_table, 7, "log", sharing)
-table8 = partial(_table, 8, "mean", rounded)
-table9 = partial(_table, 9, "log", rounded)
-table10 = partial(_sizes, 10, "mean")
-table11 = partial(_sizes, 11, "log")
+MEANS = (1, 2, 4, 6, 8, 10)  # the other tables are their logarithms; Table 4 is Table 1, which the paper prints twice
+OF = {1: regimes, 2: depths, 3: depths, 4: regimes, 5: regimes, 6: sharing, 7: sharing, 8: rounded, 9: rounded}
+for number, of in {**OF, 10: None, 11: None}.items():
+    _experiment(number, of)

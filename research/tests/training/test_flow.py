@@ -1,3 +1,4 @@
+import copy
 import json
 
 import pytest
@@ -5,6 +6,7 @@ import torch
 
 from coterie import checkpoints
 from coterie_research.metrics import squared_w2
+from coterie_research.training.flow.cells import in_cells
 from coterie_research.training.flow.prior import MixturePrior, sample_mixtures
 from coterie_research.training.flow.run import FlowRun, expected_squared_w2
 
@@ -53,7 +55,7 @@ def test_stages_set_the_points_layers_and_loss_of_a_step():
     task = FlowRun.from_dict(CONFIG)
     seen = []
 
-    def network(points, snr_db, dims_B, n_layers):
+    def network(points, snr_db, dims_B, n_layers, weights_BN):
         seen.append((points.shape, n_layers))
         return points
 
@@ -64,6 +66,27 @@ def test_stages_set_the_points_layers_and_loss_of_a_step():
     assert 16 <= seen[0][0][1] <= 24 <= seen[1][0][1] <= 32
     assert own > 0
     assert w2 > 0
+
+
+def test_cells_of_points_have_nearly_the_loss_and_the_gradient_of_the_points():
+    network = copy.deepcopy(checkpoints.load("flow-d2")).requires_grad_()
+    found = {}
+    for cells in (False, True):
+        stage = CONFIG["stages"][2] | {"n_points": [400, 400], "n_layers": 16, "tokens": 1200, "cells": cells}
+        run = FlowRun.from_dict({**CONFIG, "stages": [stage]})
+        loss, _ = run.loss(network, 0, torch.Generator().manual_seed(0))
+        gradients = torch.autograd.grad(loss, list(network.blocks.parameters()))
+        found[cells] = loss.item(), torch.cat([gradient.flatten() for gradient in gradients])
+    assert found[True][0] == pytest.approx(found[False][0], rel=0.05)
+    assert torch.cosine_similarity(found[True][1], found[False][1], dim=0) > 0.9
+
+
+def test_cells_that_are_padding_have_no_share():
+    data = sample_mixtures(MixturePrior(), 5, 200, torch.Generator().manual_seed(1))
+    means, shares = in_cells(data.points_BND, data.var_B)
+    assert len(set((shares > 0).sum(1).tolist())) > 1
+    torch.testing.assert_close(shares.sum(1), torch.ones(5))
+    torch.testing.assert_close((shares[..., None] * means).sum(1), data.points_BND.mean(1))
 
 
 def test_training_lowers_the_error_on_data_it_has_not_seen(trained):

@@ -1,7 +1,11 @@
-"""Points of one cell of a grid as one weighted token: attention is quadratic in the number of points."""
+"""Points of one cell of a grid as one weighted token: attention is quadratic in the number of points.
+
+Shapes: B data sets, N points, D dimensions, M cells.
+"""
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 CELL = 0.5  # side of the cells, in noise standard deviations
 
@@ -17,3 +21,10 @@ def grid_cells(points_ND: Tensor, side: float) -> tuple[Tensor, Tensor, Tensor]:
     counts_M = counts_M.to(points_ND.dtype)
     sums_MD = points_ND.new_zeros(len(counts_M), points_ND.shape[1]).index_add_(0, cell_N, points_ND)
     return sums_MD / counts_M[:, None], counts_M, cell_N
+
+
+def in_cells(points_BND: Tensor, var_B: Tensor) -> tuple[Tensor, Tensor]:
+    """Means (B, M, D) and shares (B, M) of cells of half the noise's standard deviation; padding has no share."""
+    found = [grid_cells(points, side) for points, side in zip(points_BND, (CELL * var_B.sqrt()).tolist())]
+    means_BMD = pad_sequence([means for means, _, _ in found], batch_first=True)
+    return means_BMD, pad_sequence([n for _, n, _ in found], batch_first=True) / points_BND.shape[1]

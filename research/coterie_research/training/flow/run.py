@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from coterie.mixtures.flow import FlowConfig, MeasureFlow
 from coterie.mixtures.spherical_posterior import Sweeps
 from coterie_research.metrics import own_center_error, squared_w2
+from coterie_research.training.flow.cells import in_cells
 from coterie_research.training.flow.prior import MixturePrior, Mixtures, sample_mixtures
 from coterie_research.training.flow.targets import Atoms, posterior_samples
 from coterie_research.training.run import TrainingRun
@@ -29,7 +30,11 @@ TARGETS = Sweeps(burn_in=16, apart=16, n_draws=8)
 
 @dataclass(frozen=True)
 class Stage:
-    """Until step ``until``, data sets have a log-uniform number of points, and a step has ``tokens`` points in all."""
+    """Until step ``until``, data sets have a log-uniform number of points, and a step has ``tokens`` points in all.
+
+    With ``cells``, the network reads points that are much nearer to one another than the noise as one weighted token
+    (:mod:`coterie_research.training.flow.cells`), as the columns of the paper's tables are trained.
+    """
 
     until: int
     n_points: tuple[int, int]
@@ -37,6 +42,7 @@ class Stage:
     tokens: int
     # distance to the centre of each point, or exact W2 to the true measure, or its mean over draws from the posterior
     loss: Literal["own", "w2", "posterior"] = "w2"
+    cells: bool = False  # not with the loss "own"
 
 
 @dataclass(frozen=True)
@@ -75,18 +81,21 @@ class FlowRun(TrainingRun):
         u = torch.rand((), generator=generator, device=generator.device).item()
         n_points = round(math.exp(low + (high - low) * u))
         data = sample_mixtures(self.prior, max(1, stage.tokens // n_points), n_points, generator)
-        estimate = model(data.points_BND, data.snr_db_B, dims_B=data.dims_B, n_layers=stage.n_layers)
+        points, shares = in_cells(data.points_BND, data.var_B) if stage.cells else (data.points_BND, None)
+        estimate = model(points, data.snr_db_B, dims_B=data.dims_B, n_layers=stage.n_layers, weights_BN=shares)
         if stage.loss == "own":
             error_B = own_center_error(estimate, data.own_centers_BND)
         elif stage.loss == "w2":
-            error_B = squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK)
+            error_B = squared_w2(estimate, data.centers_BKD, data.empirical_weights_BK, shares)
         else:
-            error_B = expected_squared_w2(estimate, data, generator)
+            error_B = expected_squared_w2(estimate, data, generator, shares)
         scaled_B = 10 ** (data.snr_db_B / 10) * error_B / data.dims_B * 2
         return scaled_B.mean(), {"log_error": error_B.detach().clamp_min(1e-12).log().mean().item()}
 
 
-def expected_squared_w2(estimate_BND: Tensor, data: Mixtures, generator: torch.Generator) -> Tensor:
+def expected_squared_w2(
+    estimate_BND: Tensor, data: Mixtures, generator: torch.Generator, shares_BN: Tensor | None = None
+) -> Tensor:
     """Squared W2, averaged over draws from the posterior by Markov chains that start at the true parameters."""
     truth = Atoms(data.centers_BKD, data.weights_BK)
     draws = posterior_samples(
@@ -100,7 +109,8 @@ def expected_squared_w2(estimate_BND: Tensor, data: Mixtures, generator: torch.G
         dims_B=data.dims_B,
     )
     repeated_MND = estimate_BND.repeat(TARGETS.n_draws, 1, 1)
-    error_M = squared_w2(repeated_MND, draws.centers_BKD.flatten(0, 1), draws.weights_BK.flatten(0, 1))
+    shares_MN = None if shares_BN is None else shares_BN.repeat(TARGETS.n_draws, 1)
+    error_M = squared_w2(repeated_MND, draws.centers_BKD.flatten(0, 1), draws.weights_BK.flatten(0, 1), shares_MN)
     return error_M.view(TARGETS.n_draws, -1).mean(0)
 
 
