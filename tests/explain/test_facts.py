@@ -146,7 +146,8 @@ def test_what_a_network_says_of_itself_decides_the_verdict():
     one = clustered(blobs(90))
     for estimator, words in (
         (network(), "clear groups"),
-        (network(expected=0.6), "probable groups"),
+        (network(expected=0.6), "clear groups"),
+        (network(expected=0.45), "probable groups"),
         (network(expected=0.3), "weak groups"),
         (network(certainty_=np.full(90, 0.4)), "weak groups"),
         (network(expected=np.nan), "cannot tell"),
@@ -156,6 +157,7 @@ def test_what_a_network_says_of_itself_decides_the_verdict():
         asked = replace(one, estimator=estimator)
         assert asked.verdict.words == words
     divided = clustered(np.random.default_rng(0).normal(size=(300, 2)), kmeans(2))
+    assert replace(divided, estimator=network(expected=0.6, proba=(0.1, 0.9))).verdict.words == "probable groups"
     filled = replace(divided, estimator=network(expected=0.3, proba=(0.1, 0.9))).verdict
     assert filled.words == "no groups found"
     assert "as many rows between neighbouring clusters as near their centres" in filled.reason
