@@ -149,9 +149,9 @@ def columns(
             },
         }
         if title in REGIMES:
-            record["crossed"][title] = {
-                other: {level: scoring.summary(scores(snr, regime=regime)) for level, snr in published.LEVELS.items()}
-                for other, regime in REGIMES.items()
+            record["crossed"][REGIMES[title]] = {
+                regime: {level: scoring.summary(scores(snr, regime)) for level, snr in published.LEVELS.items()}
+                for regime in REGIMES.values()
             }
         if title == EASY:
             record["longer_flow"] = {
