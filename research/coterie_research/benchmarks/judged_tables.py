@@ -13,7 +13,7 @@ import pandas as pd
 
 from coterie.tables.table import Table, read_table
 from coterie_research.benchmarks import labelled_sets, tables
-from coterie_research.training.zeroshot.prior.corpus import RealTable, compared, read_corpus, same_tables
+from coterie_research.training.zeroshot.prior.real_tables import RealTable, compared, read_corpus, same_tables
 
 
 def judged() -> Iterator[RealTable]:

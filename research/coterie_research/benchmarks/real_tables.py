@@ -1,6 +1,6 @@
 """The zero-shot clusterer on real tables that its network was not trained on, beside other methods.
 
-The folder ``corpus`` below ``COTERIE_DATA`` (:mod:`~coterie_research.training.zeroshot.prior.corpus`) is read.
+The folder ``corpus`` below ``COTERIE_DATA`` (:mod:`~coterie_research.training.zeroshot.prior.real_tables`) is read.
 :data:`HELD_OUT`, which was trained as the network of the package but without one fold of the tables, is compared with
 the previous network and with other methods on one problem of every table of that fold: the one whose classes are most
 visible to nearest neighbours, if that is ``VISIBLE`` (:mod:`~coterie_research.training.zeroshot.prior.real_tables`) or
@@ -18,8 +18,7 @@ from coterie_research.benchmarks import zeroshot
 from coterie_research.benchmarks.harness import Benchmark, Cell, Columns, Row, filled
 from coterie_research.benchmarks.labelled_sets import LabelledSet
 from coterie_research.benchmarks.methods import differences, means
-from coterie_research.training.zeroshot.prior.corpus import RealTable, read_corpus
-from coterie_research.training.zeroshot.prior.real_tables import MOST_COLUMNS, VISIBLE
+from coterie_research.training.zeroshot.prior.real_tables import MOST_COLUMNS, VISIBLE, RealTable, read_corpus
 
 CORPUS = "corpus"
 HELD_OUT, FOLD = "zeroshot-3-fold0", 0  # a network, and the fold that it was trained without

@@ -1,7 +1,7 @@
 import torch
 
 from coterie_research.training.incontext.prior import sample_separated
-from coterie_research.training.incontext.targets import aligned_targets, pair_loss, posterior_members, together
+from coterie_research.training.incontext.run import aligned_targets, pair_loss, posterior_members, together
 
 
 def far(batch=2):

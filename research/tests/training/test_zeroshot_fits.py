@@ -8,8 +8,7 @@ from coterie.zeroshot.network.head import scores, unflattened
 from coterie.zeroshot.network.numpy_operations import Arrays
 from coterie.zeroshot.network.two_passes import TwoPassConfig
 from coterie.zeroshot.partitions.candidates import describe
-from coterie_research.training.zeroshot.choice_fitting import calibrated
-from coterie_research.training.zeroshot.head_fitting import Example, examples, head_loss, together, train_head
+from coterie_research.training.zeroshot.fitting import Example, calibrated, examples, head_loss, together, train_head
 from coterie_research.training.zeroshot.modules import TwoPassNetwork
 from coterie_research.training.zeroshot.prior.problems import Prior
 

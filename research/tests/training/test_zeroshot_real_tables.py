@@ -4,10 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from coterie_research.training.zeroshot.prior import corpus
-from coterie_research.training.zeroshot.prior.corpus import read_corpus, same_tables, visibility
 from coterie_research.training.zeroshot.prior.problems import Prior
-from coterie_research.training.zeroshot.prior.real_tables import VISIBLE, RealProblems
+from coterie_research.training.zeroshot.prior.real_tables import (
+    LABEL,
+    VISIBLE,
+    RealProblems,
+    read_corpus,
+    same_tables,
+    visibility,
+)
 
 
 def frame(seed, n=300):
@@ -15,7 +20,7 @@ def frame(seed, n=300):
     groups = rng.integers(3, size=n)
     numbers = rng.normal(size=(n, 3)) + 6 * np.eye(3)[groups]
     table = pd.DataFrame(numbers, columns=list("abc")).assign(kind=np.array(["x", "y", "z"])[groups])
-    return table.assign(**{corpus.LABEL: groups})
+    return table.assign(**{LABEL: groups})
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +31,7 @@ def folder(tmp_path_factory):
     shuffled = frame(0).sample(frac=1, random_state=0).rename(columns={"a": "other", "b": "names"})
     shuffled.to_csv(found / "again.csv", index=False)
     mixed = frame(7)
-    mixed[corpus.LABEL] = np.random.default_rng(0).permutation(mixed[corpus.LABEL])
+    mixed[LABEL] = np.random.default_rng(0).permutation(mixed[LABEL])
     mixed.to_csv(found / "invisible.csv", index=False)
     return str(found)
 

@@ -21,8 +21,7 @@ from coterie.zeroshot.network.head import HEAD
 from coterie.zeroshot.network.interface import Answer
 from coterie.zeroshot.network.two_passes import BINS, TwoPassConfig
 from coterie_research.training.run import TrainingRun
-from coterie_research.training.zeroshot.choice_fitting import fit_choice
-from coterie_research.training.zeroshot.head_fitting import fit_head
+from coterie_research.training.zeroshot.fitting import fit_choice, fit_head
 from coterie_research.training.zeroshot.modules import TwoPassNetwork
 from coterie_research.training.zeroshot.prior.problems import NOISE, Prior
 

@@ -15,11 +15,9 @@ import numpy as np
 
 from coterie.threads import kernel
 from coterie_research.training.zeroshot.prior.arrangements import ARRANGEMENTS, mixture, scattered, uneven
-from coterie_research.training.zeroshot.prior.corpus import read_corpus
-from coterie_research.training.zeroshot.prior.distortions import distorted
 from coterie_research.training.zeroshot.prior.latent_tables import mixed_table, table
-from coterie_research.training.zeroshot.prior.real_tables import RealProblems
-from coterie_research.training.zeroshot.prior.shapes import log_uniform
+from coterie_research.training.zeroshot.prior.real_tables import RealProblems, read_corpus
+from coterie_research.training.zeroshot.prior.shapes import distorted, log_uniform
 
 NOISE = -1
 SOLVABLE = 0.8  # share of points whose nearest neighbour is of their own cluster; shapes with less are drawn again
@@ -53,7 +51,7 @@ class Prior:
     noise: float = 0.2  # share of sets with background noise
     uneven: float = 0.0  # share of shapes and tables with wide clusters beside narrow ones
     real: float = 0.0  # share of problems from the tables of a corpus, beside the families above
-    corpus: str = ""  # its folder (:mod:`coterie_research.training.zeroshot.prior.corpus`)
+    corpus: str = ""  # its folder (:mod:`coterie_research.training.zeroshot.prior.real_tables`)
     folds: tuple[int, ...] = ()  # of the corpus that are drawn from, 0 to 4; all if empty
     without: tuple[str, ...] = ()  # tables of the corpus that are not read
 
