@@ -19,8 +19,8 @@ from coterie.attention import Linear, NormMax, Softmax, attend, dot_scores, gumb
 from coterie.kmeans import fused, literal, reference
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.family import TABLE
+from coterie.kmeans.transformer import Attention, Layer
 from coterie.kmeans.weights import Stream
-from coterie_research.kmeans_transformers.network import rotated
 from coterie_research.kmeans_transformers.pictures import KINDS, draw_figure3, draw_figure4, table1_page
 from coterie_research.records import experiment
 
@@ -142,6 +142,17 @@ def _compare(
     for plain in centers:
         state = engine.m_step(state, engine.e_step(state))
         worst["fused"] = max(worst["fused"] or 0.0, float(abs(state.places.numpy() - plain).max()))
+
+
+def rotated(built: Layer, rotation: Tensor) -> Layer:
+    """Remark 1: queries and keys rotated by one orthogonal matrix give the same scores, hence the same algorithm."""
+    sockets = {}
+    for name in ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross"):
+        socket: Attention = getattr(built, name)
+        sockets[name] = Attention(
+            socket.score, socket.normaliser, rotation @ socket.query, rotation @ socket.key, socket.value.data
+        )
+    return Layer(**sockets, norm=built.norm, ffn=built.ffn)
 
 
 def _edges(quick: bool) -> dict[str, Any]:

@@ -7,8 +7,9 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 
+from coterie.kmeans.family import TABLE, Row
+from coterie_research.benchmarks.harness import table
 from coterie_research.drawing import COLOURS, Panel, Picture
-from coterie_research.kmeans_transformers.table import markdown
 
 KINDS = ("literal", "fused", "rotated", "rotated_limiting")
 SETTING = {"cross": "finite gamma in the two cross attentions", "all": "finite gamma in all four attentions"}
@@ -21,22 +22,66 @@ LABEL = {
 PAIRS = [("scale", "points"), ("dimension", "points"), ("dimension", "clusters"), ("scale", "clusters")]
 
 
+# The paper's abbreviations.
+ABBREVIATION: dict[str, str] = {
+    "limiting": "LSMA",
+    "softmax": "SMA",
+    "linear": "LinA",
+    "norm-max": "NMA",
+    "sparsemax": "SSMA",
+    "top-k": "SSMA",
+    "gumbel": "GSMA",
+    "l2": "ℓ2",
+    "dot": "⟨·⟩",
+}
+
+
+def is_printed(row: Row) -> bool:
+    """Whether a line of the paper's table covers this row; the others are its starred combinations."""
+    return row.variant.name == "lloyd" or (row.form.name == "euclidean" and not row.variant.sized)
+
+
+def sockets(row: Row) -> dict[str, str]:
+    """The components of a row by the titles of their columns."""
+
+    def cell(score: str, rule: str) -> str:
+        return f"{ABBREVIATION[score]}-{ABBREVIATION[rule]}"
+
+    return {
+        "Enc-SA": cell(row.form.score, "limiting"),
+        "Enc-CA": cell(row.form.score, row.variant.points),
+        "Dec-SA": cell("dot", "limiting"),
+        "Dec-CA": cell("dot" if row.variant.reads == "labels" else row.form.score, row.variant.centers),
+        "Norm": {"layer": "LayerNorm", "rms": "RMSNorm", None: "-"}[row.form.norm],
+        "NLT": "✓" if row.form.ffn else "-",
+    }
+
+
+def configurations() -> list[str]:
+    """Table 1 in Markdown, without the rows with bounds on sizes, which the paper does not have."""
+    lines = []
+    for row in (row for row in TABLE.values() if not row.variant.sized):
+        source = row.form.source if row.variant.name == "lloyd" else row.variant.source
+        lines.append([f"{'' if is_printed(row) else '*'}`{row.name}`", *sockets(row).values(), source])
+    return table(["row", *sockets(TABLE["lloyd"]), "source"], lines)
+
+
 def table1_page(record: dict[str, Any]) -> list[str]:
     """The components of every row and the measured deviations as Markdown."""
-    lines = ["# Table 1", "", f"`{record['command']}`", "", markdown(), ""]
-    lines += [
+    titles = ("row", "layers compared", "labels that differ", "literal", "fused", "rotated weights")
+    lines = []
+    for name, row in record["rows"].items():
+        sizes = ["-" if row[kind] is None else f"{row[kind]:.1e}" for kind in KINDS]
+        labels = "-" if row["labels_differ"] is None else row["labels_differ"]
+        lines.append([f"`{name}`", row["layers"], labels, *sizes])
+    return [
+        *("# Table 1", "", f"`{record['command']}`", "", *configurations(), ""),
         f"Largest deviation from the plain algorithm: {record['instances']} instances, {record['layers']} layers.",
         "With rotated weights the decoder's limiting cross attention is a softmax with gamma 1000. The last column",
         "keeps the limit, which then chooses among scores that differ only by rounding.",
         "",
-        "| row | layers compared | labels that differ | literal | fused | rotated weights | rotated, limit kept |",
-        "|---|---|---|---|---|---|---|",
+        *table([*titles, "rotated, limit kept"], lines),
     ]
-    for name, r in record["rows"].items():
-        sizes = ["-" if r[kind] is None else f"{r[kind]:.1e}" for kind in KINDS]
-        labels = "-" if r["labels_differ"] is None else str(r["labels_differ"])
-        lines.append("| " + " | ".join([f"`{name}`", str(r["layers"]), labels, *sizes]) + " |")
-    return lines
 
 
 def draw_figure3(record: dict[str, Any]) -> Picture:

@@ -10,7 +10,7 @@ that of Lloyd's algorithm after the same number of layers.
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from coterie.attention import Softmax
 from coterie.kmeans.algorithm import Algorithm
@@ -18,7 +18,6 @@ from coterie.kmeans.family import TABLE
 from coterie.kmeans.transformer import Attention, Layer
 from coterie.kmeans.weights import Stream, layer
 from coterie_research.kmeans_transformers.learned import inertia, lloyd_layers
-from coterie_research.kmeans_transformers.network import EncoderDecoder
 from coterie_research.records import experiment
 from coterie_research.training.learned_lloyd import Instances
 
@@ -27,8 +26,8 @@ INSTANCES = Instances(clusters=(K, K), dims=(D, D), kinds=("blobs", "uniform"))
 SOCKETS = ("encoder_self", "encoder_cross", "decoder_self", "decoder_cross")
 
 
-def random_network(generator: torch.Generator, gamma: float = 4.0) -> EncoderDecoder:
-    """The network with normal random matrices of variance 1 / width."""
+def random_network(generator: torch.Generator, gamma: float = 4.0) -> nn.ModuleList:
+    """Layers with normal random matrices of variance 1 / width."""
     width = Stream(TABLE["soft"], D, K).width
 
     def matrix() -> Tensor:
@@ -38,17 +37,17 @@ def random_network(generator: torch.Generator, gamma: float = 4.0) -> EncoderDec
         score = "l2" if name.startswith("encoder") else "dot"
         return Attention(score, Softmax(gamma), matrix(), matrix(), matrix())
 
-    return EncoderDecoder([Layer(**{name: socket(name) for name in SOCKETS}) for _ in range(LAYERS)])
+    return nn.ModuleList([Layer(**{name: socket(name) for name in SOCKETS}) for _ in range(LAYERS)])
 
 
-def constructed_network(gamma: float) -> EncoderDecoder:
+def constructed_network(gamma: float) -> nn.ModuleList:
     """The same architecture with the constructed matrices and a sharp softmax, from which training could start."""
     x = torch.randn(40, D, generator=torch.Generator().manual_seed(0))
     sharp = {name: Softmax(gamma) for name in SOCKETS}
-    return EncoderDecoder([layer(Algorithm(TABLE["soft"]), x, x[:K], override=dict(sharp)) for _ in range(LAYERS)])
+    return nn.ModuleList([layer(Algorithm(TABLE["soft"]), x, x[:K], override=dict(sharp)) for _ in range(LAYERS)])
 
 
-def log_ratio(network: EncoderDecoder, generator: torch.Generator) -> Tensor:
+def log_ratio(network: nn.ModuleList, generator: torch.Generator) -> Tensor:
     """The log (B,) of the inertia after the layers divided by Lloyd's, on standardised fresh instances."""
     x, start = INSTANCES.draw(BATCH, generator)
     mean, spread = x.mean(1, keepdim=True), x.std((1, 2), keepdim=True)
@@ -56,7 +55,9 @@ def log_ratio(network: EncoderDecoder, generator: torch.Generator) -> Tensor:
     stream = Stream(TABLE["soft"], D, K)
     with torch.no_grad():
         plain = inertia(x, lloyd_layers(x, start, LAYERS)[-1])
-    _, tokens = network(stream.embed_points(x), stream.embed_centers(start))
+    points, tokens = stream.embed_points(x), stream.embed_centers(start)
+    for one in network:
+        points, tokens = one(points, tokens)
     return (inertia(x, stream.centers(tokens)) / plain).log()
 
 
