@@ -21,7 +21,7 @@ MODULES = {  # paper -> modules with its experiments
     "learned-lloyd": ("kmeans_transformers.random_weights",),
     "flow": tuple(f"measure_flows.{name}" for name in ("ablation", "columns", "figures", "tables")),
     "incontext": ("incontext_em.figures",),
-    "theory": tuple(f"incontext_em.theory_checks.{name}" for name in ("networks", "steps")),
+    "theory": ("incontext_em.theory.checks",),
     "vae": ("mixture_of_vaes",),
 }
 _PARTS = re.compile(r"\d+|\D+").findall

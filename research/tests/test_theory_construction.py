@@ -6,25 +6,23 @@ import math
 import pytest
 import torch
 
-from coterie_research.incontext_em.theory import (
+from coterie_research.incontext_em.theory import approximation, expectation, maximisation, pieces
+from coterie_research.incontext_em.theory.comparison import compare, distances, lloyd, means, one_hot, size_of
+from coterie_research.incontext_em.theory.construction import (
     ConstructionSettings,
-    Rows,
     Size,
-    approximation,
-    context,
+    costs,
     exact_transformer_plus,
-    expectation,
-    lloyd,
-    maximisation,
-    parameter_norm,
-    pieces,
     transformer,
     transformer_plus,
 )
-from coterie_research.incontext_em.theory.comparison import compare, one_hot, size_of
-from coterie_research.incontext_em.theory.construction import costs
-from coterie_research.incontext_em.theory.lloyd import distances, means
-from coterie_research.incontext_em.theory.modules import SoftmaxAttention, Transformer, UnnormalisedAttention
+from coterie_research.incontext_em.theory.context import Rows, context
+from coterie_research.incontext_em.theory.modules import (
+    SoftmaxAttention,
+    Transformer,
+    UnnormalisedAttention,
+    parameter_norm,
+)
 
 BUILDERS = [transformer, transformer_plus, exact_transformer_plus]
 SQUARE = ConstructionSettings(units=64, measure="square")

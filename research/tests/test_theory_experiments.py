@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coterie_research import drawing, experiments
-from coterie_research.incontext_em.theory_checks import pictures
+from coterie_research.incontext_em.theory import pictures
 from coterie_research.records import curve, slope
 
 RESULTS = Path(__file__).parents[2] / "results"
