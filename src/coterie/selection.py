@@ -146,7 +146,7 @@ def choose_k(
         if criterion == "gap":
             score, error = _gap(estimator, values[rows], references, k)
         else:
-            score, error = _score(criterion, values, np.asarray(model.labels_), seed, on_sphere(model)), 0.0
+            score, error = score_of(criterion, values, np.asarray(model.labels_), seed, on_sphere(model)), 0.0
         candidate = Candidate(k, inertia(model, values), score, error)
         candidates.append(candidate)
         fitted[k] = model
@@ -201,7 +201,7 @@ def inertia(estimator: Any, X: np.ndarray) -> float:
     return float(((X - estimator.cluster_centers_[estimator.labels_]) ** 2).sum())
 
 
-def _score(criterion: str, X: np.ndarray, labels: np.ndarray, seed: int, sphere: bool) -> float:
+def score_of(criterion: str, X: np.ndarray, labels: np.ndarray, seed: int, sphere: bool) -> float:
     """The score of the clusters; the worst possible score if there are fewer than two that count."""
     size_K = np.bincount(labels[labels >= 0], minlength=1)
     few = FEW_SHARE * len(X) if len(X) > SAMPLE_ROWS else 0

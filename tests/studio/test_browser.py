@@ -157,10 +157,29 @@ def test_clusters_are_selected_on_the_map_merged_split_named_and_brought_back(en
     assert page.locator("#runs .done").count() == 1
 
 
+@pytest.mark.parametrize("algorithm", ["zeroshot", "kmeans"])
+def test_numbers_of_clusters_are_compared_and_moving_the_number_cuts_again(enter_page, algorithm):
+    page = enter_page()
+    page.set_input_files("#file", {"name": "clouds.csv", "mimeType": "text/csv", "buffer": table_with_html()})
+    page.wait_for_selector("#preview:not([hidden]) td", timeout=60_000)
+    page.select_option("#algorithm", algorithm)
+    run(page)
+    assert page.inner_text("#number-told") == "3"
+    page.click("#numbers summary")
+    page.wait_for_selector("#numbers-picture:not([hidden])", timeout=90_000)
+    assert page.evaluate("document.getElementById('numbers-picture').naturalWidth") > 800
+    page.focus("#number")
+    edited(page, lambda: page.keyboard.press("ArrowRight"))
+    assert page.locator(".cluster[data-label]").count() == 4
+    assert page.inner_text("#number-told") == "4"
+    page.click("#undo")
+    page.wait_for_selector("#title-result:text-matches('^3 clusters')")
+
+
 def edited(page, button):
-    """Press a button that makes a new run, and wait for its result."""
+    """Press a button, or do something else, that makes a new run, and wait for its result."""
     before = page.locator("#runs .done").count()
-    page.click(button)
+    button() if callable(button) else page.click(button)
     page.wait_for_selector(f"#runs .done >> nth={before}", timeout=90_000)
     page.wait_for_selector(DONE)
     page.wait_for_timeout(300)

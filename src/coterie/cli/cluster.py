@@ -1,4 +1,4 @@
-"""The commands for tables: demo, cluster, columns, predict."""
+"""The commands for tables: demo, cluster, columns, granularity, predict."""
 
 import json
 import shlex
@@ -220,6 +220,54 @@ def columns(
         print(json.dumps(document, allow_nan=False))
     else:
         console.show_columns(name, len(table), rows, table.notes)
+
+
+@app.command()
+def granularity(
+    file: str = options.FILE,
+    columns: list[str] | None = option("Use only these columns.", "A,B", "--columns", "-c"),
+    exclude: list[str] | None = option("Use all columns but these.", "A,B", "--exclude", "-x"),
+    scale: bool = flag("Give all columns the same weight.", "--scale"),
+    algorithm: str | None = option(
+        "zeroshot or one of the k-means family. Default: zeroshot.", "NAME", "--algorithm", "-a"
+    ),
+    most: int = typer.Option(20, metavar="N", min=2, help="The largest number of clusters."),
+    plot: Path | None = to_file("A picture of all numbers: .png or .svg.", "FILE", "--plot", "-p"),
+    header: bool | None = options.HEADER,
+    skip_rows: int = options.SKIP,
+    query: str | None = options.QUERY,
+    seed: int = typer.Option(0, metavar="N", min=0, help="Random seed."),
+    as_json: bool = options.JSON,
+) -> None:
+    """Show what 1, 2, ... clusters of a table are worth, before one number is chosen.
+
+    For every number: the expected agreement with the true clusters (zeroshot) or the silhouette, how well the clusters
+    recur in samples of 80% of the rows, and which cluster splits into which. The network reads the table once.
+
+    [bold]Examples[/]
+
+    \b
+    coterie granularity shop.csv --plot numbers.png
+    coterie granularity shop.csv --algorithm kmeans --scale --most 12
+    """
+    from coterie.cli import console
+    from coterie.plot import save_granularity
+    from coterie.tabular import Request, cluster_table
+
+    use, leave = (",".join(one) if one else None for one in (columns, exclude))
+    with user_errors(ValueError):
+        Outputs(plot=plot).check([file])
+        request = Request(use, leave, scale, algorithm=algorithm, seed=seed)
+        with console.working(f"Reading {shown_source(file)}"):
+            clustered = cluster_table(file, request, header=header, skip_rows=skip_rows, query=query)
+            if not hasattr(clustered, "granularity"):
+                raise Refused("The table does not fit in memory: take a sample of its rows.")
+            found = clustered.granularity(most)
+        files = {} if plot is None else {"plot": str(save_granularity(plot, found, clustered.run.source or ""))}
+    if as_json:
+        print(json.dumps({"file": shown_source(file), **found.document(), "files": files}, allow_nan=False))
+    else:
+        console.show_granularity(found, files)
 
 
 @app.command()

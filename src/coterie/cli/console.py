@@ -19,7 +19,7 @@ from coterie.living.checking import Check
 from coterie.selection import Candidate, Choice
 from coterie.tabular.clustering import Watcher
 from coterie.tabular.encoded_table import EncodedTable
-from coterie.wording import number, plural, shown
+from coterie.wording import joined, number, plural, shown
 
 SHOWN_COLUMNS = 6
 
@@ -182,6 +182,21 @@ def show_prediction(
     console.print(_sizes_table([(label, size, size / len(labels)) for label, size in sizes], called=names))
     if checked is not None:
         console.print(f"[bold]{escape(checked.verdict)}[/]", highlight=False)
+    _print_files(console, files)
+
+
+def show_granularity(found: Any, files: dict[str, str]) -> None:
+    """The result of ``coterie granularity``."""
+    console = wide_console()
+    table = Table("clusters", found.measure, "stability", "what splits", show_edge=False, pad_edge=False)
+    good = {k for first, last in found.plateaus for k in range(first, last + 1)}
+    for k, (quality, stability, parents) in enumerate(zip(found.quality, found.stability, [{}, *found.parents]), 1):
+        parts = {old: [str(new) for new, one in parents.items() if one == old] for old in parents.values()}
+        split = "; ".join(f"{old} into {joined(into)}" for old, into in sorted(parts.items()) if len(into) > 1)
+        cells = (str(k), "" if np.isnan(quality) else f"{quality:.2f}", f"{stability:.2f}", split)
+        table.add_row(*cells, style="bold" if k in good else None)
+    console.print(table)
+    console.print(f"[bold]{found.verdict}[/] {found.k} were found.", highlight=False)
     _print_files(console, files)
 
 

@@ -27,6 +27,7 @@ from coterie.files import check_writable, replacing
 if TYPE_CHECKING:
     from coterie.living import LivingClusterer
     from coterie.living.checking import Check
+    from coterie.living.granularity import Granularity
 
 FORMAT = 1
 ENTRY = "coterie"
@@ -58,6 +59,12 @@ class EditMixin:
     def pin(self, rows: Sequence[int], label: int, *, X: Any) -> "LivingClusterer":
         """Put single rows into a cluster; see :meth:`coterie.LivingClusterer.pin`."""
         return self._living().pin(rows, label, X=X)
+
+    def granularity(self, X: Any = None, most: int = 20) -> "Granularity":
+        """What 1, 2, ... clusters are worth; see :func:`coterie.living.granularity.granularity`."""
+        from coterie.living.granularity import granularity
+
+        return granularity(self, X, most)
 
     def check(self, X: Any, reference: Any = None) -> "Check":
         """Whether the clusters still describe new rows; see :meth:`coterie.LivingClusterer.check`.

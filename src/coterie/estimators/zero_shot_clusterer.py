@@ -259,14 +259,10 @@ class ZeroShotClusterer(Clusterer):
 
     def _label(self, encoded: Encoded, n_clusters: int, known: Constraints | None = None) -> None:
         """Divide the rows that were read into clusters, and label all rows beside them."""
-        from coterie.zeroshot.partitions.partition import Evidence, partition_under
+        from coterie.zeroshot.partitions.partition import partition_under
 
-        head = getattr(self, "head_", np.zeros(0))  # models of earlier versions have none
-        found = Evidence(
-            self.context_, self.affinity_, self.context_noise_, self.children_, self.n_clusters_proba_, head
-        )
         there = None if known is None else known.take(self.context_indices_)
-        made = partition_under(found, n_clusters, there, self.n_clusters)
+        made = partition_under(self._evidence(), n_clusters, there, self.n_clusters)
         labels, _, noise, certainty = made.describe(encoded.points, self.n_jobs)
         if known is not None and there is not None:
             bound = there.group >= 0
@@ -488,6 +484,29 @@ class ZeroShotClusterer(Clusterer):
         other.children_ = restricted(self.children_, rows)
         other.head_ = np.zeros(0)
         return other
+
+    def _levels(self, rows, most):
+        """Labels of some of the rows that were read and the expected index, for 1, 2, ... clusters of their own
+        hierarchy."""
+        from coterie.zeroshot.features.description import row_distances
+        from coterie.zeroshot.features.hierarchies import ward
+        from coterie.zeroshot.partitions.partition import partition
+
+        tree = ward(row_distances(self.affinity_[np.ix_(rows, rows)].astype(np.float64)))
+        own = self._within(rows)
+        own.children_, own.head_ = np.column_stack([tree.left, tree.right]), self.head_
+        for k in range(1, most + 1):
+            made = partition(own._evidence(), k)
+            yield made.labels_N, made.expected_ari
+
+    def _evidence(self):
+        """What the network found in the rows that it read."""
+        from coterie.zeroshot.partitions.partition import Evidence
+
+        head = getattr(self, "head_", np.zeros(0))  # models of earlier versions have none
+        return Evidence(
+            self.context_, self.affinity_, self.context_noise_, self.children_, self.n_clusters_proba_, head
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

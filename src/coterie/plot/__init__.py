@@ -26,6 +26,7 @@ _HOMES = {
     "Panel": "png",
     "save_clusters": "png",
     "save_comparison": "png",
+    "save_granularity": "png",
 }
 __all__ = ["MARKERS", "OUTLIER", "PALETTE", *_HOMES]
 

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from coterie.files import check_writable, replacing
-from coterie.palette import OUTLIER, color, marker
+from coterie.palette import OUTLIER, PALETTE, color, marker
 from coterie.plot.columns import groups_of, labels_of, matrix_of
 from coterie.plot.view import View
 from coterie.wording import short
@@ -125,6 +125,58 @@ def save_comparison(
             if handle is not None and name != "outlier":
                 handle.set(**({"markersize": 11} if name == "true centre" else {"facecolor": "white"}))
     return _save(figure, path)
+
+
+def save_granularity(path: str | os.PathLike, found: Any, title: str = "") -> Path:
+    """Write a picture of a :class:`coterie.living.granularity.Granularity`: PNG, or SVG if the name ends in .svg.
+
+    Above are quality and stability, with the plateaus shaded and the number of the model marked. Below, every column
+    is a number of clusters with the shares of its clusters, and bands are rows that stay together.
+    """
+    ks = np.arange(1, len(found.stability) + 1)
+    figure = Figure(figsize=(8.0, 6.4), dpi=DPI, layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 3])
+    for first, last in found.plateaus:
+        above.axvspan(first - 0.5, last + 0.5, color=PALETTE[2], alpha=0.13, linewidth=0)
+    above.plot(ks, found.quality, "o-", color=PALETTE[0], label=found.measure)
+    above.plot(ks, found.stability, "s--", color=PALETTE[5], label="stability", markersize=4, linewidth=1.2)
+    above.axvline(found.k, color="#444444", linewidth=1.0, linestyle=":")
+    above.set(ylim=(min(0.0, float(np.nanmin(found.quality))) - 0.03, 1.04), xlim=(0.4, len(ks) + 0.6))
+    above.legend(fontsize=9, framealpha=0.8)
+    place = np.zeros(found.labels.shape[1])  # of the cluster of every row, in the column before
+    tops: dict[int, float] = {}
+    for k, labels in zip(ks.tolist(), found.labels):
+        before, tops, height = tops, {}, 0.0
+        ids, sizes = np.unique(labels[labels >= 0], return_counts=True)
+        for label, size in sorted(zip(ids.tolist(), sizes.tolist()), key=lambda one: place[labels == one[0]].mean()):
+            tops[label], share = height, size / len(labels)
+            below.bar(k, share, 0.36, height, color=color(label), edgecolor="white", linewidth=0.7)
+            height += share
+        if before:
+            _draw_bands(below, k, before, tops, found.labels[k - 2], labels)
+        place = np.array([tops.get(label, 1.0) for label in labels.tolist()])
+    below.set(ylim=(1.0, 0.0), yticks=[], xticks=ks, xlabel="number of clusters", ylabel="rows")
+    for axes in (above, below):
+        _tidy(axes)
+    _text(above.set_title(f"{title}\n{found.verdict}" if title else found.verdict, fontsize=12, loc="left"))
+    return _save(figure, path)
+
+
+def _draw_bands(
+    axes: Any, k: int, before: dict[int, float], after: dict[int, float], old: np.ndarray, new: np.ndarray
+) -> None:
+    """The rows that go from each cluster of one number to each of the next, as bands between two columns."""
+    left, right = dict(before), dict(after)
+    for label in after:
+        for source in before:
+            share = np.count_nonzero((old == source) & (new == label)) / len(old)
+            if share:
+                edges = np.array([left[source], right[label]])
+                axes.fill_between(
+                    [k - 0.82, k - 0.18], edges, edges + share, color=color(label), alpha=0.3, linewidth=0
+                )
+                left[source] += share
+                right[label] += share
 
 
 def _draw_points(axes: Any, view: View, labels: np.ndarray, centers: np.ndarray | None) -> None:

@@ -30,8 +30,9 @@ FILES = {  # of a run: the end of the file name, and the media type
     "labels.csv": ("labels.csv", "text/csv; charset=utf-8"),
     "model.safetensors": ("model.safetensors", "application/octet-stream"),
     "report.html": ("report.html", "text/html; charset=utf-8"),
+    "granularity.png": ("granularity.png", "image/png"),
 }
-FILE_KINDS = ("labels", "report")  # tasks that write one of them
+FILE_KINDS = ("labels", "report", "granularity")  # tasks that write one of them
 UPLOADS = 4  # at the same time
 LONGEST_NAME = 60  # of a cluster
 ALIVE_SECONDS = 15.0
@@ -238,7 +239,7 @@ class Api:
         return JSONResponse(run.public())
 
     async def edit(self, request: Request) -> Response:
-        """Merge clusters or split one: a new run, so that the one before stays as it is."""
+        """Merge clusters, split one or take another number: a new run, so that the one before stays as it is."""
         earlier = self._done(request)
         step = edit_step(await self._json(request), self.limits)
         with self._new_folder() as (identity, folder):

@@ -99,12 +99,16 @@ def rename(folder: Path, names: dict[int, str]) -> None:
 def edit(frame: Any, earlier: Path, step: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
     """A run with the clusters of an earlier one after one step of editing (:func:`settings.edit_step`)."""
     rows, clustered = read(frame, earlier, "")
-    unknown = [one for one in step.get("merge", [step.get("split")]) if one not in clustered.ids]
+    named = step.get("merge", [step["split"]] if "split" in step else [])
+    unknown = [one for one in named if one not in clustered.ids]
     if unknown:
         raise SettingError(f"There is no cluster {unknown[0]} any more: open the run again.")
     watcher = RunWatcher(folder, tell)
     watcher.on_encoded(rows, clustered.estimator)
-    edited = clustered.merge(step["merge"]) if "merge" in step else clustered.split(step["split"], step["parts"])
+    if "clusters" in step:
+        edited = clustered.recut(step["clusters"])
+    else:
+        edited = clustered.merge(named) if "merge" in step else clustered.split(step["split"], step["parts"])
     if max(edited.ids) > LARGEST_ID:
         raise SettingError("The clusters were split so often that the map has no numbers for more: fit again.")
     tell({"stage": "describing"})

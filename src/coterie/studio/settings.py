@@ -44,7 +44,9 @@ def run_settings(given: dict[str, Any], known: list[dict[str, Any]], limits: Lim
 
 
 def edit_step(given: dict[str, Any], limits: Limits) -> dict[str, Any]:
-    """One change of the clusters of a run: ``merge`` some of them, or ``split`` one into ``parts``."""
+    """One change of the clusters of a run: ``merge`` some, ``split`` one into ``parts``, or another number of them."""
+    if "clusters" in given:
+        return {"clusters": _whole(given["clusters"], 1, limits.clusters, "number of clusters")}
     merge = given.get("merge")
     if merge is None:
         label = _whole(given.get("split"), 0, LARGEST_ID, "number of the cluster to split")

@@ -104,10 +104,20 @@ def report(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
     return {"bytes": len(made.html)}
 
 
+def granularity(task: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Write ``granularity.png``: what other numbers of clusters are worth."""
+    from coterie.plot import save_granularity
+    from coterie.studio import clustering
+
+    folder = Path(task["folder"])
+    _, clustered = clustering.read(_frame(task), folder, task["name"])
+    return {"bytes": save_granularity(folder / "granularity.png", clustered.granularity()).stat().st_size}
+
+
 def _frame(task: dict[str, Any]) -> pd.DataFrame:
     return feather.read_feather(task["table"], memory_map=False)
 
 
 TASKS: dict[str, Callable[[dict[str, Any], Tell], dict[str, Any]]] = {
-    task.__name__: task for task in (read, run, edit, labels, report, names, axes)
+    task.__name__: task for task in (read, run, edit, labels, report, granularity, names, axes)
 }

@@ -10,11 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.estimators.capabilities import encodes_tables, is_edited, on_sphere
+from coterie.estimators.capabilities import (
+    encodes_tables,
+    fitted_inside,
+    has_parameter,
+    is_edited,
+    on_sphere,
+    start_was_given,
+)
 from coterie.living import LivingClusterer
+from coterie.living.moments import remember
+from coterie.living.rows import given_to
 from coterie.tables.columns import holds_dates
 from coterie.tables.encoding import Encoded, Encoding
 from coterie.tables.table import Table
@@ -27,6 +37,7 @@ if TYPE_CHECKING:
     from coterie.explain.quality import Silhouettes
     from coterie.explain.report import Report
     from coterie.explain.verdict import Verdict
+    from coterie.living.granularity import Granularity
     from coterie.plot.columns import Column
     from coterie.selection import Choice
 
@@ -197,9 +208,26 @@ class ClusteredTable:
         """Put single rows into a cluster; see :meth:`coterie.LivingClusterer.pin`."""
         return self.edited(self.living.pin(rows, label, X=self.rows))
 
+    def recut(self, n_clusters: int) -> "ClusteredTable":
+        """The same rows in another number of clusters: cut along the hierarchy if there is one, else fitted again."""
+        base = fitted_inside(self.estimator)
+        if hasattr(base, "recut"):
+            made = base.recut(self.encoded, n_clusters)
+        elif has_parameter(base, "n_clusters"):
+            start = {"init": "k-means++"} if start_was_given(base) else {}
+            made = clone(base).set_params(n_clusters=n_clusters, **start).fit(given_to(base, self.rows))
+        else:
+            raise ValueError(f"{type(base).__name__} determines the number of clusters itself.")
+        remember(made, self.rows)
+        return replace(self, estimator=made, labels=np.asarray(made.labels_).astype(np.int64), names={})
+
     def undo(self) -> "ClusteredTable":
         """The clusters before the last change."""
         return self.edited(self.living.undo())
+
+    def granularity(self, most: int = 20) -> "Granularity":
+        """What 1, 2, ... clusters are worth; see :func:`coterie.living.granularity.granularity`."""
+        return self.living.granularity(self.rows, most)
 
     def named(self, names: Mapping[int, str]) -> "ClusteredTable":
         """The same with names of clusters."""

@@ -63,6 +63,15 @@ export async function keep(path) {
   save(await answer.blob(), named ? named[1] : "coterie");
 }
 
+export async function picture(path) {
+  const blob = await (await send("GET", path)).blob();
+  return new Promise((done) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => done(reader.result));
+    reader.readAsDataURL(blob);
+  });
+}
+
 export function save(blob, name) {
   const address = URL.createObjectURL(blob);
   const link = document.createElement("a");

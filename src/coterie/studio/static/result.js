@@ -6,7 +6,7 @@ import { fill } from "./data.js";
 import { ClusterMap, readAxes, readLayers, readPoints } from "./map.js";
 import { $, called, clusterName, colour, count, dot, make, number, percent, plural, say, trying } from "./page.js";
 import { Player } from "./player.js";
-import { adopt, canUndo, finishedRuns, runTitle, undo } from "./running.js";
+import { adopt, canUndo, counts, finishedRuns, runTitle, undo } from "./running.js";
 
 const FIRST_COLUMNS = 12;
 let map = null;
@@ -33,6 +33,9 @@ export function open() {
   $("keep-picture").addEventListener("click", async () => api.save(await map.picture(), `map-run${run.number}.png`));
   $("merge").addEventListener("click", () => edit({ merge: [chosen, ...also] }));
   $("split").addEventListener("click", () => edit({ split: chosen, parts: Number($("parts").value) || undefined }));
+  $("number").addEventListener("input", () => { $("number-told").textContent = $("number").value; });
+  $("number").addEventListener("change", () => edit({ clusters: Number($("number").value) }));
+  $("numbers").addEventListener("toggle", showNumbers);
   $("undo").addEventListener("click", () => trying(() => undo(run)));
   $("more-profile").addEventListener("click", () => showProfile(run.result, Infinity));
 }
@@ -94,7 +97,23 @@ export async function show(next) {
   showProfile(next.result, FIRST_COLUMNS);
   showChoice(next.result.choice);
   showOthers(next);
+  $("numbers-part").hidden = !counts(next);
+  $("number").value = $("number-told").textContent = next.result.clusters.filter((one) => one.label >= 0).length;
+  showNumbers();
   $("rows-part").hidden = true;
+}
+
+// What other numbers of clusters are worth: a picture that is drawn when it is looked at.
+async function showNumbers() {
+  const current = run;
+  if (!$("numbers").open) return;
+  $("numbers-picture").hidden = true;
+  say("Comparing the numbers of clusters");
+  const picture = await trying(() => api.picture(`runs/${current.id}/files/granularity.png`));
+  if (!picture || run !== current) return;
+  $("numbers-picture").src = picture;
+  $("numbers-picture").hidden = false;
+  say("Numbers of clusters compared");
 }
 
 // The axes of the map: those of the run, or any two columns.

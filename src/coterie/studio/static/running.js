@@ -88,6 +88,8 @@ export function adopt(run) {
   select(run.id);
 }
 
+export const counts = (run) => algorithms.get(run.wanted.algorithm).counts;
+
 export const canUndo = (run) => runs.has(run.wanted.edited);
 
 // The run before an edit; the edited one is dropped.
