@@ -35,11 +35,12 @@ def test_scale_and_place_do_not_matter(n_layers):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_blocks_of_one_data_set_agree_with_the_batch(weighted):
     x, start = (t.double() for t in instances())
-    weight = torch.randint(1, 4, x.shape[:2], generator=torch.Generator().manual_seed(1)).double() if weighted else None
+    weight = torch.randint(1, 4, x.shape[1:2], generator=torch.Generator().manual_seed(1)) if weighted else None
     network = checkpoints.load(SHIPPED[10], dtype=torch.float64)
-    together = layers(network, x, start, weight)[-1]
+    repeated = x if weight is None else x.repeat_interleave(weight, 1)
+    together = layers(network, repeated, start)[-1]
     for b in range(len(x)):
-        alone = run_layers(network, x[b].numpy(), start[b].numpy(), None if weight is None else weight[b].numpy())
+        alone = run_layers(network, x[b].numpy(), start[b].numpy(), None if weight is None else weight.double().numpy())
         torch.testing.assert_close(alone, together[b], atol=1e-8, rtol=1e-8)
 
 

@@ -83,15 +83,7 @@ def test_the_fully_connected_layer_keeps_its_residual():
 
 def network(kind, layer):
     blocks = [Block(layer(*random_heads()), FullyConnected(normal(3, 5, seed=4), normal(5, 3, seed=5)))] * 2
-    return kind(blocks, normal(2, 5, seed=6), normal(7, 3, seed=7))
-
-
-def test_the_outer_matrices_give_the_promised_shape():
-    built = network(TransformerPlus, UnnormalisedAttention)
-    h = 0.1 * normal(7, 5)
-    last = built.states(h)[-1]
-    torch.testing.assert_close(built(h).mT, built.w0 @ last.mT @ built.w1)
-    assert built(h).mT.shape == (2, 3)
+    return kind(blocks, normal(2, 5, seed=6))
 
 
 def test_a_transformer_refuses_an_unnormalised_layer():

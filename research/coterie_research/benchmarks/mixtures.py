@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
 from sklearn.cluster import HDBSCAN
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import BayesianGaussianMixture
@@ -51,10 +52,9 @@ class TrueMixture(NamedTuple):
 
     def log_joint(self, X: np.ndarray) -> np.ndarray:
         """(N, K) log-densities times weights; with noise, its own in one more column."""
-        away_KND = np.linalg.solve(self.roots_KDD[:, None], (X - self.centers_KD[:, None])[..., None])[..., 0]
-        log_det_K = np.linalg.slogdet(self.roots_KDD)[1]
-        joint_KN = -0.5 * np.square(away_KND).sum(-1) - (log_det_K + X.shape[1] / 2 * np.log(2 * np.pi))[:, None]
-        joint_NK = joint_KN.T + np.log((1 - self.noise) * self.weights_K)
+        clusters = zip(self.centers_KD, self.roots_KDD)
+        log_p_KN = [multivariate_normal(center, root @ root.T).logpdf(X) for center, root in clusters]
+        joint_NK = np.transpose(log_p_KN) + np.log((1 - self.noise) * self.weights_K)
         if not self.noise:
             return joint_NK
         return np.column_stack([joint_NK, np.full(len(X), np.log(self.noise) - self.log_volume)])

@@ -6,6 +6,7 @@ pass. coterie does the same unless they fit into a quarter of the memory of the 
 
 import os
 import pickle
+import resource
 import shutil
 import statistics
 import tempfile
@@ -110,11 +111,11 @@ def measured(fit: Callable, files: list[Path], n: int, workers: int) -> Row:
     with cluster(workers) as client:
         rows = _open(files, n)
         client.run(_warm_up if fit is ours else _warm_up_peer)
-        worked = sum(client.run(_cpu_seconds).values())
+        worked = sum(client.run(time.process_time).values())
         began = time.perf_counter()
         found, finish = fit(client, rows, _start(files))
         seconds = time.perf_counter() - began
-        worked = sum(client.run(_cpu_seconds).values()) - worked
+        worked = sum(client.run(time.process_time).values()) - worked
         work = rows.n_rows * found["n_iter"]
         return {
             "rows": rows.n_rows,
@@ -182,15 +183,7 @@ def _warm_up_peer() -> None:
 
 def _peak_bytes() -> int:
     """The peak memory of this process."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
-def _cpu_seconds() -> float:
-    """The CPU time of this process, which does not grow while other processes use the processor."""
-    return time.process_time()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _values_sent(dask_worker: Any) -> int:

@@ -14,29 +14,27 @@ from coterie.kmeans.learned import LearnedLloyd
 SHIPPED = {5: "learned-lloyd-5", 10: "learned-lloyd-10"}
 
 
-def layers(network: LearnedLloyd, x_BND: Tensor, c_BKD: Tensor, weight_BN: Tensor | None = None) -> list[Tensor]:
-    """The centres after each layer. ``weight_BN`` is how often each point counts."""
-    weight_BN = x_BND.new_ones(x_BND.shape[:2]) if weight_BN is None else weight_BN
+def layers(network: LearnedLloyd, x_BND: Tensor, c_BKD: Tensor) -> list[Tensor]:
+    """The centres after each layer."""
     before_BKD, out = c_BKD, []
     for layer in range(network.config.n_layers):
-        mean_BKD = soft_means(x_BND, c_BKD, network.log_gamma[layer].exp(), weight_BN)
+        mean_BKD = soft_means(x_BND, c_BKD, network.log_gamma[layer].exp())
         move_BKD = network.step[layer] * (mean_BKD - c_BKD) + network.momentum[layer] * (c_BKD - before_BKD)
         before_BKD, c_BKD = c_BKD, c_BKD + move_BKD
         out.append(c_BKD)
     return out
 
 
-def soft_means(x_BND: Tensor, c_BKD: Tensor, gamma: Tensor, weight_BN: Tensor) -> Tensor:
-    """The weighted mean of the points per centre after a soft assignment. A centre without points does not move."""
+def soft_means(x_BND: Tensor, c_BKD: Tensor, gamma: Tensor) -> Tensor:
+    """The mean of the points per centre after a soft assignment. A centre without points does not move."""
     sq_BNK = sq_to_centers(x_BND, c_BKD)
     if c_BKD.shape[1] == 1:
-        shares_BNK = weight_BN.unsqueeze(-1)
+        shares_BNK = torch.ones_like(sq_BNK)
     else:
         near_BN2 = sq_BNK.topk(2, dim=-1, largest=False).values
         lead_BN = near_BN2[..., 1] - near_BN2[..., 0]
-        scale_B = (weight_BN * lead_BN).sum(-1) / weight_BN.sum(-1)
-        scale_B11 = scale_B.clamp(min=torch.finfo(sq_BNK.dtype).tiny)[:, None, None]
-        shares_BNK = (-gamma * sq_BNK / scale_B11).softmax(-1) * weight_BN.unsqueeze(-1)
+        scale_B11 = lead_BN.mean(-1).clamp(min=torch.finfo(sq_BNK.dtype).tiny)[:, None, None]
+        shares_BNK = (-gamma * sq_BNK / scale_B11).softmax(-1)
     counts_BK1 = shares_BNK.sum(1).unsqueeze(-1)
     empty_BK1 = counts_BK1 <= 1e-9
     means_BKD = (shares_BNK.mT @ x_BND) / torch.where(empty_BK1, 1.0, counts_BK1)

@@ -2,7 +2,7 @@
 
 A flow scales and shifts every column and then applies affine couplings: one half of the columns stays unchanged and
 determines how the other half is scaled and shifted; a fixed permutation before every coupling chooses the halves. The
-flow can be inverted, and the logarithm of its Jacobian is the sum of the logarithms of the scales.
+logarithm of its Jacobian is the sum of the logarithms of the scales.
 
 Shapes as in ``vaes``: G flows, B rows each, D columns, H hidden units.
 """
@@ -74,14 +74,6 @@ class Flows(nn.Module):
 
     def codes(self, x: Tensor, networks: slice = slice(None)) -> Tensor:
         return self.forward(x, networks)[0]
-
-    def inverse(self, z_GBD: Tensor, networks: slice = slice(None)) -> Tensor:
-        for c in reversed(range(len(self.orders_CD))):
-            order = self.orders_CD[c]
-            kept, moved = z_GBD.split([self.n_kept, len(order) - self.n_kept], -1)
-            log_scale, shift = self._coupling(c, kept, networks)
-            z_GBD = torch.cat([kept, (moved - shift) * (-log_scale).exp()], -1)[..., order.argsort()]
-        return z_GBD * (-self.log_scale_GD[networks, None]).exp() - self.shift_GD[networks, None]
 
     def _coupling(self, c: int, kept_GBI: Tensor, networks: slice) -> tuple[Tensor, Tensor]:
         """Log-scale and shift of the other half."""

@@ -43,9 +43,6 @@ class Attention(nn.Module):
         """h_j + Σ over heads of Σ_i weight_ij V h_i."""
         return h + (weights.mT @ (h.unsqueeze(-3) @ self.v.mT)).sum(-3)
 
-    def extra_repr(self) -> str:
-        return f"heads={self.n_heads}"
-
 
 class SoftmaxAttention(Attention):
     """Definition 2.1: H + Σ_m (V_m H) SoftMax((Q_m H)ᵀ(K_m H)), normalised over the tokens looked at.
@@ -120,13 +117,13 @@ class Block(nn.Module):
 class TransformerPlus(nn.Module):
     """Definition 2.5: blocks whose attentions may be softmax or un-normalised, between two outer matrices.
 
-    ``w0`` (d₁, D) picks what is read from each token. ``w1`` (N, d₂) mixes tokens; None is the identity, an answer for
-    every token. A block may stand in the list several times: iterations share their weights.
+    ``w0`` (d₁, D) picks what is read from each token; the matrix that mixes tokens is the identity, an answer for every
+    token. A block may stand in the list several times: iterations share their weights.
     """
 
     allowed: tuple[type[Attention], ...] = (SoftmaxAttention, UnnormalisedAttention)
 
-    def __init__(self, blocks: Sequence[Block], w0: Tensor, w1: Tensor | None = None):
+    def __init__(self, blocks: Sequence[Block], w0: Tensor):
         super().__init__()
         for number, block in enumerate(blocks):
             if not isinstance(block.attention, self.allowed):
@@ -134,7 +131,6 @@ class TransformerPlus(nn.Module):
                 raise TypeError(f"layer {number} of a {type(self).__name__} must be {names}, not {block.attention}.")
         self.blocks = nn.ModuleList(blocks)
         self.w0 = _frozen(w0)
-        self.w1 = None if w1 is None else _frozen(w1)
 
     @property
     def heads(self) -> list[int]:
@@ -149,10 +145,7 @@ class TransformerPlus(nn.Module):
         return states
 
     def forward(self, h: Tensor) -> Tensor:
-        for block in self.blocks:
-            h = block(h)
-        read = h @ self.w0.mT
-        return read if self.w1 is None else self.w1.mT @ read
+        return self.states(h)[-1] @ self.w0.mT
 
 
 class Transformer(TransformerPlus):
@@ -167,7 +160,7 @@ def parameter_norm(model: TransformerPlus, per_head: bool = True) -> float:
     As printed the norms of W₁ and W₂ stand inside the sum over heads and so count M times; ``per_head=False`` counts
     them once, as in the definition that the paper refers to.
     """
-    outer = _operator_norm(model.w0) + (1.0 if model.w1 is None else _operator_norm(model.w1))
+    outer = _operator_norm(model.w0) + 1.0
     largest = 0.0
     for block in set(model.blocks):
         assert isinstance(block, Block)

@@ -27,6 +27,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 
@@ -76,17 +78,13 @@ def read_corpus(path: str, without: tuple[str, ...] = ()) -> tuple[RealTable, ..
 
 def in_folds(tables: Sequence[RealTable]) -> list[RealTable]:
     """The tables with their folds, which follow from the first name of each group of tables that are the same."""
-    first = {each.table: each.table for each in tables}
-
-    def root(name: str) -> str:
-        while first[name] != name:
-            name = first[name]
-        return name
-
-    for one, other in same_tables(tables, tables):
-        low, high = sorted((root(one), root(other)))
-        first[high] = low
-    return [each._replace(fold=zlib.crc32(root(each.table).encode()) % FOLDS) for each in tables]
+    names = sorted({each.table for each in tables})
+    place = {name: number for number, name in enumerate(names)}
+    pairs = [(place[one], place[other]) for one, other in same_tables(tables, tables)]
+    graph = coo_array((np.ones(len(pairs)), np.reshape(pairs, (-1, 2)).T), shape=(len(names), len(names)))
+    _, first, group = np.unique(connected_components(graph, directed=False)[1], return_index=True, return_inverse=True)
+    fold = {name: zlib.crc32(names[first[group[number]]].encode()) % FOLDS for name, number in place.items()}
+    return [each._replace(fold=fold[each.table]) for each in tables]
 
 
 def same_tables(some: Sequence[RealTable], others: Sequence[RealTable]) -> set[tuple[str, str]]:
