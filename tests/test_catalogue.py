@@ -69,6 +69,7 @@ def test_a_row_says_what_its_class_takes_and_finds(name):
     assert set(row.takes.split(", ")) == {word for word, does in takes.items() if does}
     assert row.counts == has_parameter(estimator, "n_clusters")
     assert row.finds == finds_count(estimator)
+    assert row.sized == has_parameter(estimator, "sizes")
     assert row.trims == has_parameter(estimator, "trim")
     assert len(row.about) <= 68  # a line of the help
 

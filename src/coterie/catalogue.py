@@ -25,6 +25,7 @@ class Row(NamedTuple):
     counts: bool = True  # whether a number of clusters can be given
     finds: bool = False  # whether it determines the number if none is given
     trims: bool = False
+    sized: bool = False  # whether sizes can be bounded
     needs: str = "passes"
 
 
@@ -50,6 +51,7 @@ CATALOGUE = {
         "It is the fastest and runs Lloyd's algorithm exactly.",
         "quick_start",
         "weights, sparse, new rows",
+        sized=True,
     ),
     "TrimmedKMeans": Row(
         "trimmed_kmeans",
@@ -60,6 +62,7 @@ CATALOGUE = {
         "outliers",
         _USUAL,
         trims=True,
+        sized=True,
     ),
     "RobustKMeans": Row(
         "robust_kmeans",
@@ -88,6 +91,7 @@ CATALOGUE = {
         "It compares directions and ignores the lengths of the rows.",
         "soft_and_sphere",
         "weights, sparse, new rows",
+        sized=True,
     ),
     "KMedoids": Row(
         "kmedoids",

@@ -176,6 +176,9 @@ def _check(estimator: Any, X: np.ndarray, ks: list[int], criterion: str) -> None
             f"{type(estimator).__name__} has no parameter n_clusters: pass an estimator that is told the number of "
             "clusters, such as KMeans."
         )
+    if hasattr(estimator, "_algorithm"):
+        for k in ks[:1] + ks[-1:]:
+            estimator._algorithm().check_sizes(len(X), k)
     if not ks:
         raise ValueError("ks contains no number of clusters: give at least one, for example range(2, 13).")
     if ks[0] < 1:

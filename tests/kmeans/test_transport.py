@@ -6,10 +6,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 from scipy.special import softmax
 
-from coterie import AttentionClustering, KMeans, SphericalKMeans, TrimmedKMeans, load
+from coterie import AttentionClustering, KMeans, SphericalKMeans, TrimmedKMeans, cluster_table, load
 from coterie.distributed.chunks import Chunks
 from coterie.kmeans import transport
 from coterie.kmeans.transport_attention import Transport
+from coterie.selection import choose_k
+from coterie.studio.limits import Limits
+from coterie.studio.settings import run_settings
+from coterie.tabular.make_estimator import SettingError
+from tests.test_cli import refuse
 
 
 def least(cost, low, high):
@@ -173,6 +178,27 @@ def test_impossible_bounds_are_one_sentence(rows, sizes, said):
         said = "hold 30 rows"
     with pytest.raises(ValueError, match=said):
         KMeans(3, sizes=sizes).fit(rows)
+
+
+def test_impossible_bounds_are_told_on_every_front_before_anything_is_fitted(rows, tmp_path, monkeypatch):
+    tried = []
+    with pytest.raises(ValueError, match="8 clusters of at least 20 rows need 160 rows"):
+        choose_k(KMeans(sizes=(20, None)), rows, range(2, 9), on_candidate=tried.append)
+    assert tried == []
+    monkeypatch.chdir(tmp_path)
+    np.savetxt("rows.csv", rows, delimiter=",", header="x,y", comments="")
+    assert "hold 30 rows" in refuse("cluster rows.csv -k 3 --sizes ..10")
+    assert "Sizes are 50..200" in refuse("cluster rows.csv -k 3 --sizes ten")
+    table = [{"name": "x", "kind": "number"}, {"name": "y", "kind": "number"}]
+    given = {"columns": ["x", "y"], "algorithm": "trimmed", "sizes": "40..50", "clusters": 3}
+    wanted = run_settings(given, table, Limits())
+    assert wanted["settings"]["sizes"] == (40, 50)
+    with pytest.raises(SettingError, match="need 120 rows, but there are 86"):
+        cluster_table("rows.csv", **wanted)
+    with pytest.raises(SettingError, match="Sizes are"):
+        run_settings({**given, "sizes": "<b>"}, table, Limits())
+    found = cluster_table("rows.csv", algorithm="kmeans", settings={"sizes": (25, None)})
+    assert [one.k for one in found.run.choice.candidates] == [2, 3]
 
 
 def test_what_does_not_go_with_sizes_is_refused(rows):

@@ -133,6 +133,7 @@ def cluster(
     from coterie.tabular import Blocks, Request, TableModel, cluster_table
     from coterie.tabular.clustering import recut_table
     from coterie.tabular.known_labels import cluster_names
+    from coterie.tabular.make_estimator import sizes_of
 
     use, leave, kinds, keeps = (",".join(one) if one else None for one in (columns, exclude, kind, keep))
     if use is not None and leave is not None:
@@ -147,7 +148,7 @@ def cluster(
         "max_iter": max_iter,
         "n_contexts": contexts,
     }
-    settings["sizes"] = None if sizes is None else _sizes(sizes)
+    settings["sizes"] = None if sizes is None else sizes_of(sizes)
     outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas, checkpoint)
     called = cluster_names(names or "")
     how: dict[str, Any] = {"header": header, "skip_rows": skip_rows, "query": query, "cells": with_data}
@@ -358,16 +359,6 @@ def shown_source(file: str) -> str:
     from coterie.tables.file_reading import STDIN, source_name
 
     return source_name(file) if is_url(file) or file == STDIN else file
-
-
-def _sizes(text: str) -> str | tuple[int | None, int | None]:
-    """The fewest and the most rows of a cluster."""
-    if text == "balanced":
-        return text
-    low, between, high = text.partition("..")
-    if not between or not all(one.isdecimal() or not one for one in (low, high)):
-        raise Refused(f"--sizes is 50..200, 50.., ..200 or balanced, in numbers of rows; got {text!r}.")
-    return int(low) if low else None, int(high) if high else None
 
 
 def _numbers(text: str) -> list[int]:

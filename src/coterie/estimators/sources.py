@@ -24,7 +24,6 @@ from coterie.kmeans.scaling import (
     scaled_result,
 )
 from coterie.kmeans.sphere import on_sphere
-from coterie.kmeans.transport import bounds, n_kept
 
 CANDIDATES = 4  # starts that are tried on the sample of rows in blocks, if it is only a part of them
 
@@ -119,8 +118,7 @@ class RowsInMemory(Source):
 
     def _check_sizes(self, sample_weight, known: Constraints | None) -> None:
         """Raise ValueError before the fit if the sizes are impossible, or bound with what they do not go with."""
-        n = len(self.kept)
-        bounds(self.algorithm.sizes, n_kept(n, self.algorithm.outliers), self.estimator.n_clusters)
+        self.algorithm.check_sizes(len(self.kept), self.estimator.n_clusters)
         if sample_weight is not None:
             raise ValueError("sizes count rows, which have no sample_weight: repeat the rows, or fit without sizes.")
         if known is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from coterie.constraints import Constraints
 from coterie.kmeans.family import TABLE, Row, Variant
-from coterie.kmeans.transport import Sizes
+from coterie.kmeans.transport import Sizes, bounds, n_kept
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class Algorithm:
         if sizes is None:
             return self
         return replace(self, row=self.row.with_sizes(), sizes=sizes)
+
+    def check_sizes(self, n: int, k: int) -> None:
+        """Raise ValueError if the bounds on sizes, if there are any, are impossible for n rows and k clusters."""
+        if self.variant.sized:
+            bounds(self.sizes, n_kept(n, self.outliers), k)
 
     @property
     def variant(self) -> Variant:

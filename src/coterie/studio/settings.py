@@ -5,7 +5,7 @@ from typing import Any
 from coterie.catalogue import algorithms, row_of
 from coterie.studio.limits import Limits
 from coterie.tables.kinds import EMPTY, KINDS, TEXT, USABLE
-from coterie.tabular.make_estimator import SettingError
+from coterie.tabular.make_estimator import SettingError, sizes_of
 
 CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")  # the server starts without coterie.selection
 UNUSABLE = {TEXT: "is free text: nearly every value is different", EMPTY: "is empty"}
@@ -25,6 +25,7 @@ def run_settings(given: dict[str, Any], known: list[dict[str, Any]], limits: Lim
     clusters = _whole(wanted, 1, limits.clusters, "number of clusters", none=True)
     criterion = _one_of(given.get("criterion", "silhouette"), CRITERIA, "criterion")
     trim = _share(given.get("trim", 0.05), "trim")
+    sizes = str(given.get("sizes") or "")[:40] if row.sized else ""
     return {
         "columns": _columns(given.get("columns"), known, kinds),
         "algorithm": algorithm,
@@ -33,7 +34,7 @@ def run_settings(given: dict[str, Any], known: list[dict[str, Any]], limits: Lim
         "most": _whole(given.get("most", 10), 2, 30, "largest number to try"),
         "criterion": criterion if clusters is None and not row.finds else None,
         "seed": _whole(given.get("seed", 0), 0, 2**31 - 1, "seed"),
-        "settings": {"trim": trim} if row.trims else {},
+        "settings": {**({"trim": trim} if row.trims else {}), **({"sizes": sizes_of(sizes)} if sizes else {})},
         "defaults": {
             "n_init": _whole(given.get("starts"), 1, 100, "number of starts", none=True),
             "init": _one_of(given.get("start", "k-means++"), STARTS, "start"),

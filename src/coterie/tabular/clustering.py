@@ -279,11 +279,19 @@ def _numbers_to_try(
         return [len(known.names)]
     if request.clusters is None and not found:
         ks = [k for k in range(1 if criterion == "gap" else 2, request.most + 1) if k < rows]
+        ks = [k for k in ks if _sizes_are_possible(estimator, rows, k)] or ks[:1]
         if not ks or rows < 3:
             raise SettingError(f"{rows} rows are too few to choose a number of clusters: give the number (-k).")
     if request.criterion is not None and (found or len(request.ks) == 1):
         raise SettingError("A criterion chooses from a range of numbers of clusters: give one, for example -k 2..12.")
     return ks
+
+
+def _sizes_are_possible(estimator: Any, rows: int, k: int) -> bool:
+    try:
+        return not hasattr(estimator, "_algorithm") or estimator._algorithm().check_sizes(rows, k) is None
+    except ValueError:
+        return False
 
 
 def _fit(

@@ -50,6 +50,16 @@ def algorithms_with(settings: Iterable[str]) -> list[str]:
     return [name for name, kind in algorithms().items() if wanted <= getattr(coterie, kind)().get_params().keys()]
 
 
+def sizes_of(text: str) -> str | tuple[int | None, int | None]:
+    """Bounds on the sizes of clusters from ``50..200``, ``50..``, ``..200`` or ``balanced``."""
+    low, between, high = text.replace(" ", "").partition("..")
+    if low == "balanced" and not between:
+        return low
+    if not between or not all(one.isdecimal() or not one for one in (low, high)):
+        raise SettingError(f"Sizes are 50..200, 50.., ..200 or balanced, in numbers of rows; got {text!r}.")
+    return int(low) if low else None, int(high) if high else None
+
+
 def _no_such_setting(algorithm: str, setting: str) -> str:
     having = algorithms_with([setting])
     instead = f", or choose an algorithm that has it ({', '.join(having)})" if having else ""

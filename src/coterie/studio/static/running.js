@@ -62,6 +62,7 @@ function showAlgorithm() {
   $("count-part").hidden = !one.counts;
   $("most-part").hidden = one.finds;
   $("trim-line").hidden = !one.trims;
+  $("sizes-line").hidden = !one.sized;
 }
 
 const whole = (id) => ($(id).value === "" ? undefined : Number($(id).value));
@@ -73,7 +74,7 @@ async function begin() {
     table: table.id, columns: chosenColumns(), kinds: chosenKinds(), scale: $("scale").checked, drop_missing: dropMissing(),
     algorithm: $("algorithm").value, criterion: $("criterion").value, start: $("start").value,
     clusters: given ? whole("clusters") ?? 3 : undefined, most: whole("most"), starts: whole("starts"),
-    seed: whole("seed"), trim: whole("trim"),
+    seed: whole("seed"), trim: whole("trim"), sizes: $("sizes").value.trim() || undefined,
   };
   const run = await trying(() => api.post("runs", wanted));
   if (!run) return;
