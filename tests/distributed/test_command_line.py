@@ -107,10 +107,9 @@ def test_a_run_without_scaling_does_not_go_on_with_it(data, here):
 
 
 def test_what_is_wrong_is_one_line(data, here):
-    assert "not numbers: 'name'" in refuse("cluster data/*.parquet -k 4")
-    assert "one number of clusters" in refuse("cluster data/*.parquet")
+    assert "'name' holds text" in refuse("cluster data/*.parquet -k 4 --no-encode")
+    assert "checkpoint is not available" in refuse("cluster data/*.parquet --checkpoint c.st")
     assert "No file matches" in refuse("cluster none/*.parquet -k 4")
-    assert "in blocks: use kmeans" in refuse("cluster data -k 4 -x name -a medoids")
     assert "no column 'z'" in refuse("cluster data -k 4 -c z")
     (data / "data-clusters").mkdir()
     assert "already exists" in refuse("cluster data -k 4 -x name")
@@ -121,7 +120,8 @@ def test_what_is_wrong_is_one_line(data, here):
     assert "'a' is double in" in refuse("cluster data -k 4 -x name -o labels")
     frame["a"] = np.float32(np.nan)
     frame.to_parquet("data/part3.parquet")
-    assert "contains NaN" in refuse("cluster data -k 4 -x name -o labels")
+    said = succeed("cluster data -k 4 -x name -o labels").stderr  # what is missing needs a table in memory
+    assert "Missing values were filled" in " ".join(said.split())
 
 
 @pytest.mark.parametrize(
@@ -171,3 +171,30 @@ def test_a_cluster_of_its_own(data):
 
 def test_the_usual_path_stays_as_it_was(data):
     assert call("cluster data/part0.parquet -k 4 -x name --json").exit_code == 0
+
+
+@pytest.mark.parametrize("options", ["", "-k 2..5 --scale", "-k 4 -a medoids", "-a flow"])
+def test_what_needs_a_table_is_fitted_to_a_sample_that_labels_all_rows(options, data, here, monkeypatch):
+    monkeypatch.setattr(out_of_core, "SAMPLE", 600)
+    frame = frame_of(data)
+    colour = np.where(frame["a"] > 0, "red", "blue")
+    (data / "data" / "part3.parquet").unlink(missing_ok=True)
+    frame.assign(colour=colour, b=frame["b"].where(np.arange(1200) % 50 > 0)).to_parquet("mixed.parquet")
+    document = json.loads(
+        succeed(f"cluster mixed.parquet {options} --workers 1 -o labels --json --save m.model").stdout
+    )
+    assert document["rows"] == 1200
+    labels = pd.read_parquet("labels")["cluster"].to_numpy()
+    found = [cluster["rows"] for cluster in document["clusters"]]
+    np.testing.assert_array_equal(np.bincount(labels[labels >= 0], minlength=len(found)), found)
+    assert sum(found) + document["outliers"] == 1200
+    assert "found in 600 rows" in document["notes"][0]
+    from coterie.tabular import TableModel
+
+    np.testing.assert_array_equal(TableModel.load("m.model").predict(pd.read_parquet("mixed.parquet")), labels)
+
+
+def test_a_mixture_is_fitted_to_all_rows(data, here):
+    document = json.loads(succeed("cluster data -x name -a flow --json --workers 1 -o labels").stdout)
+    assert document["n_clusters"] == K
+    assert document["notes"] == []

@@ -11,6 +11,7 @@ BENCHMARKS = {  # name: the module, and what it measures
     "constraints": ("benchmarks.constraints", "how much a few given labels help"),
     "kmeans": ("benchmarks.kmeans", "KMeans beside scikit-learn, faiss and scikit-learn-intelex"),
     "kmedoids": ("benchmarks.kmedoids", "KMedoids beside FasterPAM"),
+    "large": ("benchmarks.large", "whole answers on large tables: the command line, starts, EM and first fits"),
     "learned-lloyd": ("benchmarks.learned_lloyd", "layers with learned parameters beside Lloyd's algorithm"),
     "living": (
         "benchmarks.living",

@@ -3,7 +3,7 @@
 import glob
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,15 @@ class Stretch:
 
 @dataclass(frozen=True)
 class ParquetRows:
-    """Numeric columns of Parquet files, divided into blocks. Only the footers have been read."""
+    """Columns of Parquet files, divided into blocks. Only the footers have been read.
+
+    ``others`` are columns that are no numbers, or that lack some.
+    """
 
     names: tuple[str, ...]
     dtype: str
     stretches: tuple[Stretch, ...]
+    others: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -75,7 +79,7 @@ def open_files(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    first, stretches = None, []
+    first, stretches, lacking = None, [], set()
     names: list[str] = []
     width = 8
     for path in files:
@@ -87,31 +91,42 @@ def open_files(
             schema = file.schema_arrow
             if first is None:
                 first = schema
-                names = _number_columns(schema, path, columns, exclude)
+                names = _chosen(schema, path, columns, exclude)
                 single = all(pa.types.is_float32(schema.field(name).type) for name in names)
                 width = len(names) * (4 if single else 8)
             require_same(first, schema, names, files[0], path)
             stretches += _cut(str(path.absolute()), file.metadata, max(1, block_bytes // width))
+            lacking |= _lacking(file.metadata)
     if not stretches:
         raise TableError("The files have no rows.")
-    return ParquetRows(tuple(names), "float32" if width == 4 * len(names) else "float64", tuple(stretches))
+    dtype = "float32" if width == 4 * len(names) else "float64"
+    return ParquetRows(tuple(names), dtype, tuple(stretches), _others(first, names, lacking))
 
 
-def _number_columns(schema, path: Path, columns, exclude) -> list[str]:
-    import pyarrow as pa
-
+def _chosen(schema, path: Path, columns, exclude) -> list[str]:
     for name in [*(columns or []), *exclude]:
         if name not in schema.names:
             raise TableError(f"{path.name} has no column {name!r}; it has {', '.join(schema.names)}.")
     names = list(columns) if columns else [name for name in own_columns(schema) if name not in exclude]
     if not names:
         raise TableError("No columns are left to cluster: exclude fewer columns.")
-    kinds = (pa.types.is_float32, pa.types.is_float64, pa.types.is_integer, pa.types.is_boolean)
-    wrong = [name for name in names if not any(is_kind(schema.field(name).type) for is_kind in kinds)]
-    if wrong:
-        listed = ", ".join(map(repr, wrong))
-        raise TableError(f"{path.name} has columns that are not numbers: {listed}. Exclude them with --exclude.")
     return names
+
+
+def _lacking(metadata) -> set[str]:
+    """The columns in which some values are missing, by the counts in the footer."""
+    chunks = (
+        metadata.row_group(g).column(c) for g in range(metadata.num_row_groups) for c in range(metadata.num_columns)
+    )
+    return {one.path_in_schema for one in chunks if one.statistics is not None and one.statistics.null_count}
+
+
+def _others(schema, names: Sequence[str], lacking: set[str]) -> tuple[str, ...]:
+    import pyarrow as pa
+
+    kinds = (pa.types.is_float32, pa.types.is_float64, pa.types.is_integer, pa.types.is_boolean)
+    numbers = {name for name in names if any(is_kind(schema.field(name).type) for is_kind in kinds)}
+    return tuple(name for name in names if name not in numbers or name in lacking)
 
 
 def own_columns(schema) -> list[str]:
@@ -150,6 +165,16 @@ def _cut(path: str, metadata, most_rows: int) -> list[Stretch]:
             groups.append(number)
             rows += size
     return [*stretches, Stretch(path, tuple(groups), rows)] if rows else stretches
+
+
+def read_frame(stretch: Stretch, names: Sequence[str]) -> Any:
+    """The rows of a block as a DataFrame, with columns of any type."""
+    import pyarrow.parquet as pq
+
+    from coterie.tables.file_reading import as_frame
+
+    with pq.ParquetFile(stretch.path) as file:
+        return as_frame(file.read_row_groups(list(stretch.groups), columns=list(names), use_threads=False))
 
 
 def read(stretch: Stretch, names: Sequence[str], dtype: str) -> np.ndarray:
@@ -196,14 +221,13 @@ class LabelParts:
         self.folder = folder
         self.hidden = folder.with_name(f".{folder.name}-{os.getpid()}")
 
-    def write(self, rows: ParquetRows, X: Any, predict: Callable[[Any], Any]) -> np.ndarray:
-        """Write ``predict(X)`` block by block, and return the number of rows per label, starting with label -1."""
+    def write(self, stretches: Sequence[Stretch], labels: Iterable[Any]) -> np.ndarray:
+        """Write the delayed labels of every stretch, and return the number of rows per label, starting with -1."""
         import dask
 
         self.hidden.mkdir()
         try:
-            labels = predict(X).to_delayed().ravel()
-            names = [f"{b:06d}-{Path(one.path).stem}.parquet" for b, one in enumerate(rows.stretches)]
+            names = [f"{b:06d}-{Path(one.path).stem}.parquet" for b, one in enumerate(stretches)]
             parts = [dask.delayed(write_part)(one, str(self.hidden / name)) for one, name in zip(labels, names)]
             counts = dask.compute(*parts)
             for left in self.hidden.glob(".*"):  # by workers that died while they wrote

@@ -5,13 +5,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.estimators.capabilities import takes_blocks
+from coterie.catalogue import row_of
+from coterie.estimators.capabilities import parameter, takes_blocks
 from coterie.tables.columns import split_names
 from coterie.tables.databases import is_url
 from coterie.tables.encoding import Encoding
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from coterie.tabular.clustering import Request, Watcher
 
 CONNECT_SECONDS = 10
+SAMPLE = 100_000  # rows in which clusters are found where sums over all rows are not enough
 _COPIES_IN_MEMORY = 4  # of a table, during an ordinary run
 
 
@@ -120,49 +122,96 @@ def cluster_files(source: str | os.PathLike, request: "Request", watcher: "Watch
 
 
 def _fitted(source: str | os.PathLike, request: "Request", watcher: "Watcher", blocks: Blocks) -> ClusteredFiles:
-    from coterie import distributed as own
     from coterie.distributed import parquet
+
+    files, folder = blocks.files(source)
+    rows = parquet.open_files(files, _names(request.columns), _names(request.exclude) or [])
+    parts = parquet.LabelParts(folder)
+    estimator = None if rows.others else _summing(request)
+    if estimator is None:
+        return _fitted_to_sample(source, rows, parts, request, watcher, blocks)
+    return _fitted_to_all(source, rows, parts, estimator, request, watcher, blocks)
+
+
+def _summing(request: "Request") -> Any:
+    """The estimator that was asked for, if sums over all rows are all that it and the other wishes need."""
+    wishes = request.encode, request.kinds, request.keep, request.labels, request.names, request.previous
+    algorithm = request.algorithm or ("kmeans" if request.ks else "zeroshot")
+    counts = row_of(algorithm).counts
+    if any(wishes) or request.drop_missing or len(request.ks) != counts:
+        return None
+    estimator = make_estimator(algorithm, {"max_iter": 300}, random_state=request.seed, **request.settings)
+    if takes_blocks(estimator):
+        return estimator.set_params(n_clusters=request.ks[0])
+    return estimator if row_of(algorithm).needs == "sample and passes" else None
+
+
+def _fitted_to_all(
+    source: str | os.PathLike, rows: Any, parts: Any, estimator: Any, request: "Request", watcher: "Watcher",
+    blocks: Blocks,
+) -> ClusteredFiles:  # fmt: skip
+    """A fit that passes over all rows."""
+    from coterie import distributed as own
     from coterie.distributed.blocks import blocks_of
     from coterie.distributed.fitting import look
     from coterie.distributed.passes import Passes
     from coterie.explain.facts import Facts
 
     started = time.perf_counter()
-    files, folder = blocks.files(source)
-    estimator = _estimator(source, request)
-    rows = parquet.open_files(files, _names(request.columns), _names(request.exclude) or [])
-    parts = parquet.LabelParts(folder)
     saving = nullcontext() if blocks.checkpoint is None else own.checkpoint(blocks.checkpoint, resume=blocks.resume)
     with connected(blocks.scheduler, blocks.workers), saving:
         X = rows.array()
-        with watcher.reading(f"{rows.n_rows:,} rows in {len(files)} files"):
-            known = look(Passes(blocks_of(X)), estimator.n_clusters)
+        with watcher.reading(f"{rows.n_rows:,} rows in blocks"):
+            known = look(Passes(blocks_of(X)), parameter(estimator, "n_clusters", 1))
         encoding, X = _scaled(rows, X, known, request.scale)
         with watcher.fitting(estimator):
             estimator.fit(X)
         with watcher.writing("the labels"):
-            counts = parts.write(rows, X, estimator.predict)
+            counts = parts.write(rows.stretches, estimator.predict(X).to_delayed().ravel())
     del estimator.labels_
     run = Run(request.algorithm or "kmeans", request.seed, seconds=time.perf_counter() - started, source=str(source))
     facts = Facts.of(run, encoding, estimator, _summaries(estimator, encoding, known, counts))
     return ClusteredFiles(estimator, encoding, facts, parts.folder)
 
 
-def _estimator(source: object, request: "Request") -> Any:
-    """The estimator that was asked for, if it and the other wishes suit data in blocks."""
-    refuse_in_blocks(
-        source, encode=request.encode, kinds=request.kinds, keep=request.keep, labels=request.labels,
-        names=request.names, drop_missing=request.drop_missing, previous=request.previous,
-    )  # fmt: skip
-    ks, algorithm = request.ks, request.algorithm or "kmeans"
-    if len(ks) != 1:
-        raise SettingError(
-            f"{source} is read in blocks, for which one number of clusters is needed: add, for example, -k 5."
-        )
-    estimator = make_estimator(algorithm, {"max_iter": 300}, random_state=request.seed, **request.settings)
-    if not takes_blocks(estimator):
-        raise SettingError(f"The algorithm {algorithm!r} does not support data in blocks: use kmeans, for example.")
-    return estimator.set_params(n_clusters=ks[0])
+def _fitted_to_sample(
+    source: str | os.PathLike, rows: Any, parts: Any, request: "Request", watcher: "Watcher", blocks: Blocks
+) -> ClusteredFiles:
+    """A fit in memory to a sample, whose model labels all rows."""
+    import dask
+
+    from coterie.distributed.chunks import Chunks
+    from coterie.tabular.clustering import cluster_table
+
+    refuse_in_blocks(source, drop_missing=request.drop_missing, labels=request.labels, checkpoint=blocks.checkpoint)
+    started = time.perf_counter()
+    with watcher.reading(f"{rows.n_rows:,} rows in blocks"):
+        chosen = np.random.default_rng(request.seed).permutation(rows.n_rows)[:SAMPLE]
+        table = Chunks(source).take(np.sort(chosen), mixed=True)
+    found = cluster_table(table, request, watcher)
+    model, facts = found.model, found.facts
+    with connected(blocks.scheduler, blocks.workers), watcher.writing("the labels"):
+        sent, label = dask.delayed(model, pure=True), dask.delayed(_labels)
+        counts = parts.write(rows.stretches, [label(sent, one, rows.names) for one in rows.stretches])
+    sizes = dict(enumerate(map(int, counts), -1))
+    summaries = [
+        replace(one, size=sizes.get(one.label, 0), share=sizes.get(one.label, 0) / rows.n_rows)
+        for one in facts.summaries
+    ]
+    notes = facts.notes
+    if rows.n_rows > SAMPLE:
+        notes = (f"The clusters were found in {SAMPLE:,} rows drawn at random; their model labelled all rows.", *notes)
+    run = replace(facts.run, seconds=time.perf_counter() - started, source=str(source))
+    facts = replace(
+        facts, run=run, rows=rows.n_rows, summaries=tuple(summaries), notes=notes, outliers=sizes[-1] or None
+    )
+    return ClusteredFiles(model.estimator, model.encoding, facts, parts.folder)
+
+
+def _labels(model: TableModel, stretch: Any, names: Sequence[str]) -> np.ndarray:
+    from coterie.distributed.parquet import read_frame
+
+    return np.asarray(model.predict(read_frame(stretch, names)))
 
 
 def _names(given: str | Sequence[str] | None) -> list[str] | None:
