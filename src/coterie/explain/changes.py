@@ -105,7 +105,9 @@ class Changes:
         )  # fmt: skip
         place = page.figure(drawn, "Rows in the clusters of the earlier and the later model", 0)
         total = int(found.counts.sum())
-        names = [name for name in self.before.encoding.sources if name in self.table.names][:COLUMNS]
+        names = list(self.table.names)
+        if len(names) > COLUMNS:
+            names = [name for name in self.before.encoding.sources if name in names][:COLUMNS]
         told = f"{plural(total, 'row')}, {len(found.old)} earlier and {len(found.new)} later clusters."
         sections = ["Summary", "Flows", "Sizes", "Drift", *["Rows that fit no earlier cluster"] * bool(len(self.unfit))]
         text = page.html(
