@@ -42,7 +42,7 @@ def column(values, name="a", beside=None, **settings):
         ([f"{i:08x}-0000-4000-8000-{i:012x}" for i in range(N)], "a", "id", False),
         (RNG.choice(["16.12.2015", "17.12.2015", "01.02.2016"], N), "a", "date", False),
         (RNG.choice(["16.12.2015", "17.12.2015", "01.02.2016"], N), "date_of_birth", "date", True),
-        (pd.bdate_range("2024-01-01", periods=N), "day", "id", False),
+        (pd.bdate_range("2024-01-01", periods=N), "day", "date", False),
         ([f"{i % 24}:{i % 60:02d}" for i in range(N)], "a", "cycle", True),
         ([f"{i % 12 + 1}:{i % 60:02d} pm" for i in range(N)], "a", "cycle", True),
         ([f"0 days {i % 24:02d}:{i % 60:02d}:00" for i in range(N)], "a", "number", True),
@@ -59,8 +59,9 @@ def column(values, name="a", beside=None, **settings):
         ([' "USA"', ' "GBR"', ' "JAM"'] * (N // 3), "a", "category", True),
         ([f"{value:.2f}".replace(".", ",") for value in RNG.normal(size=N)], "a", "number", True),
         (RNG.choice([0, 0.5, 1], N), "a", "ordinal", True),
-        (pd.date_range("2024-01-01", periods=N, freq="7min").strftime("%Y-%m-%dT%H:%M:%SZ"), "time", "id", False),
+        (pd.date_range("2024-01-01", periods=N, freq="7min").strftime("%Y-%m-%dT%H:%M:%SZ"), "time", "date", False),
         (RNG.integers(10_000, 99_999, N), "zip", "id", False),
+        (RNG.integers(100, 9_999_999, N), "mobile phones", "number", True),
         (RNG.integers(1950, 2010, N), "year", "number", True),
         (np.full(N, 7.0), "a", "number", False),
         (["x"] * N, "a", "category", False),
@@ -123,6 +124,8 @@ def test_addresses_are_no_choices(values):
         (np.append(RNG.integers(0, 60, N - 1), [-9]), -9),
         (np.append(RNG.integers(20, 90, N - 1), [99]), None),
         (np.append(RNG.normal(0, 1, N - 1), [9]), None),
+        (np.append(RNG.integers(1, 6, N - 5), [77] * 5), 77),
+        (np.append(RNG.integers(1, 6, N - 5), [7] * 5), None),
         (np.array([2, 3, 4, 9]), None),
         (np.append(RNG.integers(-50, 60, N - 1), [-99]), None),
     ],
@@ -136,6 +139,12 @@ def test_nines_far_from_all_other_numbers_are_missing(values, code):
     assert kept.missing.sum() == 0
     again = Table.of(frame).columns_for(Encoding.learn(read))[0]
     assert sum(one is None or one != one for one in again) == read[0].missing.sum()
+
+
+def test_two_numbers_for_a_missing_answer_are_found_together():
+    read = read_columns(pd.DataFrame({"a": np.append(RNG.integers(1, 4, N - 6), [77, 77, 77, 99, 99, 99])}))[0]
+    assert set(read.absent) == {77, 99}
+    assert read.missing.sum() == 6
 
 
 def test_a_first_column_without_a_name_numbers_the_rows():

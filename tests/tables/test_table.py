@@ -138,6 +138,13 @@ def test_a_first_line_of_numbers_can_be_data_or_names(put):
         ("a,b,a,,\n1,2,3,4,5\n", ["a", "b", "a (2)", "(unnamed)", "(unnamed) (2)"], "numbered"),
         ("a,a (2),a\n1,2,3\n", ["a", "a (2)", "a (3)"], "numbered"),
         ("# made in 2024\n# by us, them\n\na,b,c\n1,2,3\n4,5,6\n# the end\n", ["a", "b", "c"], "2 lines"),
+        ("id,Age,Which?,\n,Answer,A,B\n1,34,A,\n2,51,,B\n", ["id", "Age", "Which?: A", "Which?: B"], "two lines"),
+        (
+            ",2023,,2024,\nplace,a,b,a,b\nx,1,2,3,4\ny,5,6,7,8\n",
+            ["place", "2023: a", "2023: b", "2024: a", "2024: b"],
+            "two",
+        ),
+        (",a,b,\n0,x,3,y\n1,u,4,v\n", ["(unnamed)", "a", "b", "(unnamed) (2)"], "numbered"),
         ("% made in 2024\na,b,c\n1,2,3\n// a note\n4,5,6\n", ["a", "b", "c"], "The first line is not part"),
         ("Sales of 2024\n\na;b;c\n1,5;2;3\n4;5;6\n", ["a", "b", "c"], "The first line is not part"),
         ("Sales of 2024;;\na;b;c\n1,5;2;3\n4;5;6\n", ["a", "b", "c"], "The first line is not part"),

@@ -47,6 +47,7 @@ MOST_ROWS_COMPARED = 200_000  # beyond, equal rows are not looked for
 STRANGERS = 0.02  # share of the rows with another text at which a column still holds numbers
 STRANGERS_AS_ASKED = 0.5  # the same if a user says that it holds numbers
 ABSENT = "far from the others counts as missing"
+_ABSENT = "-?(9+|88+|77+)"  # numbers that stand for a missing answer
 _TRUE, _FALSE = ("true", "yes", "y", "t", "1", "ja", "oui", "on"), ("false", "no", "n", "f", "0", "nein", "non", "off")
 
 
@@ -237,24 +238,22 @@ def _guessed(name: str, series: "pd.Series", different_rows: _DifferentRows, *, 
 
 
 def _without_sentinels(values: np.ndarray) -> tuple[np.ndarray, tuple[float, ...]]:
-    """Numbers without the smallest or largest if it is all nines and stands for a missing value, and what it was.
+    """Numbers without the smallest or largest that stand for missing values, as 99 or 77 and 99, and what these were.
 
-    It is negative where all others are not, or at least as far from them as they are from each other.
+    They are negative where all others are not, or at least as far from them as they are from each other.
     """
     known, absent = values[np.isfinite(values)], []
     for most, sign in ((np.min, -1), (np.max, 1)):
-        end = float(most(known)) if len(known) else 0.0
-        if not re.fullmatch(r"-?9+", f"{end:.15g}") or (sign > 0 and end < 9):
-            continue
-        others = known[known != end]
-        if len(others) <= max(FEW, len(known) / 2) or others.min() == others.max():
-            continue
-        if abs(end) == 9 and (others != np.round(others)).any():  # one digit is a code among codes only
-            continue
-        gap = sign * (end - float((np.max if sign > 0 else np.min)(others)))
-        if gap >= others.max() - others.min() or (end < 0 <= others.min()):
-            absent.append(end)
-            known = others
+        others, ends = known, list[float]()
+        while len(others) and re.fullmatch(_ABSENT, f"{(end := float(most(others))):.15g}") and end * sign >= 9 * sign:
+            others, ends = others[others != end], [*ends, end]
+            if len(others) <= max(FEW, len(known) / 2) or (low := others.min()) == (high := others.max()):
+                break
+            if abs(end) == 9 and (others != np.round(others)).any():  # one digit is a code among codes only
+                break
+            if (end - high if sign > 0 else low - end) >= high - low or end < 0 <= low:
+                absent, known = absent + ends, others
+                break
     return (np.where(np.isin(values, absent), np.nan, values) if absent else values), tuple(absent)
 
 

@@ -19,9 +19,9 @@ EMPTY = "empty"  # of a column without values; it cannot be asked for
 USABLE = (NUMBER, COUNT, ORDINAL, DATE, CATEGORY, *ROUND)  # kinds that can be clustered
 LEVELS = 32  # of a category; rarer values share one level
 FEW = 12  # different integers that may be codes or steps of a scale
-EVENLY = 0.7  # share of even gaps between dates that number the rows: of random dates, a third are even
 BLANK = 0.05  # share of the rows from which blanks beside one value are an answer
 MOSTLY = 0.5  # share of the rows without a value from which a column would be filled more than read
+ALIKE = 1_000  # the largest label over the smallest: phone numbers have as many digits, numbers of phones have not
 WORDS, SEEN = 5, 1_000  # words per value from which texts are sentences, and values in which they are counted
 STEPS = 5  # of a scale that is compared like a category, by measurement (results/LOG.md); longer ones are numbers
 
@@ -149,14 +149,11 @@ def guess(sight: Sight) -> Guess:
         return Guess(kind, f"every value is {shown(sight.values[0], sight.dates)}", used=False)
     made = _dates(sight) if sight.dates else _texts(sight) if sight.values.dtype == object else _numbers(sight)
     if made.used and sight.blank > MOSTLY:
-        return replace(made, why=f"{sight.blank:.0%} of the rows have no value", used=False)
+        return replace(made, why="most of the rows have no value", used=False)
     return made
 
 
 def _dates(sight: Sight) -> Guess:
-    gaps = np.diff(sight.values)
-    if sight.unique and sight.distinct >= 20 and (np.abs(gaps / np.median(gaps) - 1) <= 0.5).mean() > EVENLY:
-        return Guess(ID, "evenly spaced times that number the rows", used=False)
     if sight.words & _BIRTHS:
         return Guess(DATE, "dates")
     return Guess(DATE, "dates say when a row was made, not what it is", used=False)
@@ -200,7 +197,7 @@ def _numbers(sight: Sight) -> Guess:
     counted = (np.diff(sight.counts) <= 0).all()  # as in 1, 2, 3, 1, 2: counting, not measuring
     if sight.distinct > LEVELS and high - low + 1 == sight.distinct and low in (0, 1) and counted:
         return Guess(ID, f"it numbers the rows of several groups, from {low:.15g} to {high:.15g}", used=False)
-    if sight.words & (_IDS | _LABELS):
+    if sight.words & _IDS or (sight.words & _LABELS and high <= ALIKE * low):
         if sight.distinct > LEVELS:
             return Guess(ID, f"its name suggests identifiers ({sight.distinct:,} different values)", used=False)
         return Guess(CATEGORY, f"its name suggests codes ({sight.distinct} different values)")

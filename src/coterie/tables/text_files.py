@@ -30,15 +30,15 @@ FALLBACK = "cp1252"  # of text that is not UTF-8: what spreadsheets on Windows w
 class Form:
     """How a text file is written.
 
-    ``names`` are the columns, each once. ``skip`` is the number of lines before the table, and ``header`` whether its
-    first line holds the names.
+    ``names`` are the columns, each once. ``skip`` is the number of lines before the table, and ``header`` how many of
+    its lines hold the names.
     """
 
     encoding: str
     delimiter: str
     decimal: str
     names: list[str]
-    header: bool
+    header: int
     notes: tuple[str, ...] = ()
     skip: int = 0
     spaces: bool = False  # whether cells are separated by any number of spaces
@@ -92,7 +92,7 @@ def _parsed(path: Path, form: Form, cells: bool) -> tuple[Any, Any]:
             block_size=block_size,
             column_names=form.names,
             skip_rows=form.skip,
-            skip_rows_after_names=int(form.header),
+            skip_rows_after_names=form.header,
             encoding="utf8" if form.spaces else form.encoding,
         )
         parsing = pyarrow.csv.ParseOptions(
@@ -168,8 +168,8 @@ def _form(path: Path, delimiter: str | None, header: bool | None, skip_rows: int
     return Form(encoding, delimiter, decimal, names, header, notes, skip, delimiter == " ")
 
 
-def heading(rows: list[list[str]], header: bool | None = None) -> tuple[int, bool, list[str], tuple[str, ...]]:
-    """How many lines stand before a table, whether its first line holds names, the names of the columns, and notes."""
+def heading(rows: list[list[str]], header: bool | None = None) -> tuple[int, int, list[str], tuple[str, ...]]:
+    """How many lines stand before a table, how many of its lines hold names, the names of the columns, and notes."""
     before, notes = _lines_before(rows), []
     if before:
         notes.append(f"The first {'line is' if before == 1 else f'{before} lines are'} not part of the table.")
@@ -181,10 +181,35 @@ def heading(rows: list[list[str]], header: bool | None = None) -> tuple[int, boo
             notes.append("The first line was read as data: it looks like the lines below (--header reads it as names).")
     row_names = len(rows) > 1 and all(len(row) == len(cells) + 1 for row in rows[1:])
     if not header:
-        return before, header, [f"x{i}" for i in range(len(cells) + row_names)], tuple(notes)
+        return before, 0, [f"x{i}" for i in range(len(cells) + row_names)], tuple(notes)
+    lines = 1 + _names_go_on(rows)
+    if lines == 2:
+        cells = _joined_names(cells, [cell.strip() for cell in rows[1]])
+        notes.append("The names of the columns stand in two lines.")
     cells[0] = cells[0].removeprefix("#").strip() or cells[0]
     names, numbered = unique_names([""] * row_names + cells)
-    return before, header, names, (*notes, *numbered)
+    return before, lines, names, (*notes, *numbered)
+
+
+def _names_go_on(rows: list[list[str]]) -> bool:
+    """Whether the second line has names, too: texts where the first is empty, and above a column of numbers."""
+    if len(rows) < 3 or len({len(row) for row in rows}) > 1:
+        return False
+    empty = [place for place, cell in enumerate(rows[0]) if not cell.strip()]
+    if max(empty, default=0) == 0 or any(is_missing(rows[1][place]) or _kind_of([rows[1][place]]) for place in empty):
+        return False
+    above = [place for place, cell in enumerate(rows[1]) if not is_missing(cell) and not _kind_of([cell])]
+    return any(_kind_of([row[place] for row in rows[2:]]) == "number" for place in above)
+
+
+def _joined_names(first: list[str], second: list[str]) -> list[str]:
+    """Names in two lines as one: the first stands above several columns where the cells to its right are empty."""
+    made, above = [], ""
+    for place, (name, part) in enumerate(zip(first, second)):
+        above = name or above
+        alone = name and (place + 1 == len(first) or first[place + 1])
+        made.append(name if alone or not part else f"{above}: {part}" if above else part)
+    return made
 
 
 def _lines_before(rows: list[list[str]]) -> int:

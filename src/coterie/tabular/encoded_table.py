@@ -1,5 +1,6 @@
 """The reading of a table: which columns are used, what they hold, how they become points, and what to say about it."""
 
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -70,13 +71,14 @@ class EncodedTable:
         table, places = Table.of(table), None
         told = table.notes
         read = table.read_columns(columns, exclude, kinds=kinds, keep=keep)
-        ids = [column for column in read if column.kind == ID]
+        ids = [column for column in read if column.kind == ID or (column.kind == DATE and not column.used)]
         if drop_missing:
             places = _complete_rows([column for column in read if column.used])
             if places is not None:
                 table = table.take(places)
                 read = [replace(column, values=column.values[places]) for column in read]
-        names = list(dict.fromkeys(source for column in read if column.kind != ID for source in column.sources))
+        aside = {column.name for column in ids}
+        names = list(dict.fromkeys(source for one in read if one.name not in aside for source in one.sources))
         asked = kinds and any(column.why.startswith("as asked for") and column.kind in BY_KIND for column in read)
         if encode or asked or (encode is None and not table.is_complete(names)):
             return cls._learn_mixed(table, read, places, told, scale)
@@ -203,7 +205,7 @@ def _unused_notes(read: list[Column]) -> list[str]:
     by_reason: dict[str, list[str]] = defaultdict(list)
     for column in read:
         if not column.used:
-            by_reason[column.why].append(column.name)
+            by_reason[re.sub(r" \([\d,]+ different values\)", "", column.why)].append(column.name)
     return [f"{_columns(names)} ignored: {why}." for why, names in by_reason.items()]
 
 
