@@ -85,7 +85,7 @@ def studio_run(frame, folder, **given):
 def test_a_run_of_the_studio_and_its_report_encode_a_table_once(encodings, tmp_path):
     frame = mixed()
     studio_run(frame, tmp_path / "run", clusters=3)
-    made = clustering.read(frame, tmp_path / "run", "mixed.csv")
+    _, made = clustering.read(frame, tmp_path / "run", "mixed.csv")
     report_on(made, refits=1)
     assert encodings == {"learned": 1, "encoded": 1}
     assert made.n == len(frame)
@@ -97,7 +97,7 @@ def test_without_stored_rows_a_report_of_the_studio_encodes_them_again(tmp_path,
     frame = mixed()
     studio_run(frame, tmp_path / "run", clusters=3, drop_missing=True)
     assert not (tmp_path / "run/points.npy").exists()
-    made = clustering.read(frame, tmp_path / "run", "mixed.csv")
+    _, made = clustering.read(frame, tmp_path / "run", "mixed.csv")
     assert made.n == len(made.points) == (frame["age"].notna() & frame["class"].notna()).sum()
 
 

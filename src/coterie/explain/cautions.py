@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
 from coterie.estimators.capabilities import (
     finds_count,
@@ -129,7 +128,10 @@ def _about_correlation(clustered: ClusteredTable, varying: np.ndarray) -> list[C
     if not 2 <= len(varying) <= 200 or clustered.n < 10:
         return []
     rows = np.linspace(0, clustered.n - 1, min(clustered.n, 5_000)).astype(int)
-    part = rankdata(clustered.points[np.ix_(rows, varying)], axis=0)  # a row of totals is no correlation
+    columns = clustered.points[np.ix_(rows, varying)].T
+    part = np.column_stack(
+        [np.unique(one, return_inverse=True)[1] for one in columns]
+    )  # a row of totals is no relation
     alive = part.std(axis=0) > 0
     part, varying = part[:, alive], varying[alive]
     if len(varying) < 2:

@@ -101,7 +101,8 @@ class Request:
         given = {name for name, value in self.settings.items() if value is not None} - {"n_contexts"}
         if self.clusters is None and self.criterion is None and not given:
             return "zeroshot"
-        return next((name for name in algorithms_with(given) if name != "zeroshot"), "kmeans")
+        able = algorithms_with(given) if given else []  # which imports all of them
+        return next((name for name in able if name != "zeroshot"), "kmeans")
 
     def why_not_zeroshot(self, algorithm: str) -> list[str]:
         """A note if neither an algorithm nor a number of clusters was given, but zeroshot could not be the default."""
