@@ -1,12 +1,13 @@
 """Kill commands and fits at random moments, and check that nothing is half-written and that resumed bits are equal.
 
-Six programs are killed again and again. The first three by SIGKILL and
+Seven programs are killed again and again. The first three by SIGKILL and
 SIGTERM, half of the time while they write a file, the others by SIGKILL. SIGTERM must leave no temporary file:
 
 * ``coterie cluster`` with ``--output``, ``--save`` and ``--report``: each file is the new one or absent.
 * ``coterie train``, which is resumed until it ends: the weights are those of an undisturbed run, bit for bit.
 * A fit on Dask data inside ``coterie.distributed.checkpoint``, which is resumed: the centres are those of one run.
-* Workers and schedulers of a cluster, which are started again: the result of every fit is that of an undisturbed one.
+* Workers and schedulers of a cluster, which are started again: the result of every fit, of k-means or, with workers
+  that are killed, of a mixture, is that of an undisturbed one.
 * Workers of the studio: a run ends with all labels or with an error, and the same run without a kill gives the same
   labels.
 """
@@ -24,12 +25,12 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from coterie import KMeans
+from coterie import FlowMixture, KMeans
 from coterie.distributed.cluster import ClusterError
 from coterie.tables.table import SAMPLES
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row
@@ -37,6 +38,8 @@ from coterie_research.stress.processes import COTERIE, Cluster, csv_table, kill,
 
 KILLS = 17  # of each program: more than 100 in all
 ROWS = 5_000  # of the table in the studio
+Victim = Literal["worker", "scheduler"]
+FOUND = ("cluster_centers_", "inertia_", "covariances_", "weights_")
 D, K, BLOCKS, BLOCK_ROWS = 8, 32, 24, 20_000  # of the data on the cluster
 TRAINING = {"model": {"n_layers": 2}, "training": {"steps": 60, "log_every": 10, "checkpoint_every": 5}}
 FIT = """
@@ -47,6 +50,14 @@ with dask.config.set(scheduler="synchronous"), distributed.checkpoint(sys.argv[1
     model = KMeans(24, tol=0, max_iter=60, random_state=0).fit(X)
 np.save(sys.argv[1] + "/result.npy", model.cluster_centers_)
 """
+
+
+def _kmeans() -> KMeans:
+    return KMeans(K, init=_make_block(0)[:K], max_iter=20, tol=0.0)
+
+
+def _mixture() -> FlowMixture:
+    return FlowMixture(covariance_type="diag", max_iter=10, random_state=0)
 
 
 def _cluster(wanted: int, draw: random.Random) -> Row:
@@ -97,14 +108,15 @@ def _checkpoint(wanted: int, draw: random.Random) -> Row:
     return _interrupted(lambda folder: [sys.executable, "-c", FIT, str(folder)], damaged, wanted, draw)
 
 
-def _dask(victim: Literal["worker", "scheduler"], wanted: int, draw: random.Random) -> Row:
-    return fits_with_kills(victim, lambda kills: kills >= wanted)
+def _dask(victim: Victim, model: Callable[[], Any], wanted: int, draw: random.Random) -> Row:
+    return fits_with_kills(victim, lambda kills: kills >= wanted, model=model)
 
 
 def fits_with_kills(
-    victim: Literal["worker", "scheduler"],
+    victim: Victim,
     enough: Callable[[int], bool],
     after_fit: Callable[[], object] = lambda: None,
+    model: Callable[[], Any] = _kmeans,
 ) -> Row:
     """Fit on a cluster of processes that are killed until ``enough(number of kills)``, and compare every result.
 
@@ -116,17 +128,14 @@ def fits_with_kills(
     import distributed
 
     with dask.config.set(scheduler="synchronous"):
-        undisturbed = _fit()
+        undisturbed = _fitted(model)
     same: list[bool] = []
     draw, kills = random.Random(0), 0
 
     def fit() -> None:
         same.append(False)
         with contextlib.suppress(ClusterError):  # which counts as a result that is not the same
-            found = _fit()
-            same[-1] = found.inertia_ == undisturbed.inertia_ and np.array_equal(
-                found.cluster_centers_, undisturbed.cluster_centers_
-            )
+            same[-1] = all(map(np.array_equal, _fitted(model), undisturbed))
         after_fit()
 
     with (
@@ -159,14 +168,16 @@ def _make_block(number: int) -> np.ndarray:
     return (middles[rng.integers(0, K, BLOCK_ROWS)] + rng.standard_normal((BLOCK_ROWS, D))).astype("float32")
 
 
-def _fit() -> KMeans:
+def _fitted(model: Callable[[], Any]) -> list[np.ndarray]:
+    """What a fit to the rows on the cluster finds."""
     import dask
     import dask.array as da
 
     parts = [da.from_delayed(dask.delayed(_make_block)(b), (BLOCK_ROWS, D), "float32") for b in range(BLOCKS)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return KMeans(K, init=_make_block(0)[:K], max_iter=20, tol=0.0).fit(da.concatenate(parts))
+        found = model().fit(da.concatenate(parts))
+    return [np.asarray(value) for name, value in vars(found).items() if name in FOUND]
 
 
 def _studio(wanted: int, draw: random.Random) -> Row:
@@ -246,8 +257,9 @@ SUBJECTS: dict[str, Callable[[int, random.Random], Row]] = {
     "coterie cluster": _cluster,
     "training": _training,
     "checkpoint": _checkpoint,
-    "Dask workers": partial(_dask, "worker"),
-    "Dask scheduler": partial(_dask, "scheduler"),
+    "Dask workers": partial(_dask, "worker", _kmeans),
+    "Dask scheduler": partial(_dask, "scheduler", _kmeans),
+    "Dask workers, mixture": partial(_dask, "worker", _mixture),
     "studio workers": _studio,
 }
 
