@@ -38,10 +38,10 @@ NEEDED: dict[str, dict[str, str]] = {  # of estimators that predict with more th
         "context_proba_": "c k",
         "context_noise_": "c",
         "context_indices_": "int c",
-        "affinity_": "c c",
         "children_": "int b 2",
     },
 }
+READ_BY = ({"affinity_": "c c"}, {"communities_": "int c q", "context_certainty_": "c"})  # the network, or as a graph
 NUMBERS = {"FlowMixture": ("n_clusters_", "var_")}  # that must be there, too
 # What SoftKMeans with ``refine="posterior"`` predicts with: all or none.
 POSTERIOR = {
@@ -101,6 +101,8 @@ def check_attributes(kind: type, attributes: dict[str, Any]) -> None:
     needed = NEEDED.get(kind.__name__, CENTERS)
     if kind.__name__ == "SoftKMeans" and any(name.startswith(("posterior_", "coassignment_")) for name in attributes):
         needed = {**needed, **POSTERIOR}
+    if kind.__name__ == "ZeroShotClusterer":
+        needed = {**needed, **READ_BY["communities_" in attributes]}
     missing = [name for name in (*NUMBERS.get(kind.__name__, ()), "n_features_in_", *needed) if name not in attributes]
     if missing:
         raise ValueError(f"there is no {missing[0]}")
@@ -207,7 +209,7 @@ def _check_array(name: str, value: Any, shape: str, sizes: dict[str, int]) -> No
 def _check_indices(attributes: dict[str, Any], sizes: dict[str, int]) -> None:
     """Indices must exist: compiled code does not check them."""
     limits = {"labels_": (-1, sizes.get("k", 0)), "start_labels_": (-1, sizes.get("k", 0))}
-    limits |= {name: (0, 2**62) for name in ("medoid_indices_", "context_indices_", "draw_indices_")}
+    limits |= {name: (0, 2**62) for name in ("medoid_indices_", "context_indices_", "draw_indices_", "communities_")}
     limits["posterior_names_"] = (0, sizes.get("k", 0))
     for name, (low, high) in limits.items():
         values = attributes.get(name)

@@ -45,9 +45,16 @@ class ZeroShotClusterer(Clusterer):
     other columns; identifiers, row numbers and free text are ignored with a warning. The columns of an array are
     numbers. Neither the order of the rows nor that of the columns changes the clusters.
 
-    ``fit`` finds up to 100 clusters. Of more than 100,000 rows, the kinds and scales of the columns and the rows that
-    the network reads come from a random sample of 100,000. The rows that it reads hold those of small groups that stand
-    apart; a small cluster that touches a larger one is missed if only a few of its rows are read. Tables of a few
+    Many columns that share a scale, as those of embeddings, principal components, pixels and cells do, are not read by
+    the network: with 16 columns and 200 rows or more, their graph of nearest neighbours is divided into communities at
+    many resolutions, and the number of clusters is that at which the divisions of graphs with randomly changed weights
+    agree best. There may be thousands of clusters, and no row is an outlier. Of more than 20,000 rows, a random sample
+    makes the graph, and others take the label of the nearest of these. Where labels or pairs are given, the network
+    reads such rows, too.
+
+    The network finds up to 100 clusters. Of more than 100,000 rows, the kinds and scales of the columns and the rows
+    that are read come from a random sample of 100,000. The rows that the network reads hold those of small groups that
+    stand apart; a small cluster that touches a larger one is missed if only a few of its rows are read. Tables of a few
     binary columns are split into too many clusters; give ``n_clusters`` for these.
 
     Parameters
@@ -55,8 +62,8 @@ class ZeroShotClusterer(Clusterer):
     n_clusters : int or None, default=None
         The number of clusters; None lets the network choose.
     n_contexts : int, default=1
-        How many samples of ``max_context`` rows are read. Affinities are averaged over them. A table with fewer rows is
-        read that many times with different random features.
+        How many samples of ``max_context`` rows the network reads. Affinities are averaged over them. A table with
+        fewer rows is read that many times with different random features.
     max_context : int, default=1024
         The largest number of rows that the network reads at once.
     scale : {"auto", "common", "cosine", "counts"} or bool, default="auto"
@@ -94,15 +101,18 @@ class ZeroShotClusterer(Clusterer):
         outlier, the probability that it is noise.
     n_clusters_ : int
         Number of clusters that were found or given.
-    n_clusters_proba_ : array of shape (min(100, n_context),)
-        Probability of 1, 2, ... clusters.
+    n_clusters_proba_ : array of shape (n_numbers,)
+        Probability of 1, 2, ... clusters: up to 100, or as many as there are communities at the finest resolution.
     expected_ari_ : float
         The adjusted Rand index between the labels and the true clusters that the network expects. It counts the chance
         that there is one cluster only: an index of 0 for several clusters, of 1 for one.
     affinity_ : float32 array of shape (n_context, n_context)
-        Probability that two of the rows that were read share a cluster.
+        Probability that two of the rows that were read share a cluster. Only where the network read them.
+    communities_ : int32 array of shape (n_context, n_divisions)
+        Communities of the rows in five divisions of every resolution, the coarsest first. Only where the neighbour
+        graph was divided; ``context_certainty_`` is then the certainty of these rows.
     children_ : int array of shape (n_context - 1, 2)
-        Ward's hierarchy of the affinities of the rows that were read, as in
+        Ward's hierarchy of the affinities of the rows that were read, or the hierarchy of the finest communities, as in
         :class:`sklearn.cluster.AgglomerativeClustering`. ``cut`` gives the labels for any number of clusters.
     cluster_centers_ : array of shape (n_clusters_, n_features)
         Mean of the rows of every cluster, without outliers; NaN for columns that are not numbers. Of more than 100,000
@@ -193,11 +203,11 @@ class ZeroShotClusterer(Clusterer):
         -------
         self
         """
-        from coterie.zeroshot.network import loading
-        from coterie.zeroshot.network.inference import read_contexts
-        from coterie.zeroshot.partitions.number_of_clusters import Hierarchical
+        from coterie.zeroshot import communities
 
         rows = rows_in(X, self)
+        for name in ("affinity_", "communities_", "context_certainty_"):  # only one of the two ways has them
+            vars(self).pop(name, None)
         known_by_place = y is not None or must_link is not None or cannot_link is not None
         if isinstance(rows, InBlocks):
             checked_rows_in(self, rows, y=y, must_link=must_link, cannot_link=cannot_link)
@@ -209,27 +219,57 @@ class ZeroShotClusterer(Clusterer):
             self._check_size(n)
             rng = np.random.default_rng(random.randint(2**31))
             known = Constraints.of(n, y, must_link, cannot_link)
-            contexts = self._contexts(points, rng)
-            if known is not None and n > self.max_context:
-                contexts = [known.included(each, self.max_context) for each in contexts]
-            contexts = [self._with_enough_rows(points, each) for each in contexts]
-            self.context_indices_ = contexts[0]
-            self.context_ = points[self.context_indices_]
-            network = loading.load(self.network, check_device(self.device))
-            read = [points[each] if each is not contexts[0] else self.context_ for each in contexts]
-            reading = read_contexts(network, read, rng)
-            if known is not None:
-                reading.noise_N[known.group[self.context_indices_] >= 0] = 0.0  # they belong to a cluster
-            found = Hierarchical(reading, network.config.choice, network.config.single)
-            self.affinity_, self.context_noise_ = reading.affinity_NN, reading.noise_N
-            self.children_ = np.column_stack([found.tree.left, found.tree.right])
-            self.n_clusters_proba_ = found.clusters_proba
-            self.head_ = network.head
-            self._label(encoded, self.n_clusters or found.best, known)
+            if known is None and communities.suit(encoded.encoding.scale, points.shape):
+                found = self._divide(points, rng)
+            else:
+                found = self._read_contexts(points, known, rng)
+            self._label(encoded, self.n_clusters or found, known)
             if places is not None:
                 self.context_indices_ = places[self.context_indices_]
                 self._label_all(rows)
         return self
+
+    def _divide(self, points: np.ndarray, rng: np.random.Generator) -> int:
+        """Read rows as a neighbour graph; returns the number of clusters."""
+        from coterie.zeroshot import communities
+
+        order = self._order(points)
+        if self.n_clusters is not None:
+            require_distinct_rows(points[order], self.n_clusters)
+        if len(order) > communities.MOST_ROWS:
+            order = order[np.sort(rng.choice(len(order), communities.MOST_ROWS, replace=False))]
+        self.context_indices_, self.context_ = order, points[order]
+        n_threads = threads.count(self.n_jobs)
+        self.communities_ = communities.divisions(self.context_, rng, n_threads, self.n_clusters or 0)
+        read = communities.Communities(self.communities_)
+        found, self.n_clusters_proba_ = read.number_of_clusters()
+        self.children_, self.context_noise_, self.head_ = read.hierarchy(), np.zeros(len(order)), np.zeros(0)
+        return found
+
+    def _read_contexts(self, points: np.ndarray, known: Constraints | None, rng: np.random.Generator) -> int:
+        """Let the network read rows; returns the number of clusters."""
+        from coterie.zeroshot.network import loading
+        from coterie.zeroshot.network.inference import read_contexts
+        from coterie.zeroshot.partitions.number_of_clusters import Hierarchical
+
+        self._check_number()
+        contexts = self._contexts(points, rng)
+        if known is not None and len(points) > self.max_context:
+            contexts = [known.included(each, self.max_context) for each in contexts]
+        contexts = [self._with_enough_rows(points, each) for each in contexts]
+        self.context_indices_ = contexts[0]
+        self.context_ = points[self.context_indices_]
+        network = loading.load(self.network, check_device(self.device))
+        read = [points[each] if each is not contexts[0] else self.context_ for each in contexts]
+        reading = read_contexts(network, read, rng)
+        if known is not None:
+            reading.noise_N[known.group[self.context_indices_] >= 0] = 0.0  # they belong to a cluster
+        found = Hierarchical(reading, network.config.choice, network.config.single)
+        self.affinity_, self.context_noise_ = reading.affinity_NN, reading.noise_N
+        self.children_ = np.column_stack([found.tree.left, found.tree.right])
+        self.n_clusters_proba_ = found.clusters_proba
+        self.head_ = network.head
+        return found.best
 
     def _sample(self, rows, random) -> tuple[Any, np.ndarray | None]:
         """The rows themselves, or some of them and their places, if there are many or if they are in blocks."""
@@ -244,7 +284,7 @@ class ZeroShotClusterer(Clusterer):
 
     def _row_facts(self, X) -> np.ndarray:
         """Label, probability of being noise and certainty of every row, (n_samples, 3)."""
-        labels, _, noise, certainty = self._answer(X, "describe")
+        labels, noise, certainty = self._answer(X, "describe")
         return np.column_stack([labels, noise, certainty])
 
     @property
@@ -259,11 +299,9 @@ class ZeroShotClusterer(Clusterer):
 
     def _label(self, encoded: Encoded, n_clusters: int, known: Constraints | None = None) -> None:
         """Divide the rows that were read into clusters, and label all rows beside them."""
-        from coterie.zeroshot.partitions.partition import partition_under
-
         there = None if known is None else known.take(self.context_indices_)
-        made = partition_under(self._evidence(), n_clusters, there, self.n_clusters)
-        labels, _, noise, certainty = made.describe(encoded.points, self.n_jobs)
+        made = self._partition(n_clusters, there)
+        labels, noise, certainty = made.describe(encoded.points, self.n_jobs)
         if known is not None and there is not None:
             bound = there.group >= 0
             labels[self.context_indices_[bound]] = made.labels_N[bound]
@@ -274,14 +312,30 @@ class ZeroShotClusterer(Clusterer):
         self.labels_, self.noise_, self.certainty_ = labels, noise, certainty
         self.cluster_centers_ = self._centers(encoded)
 
-    def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-        """Indices of the rows to read, in an order that depends neither on that of the rows nor of the columns."""
-        from coterie.zeroshot.rare_groups import with_rare_groups
+    def _partition(self, n_clusters: int, known: Constraints | None):
+        """The rows that were read in so many clusters."""
+        from coterie.zeroshot.communities import Communities
+        from coterie.zeroshot.partitions.partition import partition_under
 
+        if hasattr(self, "communities_"):
+            read, one = Communities(self.communities_), float(self.n_clusters_proba_[0])
+            made = read.partition(self.context_, self.children_, n_clusters, one)
+            self.context_certainty_ = made.own_N
+            return made
+        return partition_under(self._evidence(), n_clusters, known, self.n_clusters)
+
+    def _order(self, points: np.ndarray) -> np.ndarray:
+        """Indices of the different rows, in an order that depends neither on that of the rows nor of the columns."""
         kept = different_rows(points)
         points = points[kept] if len(kept) < len(points) else points
-        order = np.lexsort([points.sum(axis=1), (points**3).sum(axis=1), (points**2).sum(axis=1).round(9)])
-        points, order = points[order], kept[order]
+        return kept[np.lexsort([points.sum(axis=1), (points**3).sum(axis=1), (points**2).sum(axis=1).round(9)])]
+
+    def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+        """Indices of the rows to read."""
+        from coterie.zeroshot.rare_groups import with_rare_groups
+
+        order = self._order(points)
+        points = points[order]
         if len(order) <= self.max_context:
             return [order] * self.n_contexts
         places = [np.sort(rng.choice(len(order), self.max_context, replace=False)) for _ in range(self.n_contexts)]
@@ -305,6 +359,11 @@ class ZeroShotClusterer(Clusterer):
         if self.n_clusters is None:
             return
         check_enough_rows(n, self.n_clusters)
+
+    def _check_number(self) -> None:
+        """Raise an error if the network cannot find so many clusters."""
+        if self.n_clusters is None:
+            return
         check_context(self.max_context, self.n_clusters)
         if self.n_clusters > MAX_CLUSTERS:
             raise ValueError(
@@ -379,7 +438,10 @@ class ZeroShotClusterer(Clusterer):
         from coterie.zeroshot.partitions.partition import Partition
 
         check_is_fitted(self)
-        made = Partition(self.context_, self.affinity_, self.context_noise_, self.context_proba_, self.expected_ari_)
+        made = Partition(
+            self.context_, getattr(self, "affinity_", np.zeros((0, 0))), self.context_noise_, self.context_proba_,
+            self.expected_ari_, getattr(self, "context_certainty_", None),
+        )  # fmt: skip
         with _reproducible(self.n_jobs):
             return getattr(made, question)(self._encoded(X, reset=False).points, self.n_jobs)
 
@@ -480,7 +542,11 @@ class ZeroShotClusterer(Clusterer):
         """This fit on some of the rows that were read, whose hierarchy divides one cluster into parts."""
         other = copy.copy(self)
         other.context_, other.context_noise_ = self.context_[rows], self.context_noise_[rows]
-        other.affinity_, other.context_indices_ = self.affinity_[np.ix_(rows, rows)], np.arange(len(rows))
+        other.context_indices_ = np.arange(len(rows))
+        if hasattr(self, "communities_"):
+            other.communities_ = self.communities_[rows]
+        else:
+            other.affinity_ = self.affinity_[np.ix_(rows, rows)]
         other.children_ = restricted(self.children_, rows)
         other.head_ = np.zeros(0)
         return other
@@ -488,15 +554,21 @@ class ZeroShotClusterer(Clusterer):
     def _levels(self, rows, most):
         """Labels of some of the rows that were read and the expected index, for 1, 2, ... clusters of their own
         hierarchy."""
+        from coterie.zeroshot.communities import Communities
         from coterie.zeroshot.features.description import row_distances
         from coterie.zeroshot.features.hierarchies import ward
-        from coterie.zeroshot.partitions.partition import partition
 
-        tree = ward(row_distances(self.affinity_[np.ix_(rows, rows)].astype(np.float64)))
         own = self._within(rows)
+        if hasattr(self, "communities_"):
+            read, one = Communities(own.communities_), float(own.n_clusters_proba_[0])
+            for k in range(1, most + 1):
+                made = read.partition(own.context_, own.children_, k, one)
+                yield made.labels_N, made.expected_ari
+            return
+        tree = ward(row_distances(self.affinity_[np.ix_(rows, rows)].astype(np.float64)))
         own.children_, own.head_ = np.column_stack([tree.left, tree.right]), self.head_
         for k in range(1, most + 1):
-            made = partition(own._evidence(), k)
+            made = own._partition(k, None)
             yield made.labels_N, made.expected_ari
 
     def _evidence(self):

@@ -17,6 +17,7 @@ from coterie.selection import Choice, uneven_columns, varying_columns
 from coterie.tables.columns import Column
 from coterie.tabular.clustered_table import ClusteredTable
 from coterie.wording import joined, plural, quoted
+from coterie.zeroshot.communities import MOST_ROWS
 
 TINY_SHARE = 0.01
 TINY_ROWS = 5
@@ -55,15 +56,16 @@ def _about_limits(clustered: ClusteredTable) -> list[Caution]:
     found = []
     read, proba = (getattr(clustered.estimator, name, None) for name in ("context_indices_", "n_clusters_proba_"))
     most = getattr(clustered.estimator, "max_context", 0)  # fewer are read if all others are copies of them
-    if read is not None and most <= len(read) < clustered.n:
+    graph = hasattr(clustered.estimator, "communities_")
+    if read is not None and (MOST_ROWS if graph else most) <= len(read) < clustered.n:
         smallest = FEW_READ * clustered.n / len(read)
-        what = (
-            f"The network read {len(read):,} of the {clustered.n:,} rows; the others have the cluster of the nearest."
-        )
+        who = "The neighbour graph has" if graph else "The network read"
+        what = f"{who} {len(read):,} of the {clustered.n:,} rows; the others have the cluster of the nearest."
         advice = f"Clusters with fewer than about {smallest:,.0f} rows may be missed"
+        samples = has_parameter(clustered.estimator, "n_contexts") and not graph
         more = ": fit such rows separately, or read more samples (n_contexts; --contexts)."
-        found.append(Caution(what, advice + (more if has_parameter(clustered.estimator, "n_contexts") else ".")))
-    if proba is not None and clustered.k >= len(proba) > 1 and finds_count(clustered.estimator):
+        found.append(Caution(what, advice + (more if samples else ".")))
+    if proba is not None and not graph and clustered.k >= len(proba) > 1 and finds_count(clustered.estimator):
         what = f"{clustered.k} is the largest number of clusters that the network can find here."
         found.append(Caution(what, "There may be more: give a larger number of clusters to kmeans."))
     return found

@@ -20,6 +20,7 @@ from coterie.zeroshot.partitions.cuts import (
 )
 
 MOST_CHOSEN = 16  # clusters for which other candidates than Ward's are compared: for more, that is the best of them
+ROWS_AT_ONCE = 8_192  # that are described
 
 
 class Evidence(NamedTuple):
@@ -35,7 +36,6 @@ class Evidence(NamedTuple):
 
 class LabelledRows(NamedTuple):
     labels_N: np.ndarray  # int32, -1 for outliers
-    proba_NK: np.ndarray
     noise_N: np.ndarray
     certainty_N: np.ndarray
 
@@ -45,10 +45,11 @@ class Partition:
     """Clusters of the rows that were read. Every one of them has a row that is no outlier."""
 
     points_ND: np.ndarray
-    affinity_NN: np.ndarray
+    affinity_NN: np.ndarray  # not read if there are values of ``own_N``
     noise_N: np.ndarray
     proba_NK: np.ndarray
     expected_ari: float  # with the true clusters
+    own_N: np.ndarray | None = None  # certainty of the rows that were read
 
     @property
     def labels_N(self) -> np.ndarray:
@@ -63,11 +64,16 @@ class Partition:
 
     def describe(self, points_MD: np.ndarray, n_jobs: int | None = None) -> LabelledRows:
         """The same with noise and certainty."""
-        labels_N = self.labels_N
-        own_N = mean_affinity(self.affinity_NN.astype(np.float64), labels_N)[np.arange(len(labels_N)), labels_N]
-        labels_M, proba_MK, more_M2 = self._labelled(points_MD, n_jobs, self.noise_N, own_N)
-        noise_M, certainty_M = more_M2[:, 0], more_M2[:, 1]
-        return LabelledRows(labels_M, proba_MK, noise_M, np.where(labels_M < 0, noise_M, certainty_M))
+        labels_N, own_N = self.labels_N, self.own_N
+        if own_N is None:
+            own_N = mean_affinity(self.affinity_NN.astype(np.float64), labels_N)[np.arange(len(labels_N)), labels_N]
+        parts = []
+        for first in range(0, max(len(points_MD), 1), ROWS_AT_ONCE):  # many rows × clusters need much memory
+            rows = points_MD[first : first + ROWS_AT_ONCE]
+            labels_M, _, more_M2 = self._labelled(rows, n_jobs, self.noise_N, own_N)
+            noise_M, certainty_M = more_M2[:, 0], more_M2[:, 1]
+            parts.append((labels_M, noise_M, np.where(labels_M < 0, noise_M, certainty_M)))
+        return LabelledRows(*(np.concatenate(part) for part in zip(*parts)))
 
     def _labelled(
         self, points_MD: np.ndarray, n_jobs: int | None, *more: np.ndarray
