@@ -163,3 +163,17 @@ def test_one_cluster_has_no_differences(tmp_path, monkeypatch):
     page = (tmp_path / "one.html").read_text()
     assert 'data-verdict="no groups found"' in page
     assert "Differences between the clusters" not in page
+
+
+def test_times_of_day_are_around_an_hour_and_not_high_or_low():
+    rng = np.random.default_rng(0)
+    group = np.arange(180) % 3
+    hours = (np.array([1, 9, 17])[group] + rng.normal(0, 0.8, 180)) % 24
+    found = cluster_table(
+        pd.DataFrame({"at": [f"{int(one):02d}:{int(one % 1 * 60):02d}" for one in hours]}), clusters=3
+    )
+    night = next(one for one in portraits(found) if group[found.labels == one.label][0] == 0)
+    assert night.in_words(1).startswith("at around ")
+    assert float(night.traits[0].here_text.split()[0]) == pytest.approx(1, abs=0.3)
+    assert night.rule.words.startswith("at from 2")
+    assert " h to " in night.rule.words

@@ -32,6 +32,7 @@ class Trait:
     level: str | None = None
     here_text: str = ""
     elsewhere_text: str = ""
+    on_circle: bool = False
 
     @property
     def strength(self) -> float:
@@ -42,6 +43,8 @@ class Trait:
     def words(self) -> str:
         if self.level is not None:
             return f"{self._how_often} {self.column} = {self.level}"
+        if self.on_circle:
+            return f"{self.column} around {self.here_text}"
         very = "very " if abs(self.away) >= 1.5 else "" if abs(self.away) >= 0.6 else "slightly "
         return f"{very}{'high' if self.away > 0 else 'low'} {self.column}"
 
@@ -141,7 +144,8 @@ def _trait(one: Column, here: np.ndarray, elsewhere: np.ndarray, away: np.ndarra
     if one.levels is not None:
         texts = (one.shares(here[own]), one.shares(elsewhere[own]))
         return replace(made, level=one.levels[place - one.first], here_text=texts[0], elsewhere_text=texts[1])
-    return replace(made, here_text=one.show(inside), elsewhere_text=one.show(outside))
+    texts = (one.show(inside), one.show(outside))
+    return replace(made, here_text=texts[0], elsewhere_text=texts[1], on_circle=bool(one.cycle))
 
 
 def _mentions(clustered: ClusteredTable, max_values: int = 50) -> dict[int, list[tuple[str, str, float, float]]]:

@@ -77,6 +77,9 @@ def _condition(place: int, limits: dict[str, float], fields: list[Column]) -> st
     one = next(field for field in fields if field.own.start <= place < field.own.stop)
     if one.levels is not None:
         return f"{one.name} is {'' if '>' in limits else 'not '}{one.levels[place - one.first]}"
+    if one.cycle:
+        low, high = limits.get(">", one.values.min()), limits.get("<", one.values.max())
+        return f"{one.name} from {one.show(low)} to {one.show(high)}"
     if len(limits) == 2:
         return f"{one.show(limits['>'])} < {one.name} ≤ {one.show(limits['<'])}"
     ((sign, limit),) = limits.items()
