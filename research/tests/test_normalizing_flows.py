@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from coterie.generative.split_merge import MovingMixture
 from coterie_research.mixture_of_vaes.normalizing_flows import FlowConfig, Flows
@@ -54,12 +54,11 @@ def test_a_flow_alone_is_the_flow_among_many():
 
 def test_flows_go_through_the_same_loop():
     x_ND, truth = blobs()
-    found = fit(
+    (found,) = fit_in_stages(
         x_ND,
         lambda number: one_hot(truth),
         lambda generator: Flows(6, FlowConfig(2, 16, 4), generator),
-        EMSettings(3, least_steps=10),  # a flow learns 50 rows by heart if it is let
-        RestartPlan(3),
+        [Stage(EMSettings(3, least_steps=10), RestartPlan(3))],  # a flow learns 50 rows by heart if it is let
     )
     assert (torch.as_tensor(found.expectation.labels) == truth).float().mean() > 0.97
 

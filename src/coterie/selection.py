@@ -11,7 +11,7 @@ from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silho
 from sklearn.preprocessing import normalize
 
 from coterie.estimators.capabilities import has_parameter, on_sphere, scales_itself
-from coterie.geometry.principal import principal_axes
+from coterie.geometry.spread import principal_axes
 
 CRITERIA = {
     "silhouette": "how much closer a row is to its own cluster than to the next one; the highest is chosen",

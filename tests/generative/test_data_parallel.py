@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from tests.generative.test_mixture import blobs, make, one_hot
 
@@ -19,12 +19,11 @@ from tests.generative.test_mixture import blobs, make, one_hot
 def result():
     x_ND, truth = blobs(120)
     networks = make(6)
-    found = fit(
+    (found,) = fit_in_stages(
         x_ND,
         lambda number: one_hot(truth),
         lambda generator: networks,
-        EMSettings(3, least_steps=3, batch_size=15, seed=1),
-        RestartPlan(2, tol=0.0),
+        [Stage(EMSettings(3, least_steps=3, batch_size=15, seed=1), RestartPlan(2, tol=0.0))],
     )
     gradients = [weight.grad.clone() for weight in networks.parameters() if weight.grad is not None]
     return {

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from coterie.generative.fitting import RestartPlan, Stage, fit, fit_in_stages
+from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from tests.generative.test_mixture import blobs, make, one_hot
 
@@ -38,15 +38,15 @@ class Kill:
 def run(tmp_path=None, kill_after=1000, n_init=1, x=None):
     rows, truth = blobs(120)
     starts = {0: one_hot(truth), 1: one_hot(torch.arange(120) % 2)}
-    return fit(
+    settings = EMSettings(3, least_steps=5, learning_rate=1e-2, seed=7, revive_until=3)
+    return fit_in_stages(
         rows if x is None else x,
         lambda number: starts[(number + 1) % 2] if n_init > 1 else starts[0],
         lambda generator: make(6, seed=generator.initial_seed()),
-        EMSettings(3, least_steps=5, learning_rate=1e-2, seed=7, revive_until=3),
-        RestartPlan(max_iter=6, n_init=n_init, short_iter=2, tol=0.0),
+        [Stage(settings, RestartPlan(max_iter=6, n_init=n_init, short_iter=2, tol=0.0))],
         checkpoint=tmp_path,
         run=Kill(kill_after),
-    )
+    )[-1]
 
 
 @pytest.mark.parametrize(("kills", "n_init"), [((0,), 1), ((1, 1), 1), ((2, 2, 0), 2)])

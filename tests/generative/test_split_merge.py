@@ -5,7 +5,7 @@ import torch
 from sklearn.metrics import adjusted_rand_score
 
 from coterie.generative import split_merge
-from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from coterie.generative.split_merge import MovingMixture
 from coterie.generative.vaes import VAEConfig, VAEs
@@ -37,15 +37,14 @@ def vaes(generator, folds=2):
 
 
 def fitted(labels, networks=vaes, checkpoint=None, kill_after=1000, max_iter=4, **changes):
-    return fit(
+    return fit_in_stages(
         blobs()[0],
         lambda number: one_hot(labels),
         networks,
-        settings(**changes),
-        RestartPlan(max_iter, tol=0.0),
+        [Stage(settings(**changes), RestartPlan(max_iter, tol=0.0))],
         checkpoint=checkpoint,
         run=Kill(kill_after),
-    )
+    )[-1]
 
 
 def ready(labels, **changes):

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from coterie.em import Iteration
-from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
 from coterie_research import drawing, images
@@ -119,12 +119,12 @@ def _run(X, truth, run: dict[str, Any], record: dict[str, Any], path: Path) -> N
         write(record, path)
         return still() or iteration.number >= run["max_iter"]
 
-    found = fit(
+    settings = EMSettings(n_clusters, **{**record["settings"], **changes}, threshold=run["threshold"], seed=seed)
+    (found,) = fit_in_stages(
         torch.as_tensor(X),
         lambda number: random_responsibilities(len(X), n_clusters, seed),
         lambda generator: VAEs(n_clusters, config, generator),
-        EMSettings(n_clusters, **{**record["settings"], **changes}, threshold=run["threshold"], seed=seed),
-        RestartPlan(run["max_iter"] + 1, tol=0.0),
+        [Stage(settings, RestartPlan(run["max_iter"] + 1, tol=0.0))],
         checkpoint=path.with_suffix("")
         / "-".join(str(run[key]) for key in ("n_samples", "seed", "threshold", "reading")),
         run=watch(run["curve"], truth, after),

@@ -17,7 +17,7 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from coterie import VAEMixture
-from coterie.generative.fitting import Fit, RestartPlan, fit
+from coterie.generative.fitting import Fit, RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
 from coterie_research import drawing, images
@@ -88,8 +88,8 @@ def _split_and_merge(X, truth, run: dict[str, Any], folder: Path, after, max_ite
 
 def _em(X, start: torch.Tensor, settings: EMSettings, max_iter: int, folder: Path, run) -> Fit:
     pooled = torch.as_tensor(X.reshape(-1, 14, 2, 14, 2).mean((2, 4)).reshape(len(X), -1))
-    plan = RestartPlan(max_iter)
-    return fit(pooled, lambda _: start, lambda g: VAEs(K, CONFIG, g), settings, plan, checkpoint=folder, run=run)
+    models, stages = lambda g: VAEs(K, CONFIG, g), [Stage(settings, RestartPlan(max_iter))]
+    return fit_in_stages(pooled, lambda _: start, models, stages, checkpoint=folder, run=run)[-1]
 
 
 def _keep(found: Fit, path: Path) -> None:

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 
 from coterie import starts
-from coterie.generative.fitting import RestartPlan, fit
+from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
 from coterie.geometry import neighbours
@@ -68,12 +68,11 @@ def _run(X, truth, options: dict[str, Any], seed: int, quick: bool) -> dict[str,
         X = PCA(20, whiten=True, random_state=seed).fit_transform(X)
     settings = EMSettings(K, **{**SETTINGS, "seed": seed, **options["settings"]})
     cpu = time.process_time()
-    found = fit(
+    (found,) = fit_in_stages(
         torch.as_tensor(X, dtype=torch.float32),
         lambda number: start,
         lambda generator: _networks(options, X.shape[1], settings.folds * K, generator),
-        settings,
-        RestartPlan(2 if quick else options["max_iter"], tol=0.0),
+        [Stage(settings, RestartPlan(2 if quick else options["max_iter"], tol=0.0))],
     )
     return {
         "start_accuracy": scores(found.start_labels.numpy(), truth)["accuracy"],

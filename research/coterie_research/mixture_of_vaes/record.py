@@ -45,7 +45,7 @@ def peak_gigabytes() -> float:
 
 
 def watch(curve: list[dict[str, Any]], truth, after: Callable[[Iteration], Any] = lambda iteration: None):
-    """Contexts of :func:`coterie.generative.fitting.fit` that add a point to ``curve`` after every iteration.
+    """Contexts of :func:`coterie.generative.fitting.fit_in_stages` that add a point to ``curve`` after every iteration.
 
     ``after`` is called next; a true value ends the fit.
     """

@@ -14,7 +14,7 @@ from coterie import starts, threads
 from coterie.estimators.clusterer import Clusterer
 from coterie.estimators.in_blocks import answers_in, checked_rows_in, drawn, per_row
 from coterie.estimators.validation import check_context, check_device, check_enough_rows
-from coterie.geometry.principal import principal_axes
+from coterie.geometry.spread import principal_axes
 
 MAX_CLUSTERS = 20
 MAX_DIMS = 16

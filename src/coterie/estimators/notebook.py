@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from coterie.geometry.principal import principal_axes
+from coterie.geometry.spread import principal_axes
 from coterie.palette import color
 
 WIDTH, HEIGHT, EDGE = 300, 200, 14

@@ -178,10 +178,7 @@ class SoftKMeans(CenterClusterer):
         rule = consensus.Rule.of(consensus.features(members), labels, self.n_clusters)
         self.coassignment_sums_, self.coassignment_sizes_ = rule.sums_KF, rule.counts_K
         self.coassignment_level_ = rule.level
-        self._summarise(X, rows, exponent)
-
-    def _summarise(self, X, rows, exponent: int) -> None:
-        """Centres, weights, labels and inertia of the refined shares."""
+        # labels, weights, centres and inertia of the refined shares
         self.labels_ = self._labels(X)
         self.n_clusters_ = len(np.unique(self.labels_))
         shares = self._mean_members(X)

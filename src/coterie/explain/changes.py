@@ -12,7 +12,7 @@ from coterie.files import replacing
 from coterie.living.checking import Drift, drift_pairs, drifts_of
 from coterie.living.matching import Flows
 from coterie.living.moments import Moments
-from coterie.plot.flows import flows
+from coterie.plot.relations import flows
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.model import TableModel
 from coterie.wording import cluster_name, joined, number, plural

@@ -134,26 +134,6 @@ class Stage:
     plan: RestartPlan
 
 
-def fit(
-    x_ND: Tensor,
-    start: Callable[[int], Tensor],
-    networks: Networks,
-    settings: EMSettings,
-    plan: RestartPlan,
-    *,
-    checkpoint: Path | None = None,
-    run: Run = lambda number: nullcontext(),
-) -> Fit:
-    """Fit a mixture.
-
-    ``start(number)`` returns the responsibilities (N, K) of short run ``number``, and ``networks`` its untrained
-    models. ``run(number)`` is a context of each of the plan's runs that returns its callback. ``checkpoint`` is a
-    folder: if it has the files of an interrupted fit, the fit continues from them and ends in the same weights, bit for
-    bit. The files are removed at the end.
-    """
-    return fit_in_stages(x_ND, start, networks, [Stage(settings, plan)], checkpoint=checkpoint, run=run)[-1]
-
-
 def fit_in_stages(
     x_ND: Tensor,
     start: Callable[[int], Tensor],
@@ -166,9 +146,11 @@ def fit_in_stages(
 ) -> list[Fit]:
     """Fits in succession, each with new networks from the responsibilities that the one before it ended with.
 
-    ``neighbours`` are those of the rows, if they are evidence in every E-step. The runs of all stages are numbered in
-    succession. Checkpoints of a stage remain until the last one has ended, so
-    that an interrupted fit finds its way back.
+    ``start(number)`` returns the responsibilities (N, K) of short run ``number``, and ``networks`` its untrained
+    models. ``neighbours`` are those of the rows, if they are evidence in every E-step. ``run(number)`` is a context of
+    each run of the plans, numbered in succession, that returns its callback. ``checkpoint`` is a folder: if it has the
+    files of an interrupted fit, the fit continues from them and ends in the same weights, bit for bit. The files remain
+    until the last stage has ended, and are then removed.
     """
     if checkpoint is not None:
         make_checkpoint_folder(checkpoint)

@@ -1,4 +1,4 @@
-"""Weight, means, variances and bounds of the columns of some rows, which add: chunks and Dask blocks give their sum."""
+"""Weight, means, variances and bounds of the columns of rows, which add up over blocks, and their principal axes."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -64,3 +64,20 @@ class Extent(Spread):
     def __add__(self, other: "Extent") -> "Extent":  # type: ignore[override]
         low_D, high_D = np.minimum(self.low_D, other.low_D), np.maximum(self.high_D, other.high_D)
         return Extent(*self._sum(other), low_D, high_D)
+
+
+def principal_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The principal axes (min(n, d), d) of centred rows X (n, d) and the variances along them, the largest first.
+
+    The largest entry of every axis is positive, so that signs do not depend on the linear algebra library.
+    """
+    from sklearn.utils.extmath import svd_flip  # slow to import, and reading a table needs no axes
+
+    n, d = X.shape
+    if n >= d:  # the covariance is the smaller matrix
+        variances, columns = np.linalg.eigh(X.T @ X / n)
+        variances, axes = np.maximum(variances[::-1], 0.0), columns.T[::-1].copy()
+    else:
+        _, values, axes = np.linalg.svd(X, full_matrices=False)
+        variances = values**2 / n
+    return svd_flip(None, axes, u_based_decision=False)[1], variances

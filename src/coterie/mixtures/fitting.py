@@ -15,8 +15,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from coterie.geometry.principal import principal_axes
-from coterie.geometry.spread import Extent
+from coterie.geometry.spread import Extent, principal_axes
 from coterie.mixtures.atoms import MERGE_RADIUS, flow_tokens, merge_tokens, noise_variance
 from coterie.mixtures.flow import MeasureFlow
 from coterie.mixtures.gaussians import Gaussians, Kind, shares_of, within

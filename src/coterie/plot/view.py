@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from coterie.geometry.principal import principal_axes
+from coterie.geometry.spread import principal_axes
 from coterie.wording import short
 
 MAX_POINTS = 20_000

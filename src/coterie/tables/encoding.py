@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from coterie.checkpoints.json_shapes import check
-from coterie.geometry.principal import principal_axes
+from coterie.geometry.spread import principal_axes
 from coterie.tables import circles, common_scale
 from coterie.tables.column_encoding import ColumnEncoding
 from coterie.tables.columns import Column, as_texts, is_empty

@@ -10,14 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from coterie.estimators.capabilities import encodes_tables, finds_count, has_parameter, parameter, takes_labels
+from coterie.catalogue import algorithms
+from coterie.estimators.capabilities import (
+    encodes_tables,
+    finds_count,
+    fitted_inside,
+    given_count,
+    has_parameter,
+    parameter,
+    parameters,
+    takes_labels,
+)
+from coterie.living import LivingClusterer
 from coterie.living.moments import remember
 from coterie.selection import Candidate, Choice, check_criterion, choose_k
 from coterie.tables.columns import TableError
 from coterie.tables.file_reading import source_name
 from coterie.tables.table import Table
 from coterie.tabular.clustered_table import ClusteredTable, Run
-from coterie.tabular.earlier import Earlier
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.known_labels import KnownLabels, without
 from coterie.tabular.make_estimator import SettingError, algorithms_with, check_algorithm, make_estimator
@@ -28,6 +38,7 @@ from coterie.wording import joined, plural
 MANY_ROWS = 100_000  # from here on one start instead of ten
 MOST_CLUSTERS = 10  # that are tried if no number is given
 CRITERION = "silhouette"
+NOT_AGAIN = ("n_clusters", "random_state", "verbose", "checkpoint")  # parameters of a fit that another one sets itself
 
 
 @dataclass(frozen=True)
@@ -204,8 +215,10 @@ def cluster_table(
         known = None
         if request.labels is not None:
             known, table = KnownLabels.of(table, request.labels), without(table, request.labels)
-        earlier = None if request.previous is None else Earlier.of(request.previous)
-        request = request if earlier is None else earlier.completed(request)
+        earlier = request.previous
+        if earlier is not None:
+            earlier = earlier if isinstance(earlier, TableModel) else TableModel.load(earlier)
+            request = _completed(request, earlier)
         algorithm = request.suitable_algorithm()
         given = {name: value for name, value in request.defaults.items() if value is not None}
         defaults = {"n_init": 10 if len(table) <= MANY_ROWS else 1, "max_iter": 300, **given}
@@ -234,8 +247,9 @@ def cluster_table(
     warned = {" ".join(str(one.message).split()) for one in caught if issubclass(one.category, UserWarning)}
     notes = (*encoded.notes, *request.why_not_zeroshot(algorithm), *sorted(warned))
     remember(estimator, encoded.rows)
-    if earlier is not None:
-        estimator = earlier.continued(estimator, encoded)
+    if earlier is not None:  # clusters that continue one of its clusters have its id and name
+        before = earlier.living.places(EncodedTable.apply(earlier.encoding, encoded.table).rows)
+        estimator = LivingClusterer.of(estimator).continuing(earlier.living, encoded.rows, before)
         notes = (*notes, *estimator.history)
     seconds = time.perf_counter() - started
     made = ClusteredTable.fitted(encoded, estimator, Run(algorithm, request.seed, choice, notes, seconds, name))
@@ -243,6 +257,30 @@ def cluster_table(
     if known is not None:
         made = replace(made, table=whole if encoded.places is None else whole.take(encoded.places))
     return made.named(names) if names else made
+
+
+def _completed(request: Request, model: TableModel) -> Request:
+    """The request with the columns and the algorithm of an earlier model, where it leaves them open."""
+    encoding, base = model.encoding, fitted_inside(model.estimator)
+    if request.columns is None and request.exclude is None:
+        request = replace(request, columns=list(encoding.sources))
+    if not encoding.complete:
+        request = replace(request, encode=True)
+    elif not encoding.is_identity:
+        request = replace(request, scale=True)
+    short = next((name for name, kind in algorithms().items() if kind == type(base).__name__), None)
+    if request.algorithm is not None or short is None:
+        return request
+    usual = type(base)().get_params()
+    same = {
+        name: value
+        for name, value in parameters(base).items()
+        if name not in NOT_AGAIN and not isinstance(value, np.ndarray) and value != usual[name]
+    }
+    given = {name: value for name, value in request.settings.items() if value is not None}
+    open_count = request.clusters is None and request.criterion is None
+    clusters = given_count(base) if open_count else request.clusters
+    return replace(request, algorithm=short, clusters=clusters, settings={**same, **given})
 
 
 def _labels_for(estimator: Any, algorithm: str, known: KnownLabels, rows: EncodedTable) -> np.ndarray:

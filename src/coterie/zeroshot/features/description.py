@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from coterie import threads
-from coterie.geometry.principal import principal_axes
+from coterie.geometry.spread import principal_axes
 from coterie.zeroshot.features import coassociation
 from coterie.zeroshot.features.hierarchies import Hierarchy, above_cores, hierarchies, joining_merge, ward
 from coterie.zeroshot.features.pairs import MERGE_FEATURES, Pairs, room
