@@ -1,7 +1,7 @@
 """Estimators by short names, as the command line and the studio offer them."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from coterie.catalogue import algorithms
@@ -42,12 +42,15 @@ def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **
     return kind(**given)
 
 
-def algorithms_with(settings: Iterable[str]) -> list[str]:
-    """Short names of the algorithms that have all of these settings, in the order of the catalogue."""
+def algorithms_with(settings: Iterable[str]) -> Iterator[str]:
+    """Short names of the algorithms that have all of these settings, in the order of the catalogue.
+
+    An estimator is imported when its name is asked for: some need torch.
+    """
     import coterie
 
     wanted = set(settings)
-    return [name for name, kind in algorithms().items() if wanted <= getattr(coterie, kind)().get_params().keys()]
+    return (name for name, kind in algorithms().items() if wanted <= getattr(coterie, kind)().get_params().keys())
 
 
 def sizes_of(text: str) -> str | tuple[int | None, int | None]:
@@ -61,6 +64,6 @@ def sizes_of(text: str) -> str | tuple[int | None, int | None]:
 
 
 def _no_such_setting(algorithm: str, setting: str) -> str:
-    having = algorithms_with([setting])
+    having = list(algorithms_with([setting]))
     instead = f", or choose an algorithm that has it ({', '.join(having)})" if having else ""
     return f"The algorithm {algorithm!r} has no setting {setting.replace('_', '-')!r}: remove it{instead}."
