@@ -22,7 +22,7 @@ MODULES = {  # paper -> modules with its experiments
     "flow": tuple(f"measure_flows.{name}" for name in ("ablation", "columns", "figures", "tables")),
     "incontext": ("incontext_em.figures",),
     "theory": ("incontext_em.theory.checks",),
-    "vae": ("mixture_of_vaes",),
+    "vae": tuple(f"mixture_of_vaes.{name}" for name in ("defaults", "described", "from_random", "questions")),
 }
 _PARTS = re.compile(r"\d+|\D+").findall
 Experiment = Callable[..., dict]

@@ -55,12 +55,15 @@ def save(
     The file has the experiment's own name unless ``file`` names another. The result is what was written.
     """
     record = {"command": command(name, quick), **head, "versions": versions(), **record}
+    write(record, output / f"{file or name.rpartition('/')[2]}.json")
+    return record
+
+
+def write(record: dict[str, Any], path: Path) -> None:
     compact = json.dumps(record)
-    path = output / f"{file or name.rpartition('/')[2]}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_text((json.dumps(record, indent=1) if len(compact) < 100_000 else compact) + "\n")
-    return record
 
 
 def experiment(

@@ -32,23 +32,16 @@ def tiny_images():
         yield
 
 
+def run(name, *arguments, **settings):
+    return experiments.find(f"vae/{name}")[f"vae/{name}"](*arguments, **settings)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The folder of a run from random responsibilities."""
     folder = tmp_path_factory.mktemp("whole")
-    from_random.random_start(folder)
+    run("random_start", folder)
     return folder
-
-
-def test_they_are_reachable_by_name():
-    assert set(experiments.find("vae")) >= {
-        "vae/figure1",
-        "vae/mnist",
-        "vae/fashion",
-        "vae/ablations",
-        "vae/random_start",
-        "vae/as_described",
-    }
 
 
 def test_accuracy_is_that_of_the_best_matching():
@@ -59,12 +52,12 @@ def test_accuracy_is_that_of_the_best_matching():
 def test_a_table_lists_start_and_end_of_every_seed_and_goes_on_where_it_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(defaults, "N_SEEDS", 1)
     monkeypatch.setattr(defaults, "MAX_ITER", 1)
-    first = defaults.mnist(tmp_path)
-    assert [run["seed"] for run in first["runs"]] == [0]
+    first = run("mnist", tmp_path)
+    assert [one["seed"] for one in first["runs"]] == [0]
     monkeypatch.setattr(defaults, "N_SEEDS", 2)
-    second = defaults.mnist(tmp_path)
+    second = run("mnist", tmp_path)
     assert second["runs"][0] == first["runs"][0]
-    assert [run["seed"] for run in second["runs"]] == [0, 1]
+    assert [one["seed"] for one in second["runs"]] == [0, 1]
     assert json.loads((tmp_path / "mnist.json").read_text())["summary"]["graph"]["n_seeds"] == 2
     assert {path.name for path in tmp_path.iterdir()} == {"mnist.json", "mnist.png", "mnist_samples.png"}
 
@@ -73,16 +66,15 @@ def test_an_ablation_differs_in_one_thing_and_is_drawn(tmp_path, monkeypatch):
     answers = {"start": [("random", {"start": "random"})], "model": [("flow", {"model": "flow"})]}
     monkeypatch.setattr(questions, "QUESTIONS", answers)
     monkeypatch.setattr(questions, "SETTINGS", {"n_epochs": 1, "first_epochs": 1})
-    found = questions.ablations(tmp_path, quick=True)
+    found = run("ablations", tmp_path, quick=True)
     assert list(found["groups"]) == ["start", "model"]
     assert all(0 < row["accuracy"][0] <= 1 for rows in found["groups"].values() for row in rows)
     assert (tmp_path / "ablations.png").exists()
 
 
-def without_seconds(run):
-    for curve in ("curve", "move_curve"):
-        run[curve] = [{**row, "cpu_seconds": 0} for row in run[curve]]
-    return {**run, "second_stage_cpu_seconds": 0}
+def without_seconds(found):
+    curves = {name: [{**row, "cpu_seconds": 0} for row in found[name]] for name in ("curve", "move_curve")}
+    return {**found, **curves, "second_stage_cpu_seconds": 0}
 
 
 def test_runs_from_random_responsibilities_are_continued_and_drawn(tmp_path, whole, monkeypatch):
@@ -99,8 +91,8 @@ def test_runs_from_random_responsibilities_are_continued_and_drawn(tmp_path, who
         with monkeypatch.context() as patch:
             patch.setattr(from_random, stage, dies)
             with pytest.raises(KeyboardInterrupt):
-                from_random.random_start(tmp_path / "parts")
-    parts = from_random.random_start(tmp_path / "parts")
+                run("random_start", tmp_path / "parts")
+    parts = run("random_start", tmp_path / "parts")
     assert without_seconds(parts["runs"][0]) == without_seconds(record["runs"][0])
 
 
@@ -110,42 +102,42 @@ def test_clusters_with_the_same_majority_count_once():
 
 
 def test_em_as_described_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
-    whole = described.as_described(tmp_path / "whole", quick=True)
+    whole = run("as_described", tmp_path / "whole", quick=True)
     assert (tmp_path / "whole" / "as_described.png").exists()
-    run = whole["runs"][0]
-    assert [row["iteration"] for row in run["curve"]] == [1, 2]
-    assert run["curve"][0]["bound"] is None  # the start: nothing has been trained
-    assert run["curve"][0]["shown"] > 0.9  # random responsibilities: every network sees nearly every row
-    assert set(range(10)) == {*run["merged"], *run["curve"][-1]["majority"]} - {-1}
-    assert 1 <= run["decided"] <= 2
+    first = whole["runs"][0]
+    assert [row["iteration"] for row in first["curve"]] == [1, 2]
+    assert first["curve"][0]["bound"] is None  # the start: nothing has been trained
+    assert first["curve"][0]["shown"] > 0.9  # random responsibilities: every network sees nearly every row
+    assert set(range(10)) == {*first["merged"], *first["curve"][-1]["majority"]} - {-1}
+    assert 1 <= first["decided"] <= 2
 
-    write = described.write
+    keep = described.keep
 
-    def dies(content, path):
-        write(content, path)
+    def dies(runs, path):
+        keep(runs, path)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(described, "write", dies)
+        patch.setattr(described, "keep", dies)
         with pytest.raises(KeyboardInterrupt):
-            described.as_described(tmp_path / "parts", quick=True)
-    again = described.as_described(tmp_path / "parts", quick=True)["runs"][0]
-    assert again["end"] == run["end"]
-    assert [row["accuracy"] for row in again["curve"]] == [row["accuracy"] for row in run["curve"]]
+            run("as_described", tmp_path / "parts", quick=True)
+    again = run("as_described", tmp_path / "parts", quick=True)["runs"][0]
+    assert again["end"] == first["end"]
+    assert [row["accuracy"] for row in again["curve"]] == [row["accuracy"] for row in first["curve"]]
 
 
 def test_em_as_described_ends_when_no_label_has_moved_for_some_iterations(tmp_path, monkeypatch):
     monkeypatch.setattr(described, "STILL", 1)
     monkeypatch.setattr(described, "SETTINGS", {**described.SETTINGS, "n_epochs": 1.0, "first_epochs": 1.0})
     monkeypatch.setattr(described, "five_moons", lambda seed, **size: (np.eye(5)[:, :2], np.zeros(5, int)))
-    found = described.as_described_moons(tmp_path, quick=True)["runs"][0]  # one class is one cluster
+    found = run("as_described_moons", tmp_path, quick=True)["runs"][0]  # one class is one cluster
     assert found["still"]
     assert found["end"]["accuracy"] == 1
 
 
 def test_another_reading_of_the_text_is_a_run_of_its_own(tmp_path):
-    described.as_described(tmp_path, quick=True)
-    both = described.as_described(tmp_path, quick=True, reading="bounds per pixel")["runs"]
-    assert [run["reading"] for run in both] == ["", "bounds per pixel"]
+    run("as_described", tmp_path, quick=True)
+    both = run("as_described", tmp_path, quick=True, reading="bounds per pixel")["runs"]
+    assert [one["reading"] for one in both] == ["", "bounds per pixel"]
     assert both[0]["end"]["bound"] != both[1]["end"]["bound"]
     assert both[1]["curve"][-1]["entropy"] > both[0]["curve"][-1]["entropy"]

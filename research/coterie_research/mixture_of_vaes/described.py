@@ -10,7 +10,6 @@ be smaller by that factor. Each network then trains on about a Kth of the rows, 
 fast. ``as_described_moons`` measures what that changes. Labels are used for the curves only.
 """
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -23,11 +22,11 @@ from coterie.em import Iteration
 from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
-from coterie_research import drawing, images
+from coterie_research import images
 from coterie_research.mixture_of_vaes import pictures
 from coterie_research.mixture_of_vaes.defaults import DOCUMENT
 from coterie_research.mixture_of_vaes.half_moons import five_moons
-from coterie_research.mixture_of_vaes.record import head, random_responsibilities, scores, watch, write
+from coterie_research.mixture_of_vaes.record import earlier, experiment, keep, random_responsibilities, scores, watch
 
 STILL = 10  # iterations in which fewer than one label in a thousand moves, on average, after which a run ends
 THRESHOLD = 1e-3
@@ -71,10 +70,8 @@ def _as_described(
         seeds, n_rows, max_iter = seeds[:1], 200, 2
     path = output / f"{name}.json"
     settings = {**SETTINGS, **(MOON_SETTINGS if rows == MOONS else IMAGE_SETTINGS)}
-    record = {**head(name, quick), "start": "random soft assignments", "still": STILL, "settings": settings}
-    record |= {"rows": rows, "runs": json.loads(path.read_text())["runs"] if path.exists() else []}
-    if rows in DOCUMENT:
-        record["document"] = DOCUMENT[rows]
+    record = {"start": "random soft assignments", "max_iter": max_iter, "still": STILL, "settings": settings}
+    record |= {"rows": rows, "runs": earlier(path), **({"document": DOCUMENT[rows]} if rows in DOCUMENT else {})}
     for seed in seeds:
         X, truth = _data(rows, seed, n_rows)
         about = {"n_samples": len(X), "seed": seed, "threshold": threshold, "reading": reading}
@@ -87,9 +84,8 @@ def _as_described(
     return record
 
 
-as_described = partial(_as_described, "as_described", "mnist")
-as_described_fashion = partial(_as_described, "as_described_fashion", "fashion")
-as_described_moons = partial(_as_described, "as_described_moons", MOONS)
+for _name, _rows in (("as_described", "mnist"), ("as_described_fashion", "fashion"), ("as_described_moons", MOONS)):
+    experiment(_name, pictures.as_described)(partial(_as_described, _name, _rows))
 
 
 def _data(rows: str, seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +112,7 @@ def _run(X, truth, run: dict[str, Any], record: dict[str, Any], path: Path) -> N
         shown_NK = expectation.responsibilities_NK >= run["threshold"]
         run["curve"][-1]["shown"] = round(float(shown_NK.double().mean()), 4)
         run["curve"][-1]["majority"] = majorities(expectation.labels, truth)
-        write(record, path)
+        keep(record["runs"], path)
         return still() or iteration.number >= run["max_iter"]
 
     settings = EMSettings(n_clusters, **{**record["settings"], **changes}, threshold=run["threshold"], seed=seed)
@@ -132,8 +128,7 @@ def _run(X, truth, run: dict[str, Any], record: dict[str, Any], path: Path) -> N
     labels = found.expectation.labels
     run["end"] = {**scores(labels, truth), "bound": round(found.expectation.objective, 4), "n_iter": found.n_iter}
     run |= {"still": still(), **_decided(run["curve"])}
-    write(record, path)
-    drawing.draw(pictures.as_described(record), path.with_suffix(".png"))
+    keep(record["runs"], path)
 
 
 def majorities(labels: np.ndarray, truth: np.ndarray) -> list[int]:

@@ -6,7 +6,6 @@ Split and merge continues from its responsibilities with new networks and tries 
 second stage continues on whole images with the estimator's defaults. Labels are used for the curves only.
 """
 
-import json
 import time
 import warnings
 from pathlib import Path
@@ -20,10 +19,10 @@ from coterie import VAEMixture
 from coterie.generative.fitting import Fit, RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
-from coterie_research import drawing, images
+from coterie_research import images
 from coterie_research.mixture_of_vaes import pictures
 from coterie_research.mixture_of_vaes.defaults import DOCUMENT
-from coterie_research.mixture_of_vaes.record import head, random_responsibilities, scores, watch, write
+from coterie_research.mixture_of_vaes.record import earlier, experiment, keep, random_responsibilities, scores, watch
 
 K = 10
 N_SEEDS = 5
@@ -32,36 +31,28 @@ MOVE_ITER = 30  # of split and merge
 CONFIG = VAEConfig(n_features=196, hidden_size=64, latent_size=8, likelihood="gaussian", precision=8.0, dropout=0.2)
 
 
-def random_start(output: Path, quick: bool = False) -> dict[str, Any]:
+@experiment("random_start", pictures.random_start)
+def random_start(output: Path, quick: bool) -> dict[str, Any]:
     """Five seeds. An interrupted run is continued, bit for bit, by the same command with the same output folder."""
-    X, truth = images.load("mnist")
-    if quick:
-        X, truth = X[:1000], truth[:1000]
-    X = X / np.float32(255)
-    path = output / "random_start.json"
-    max_iter = 3 if quick else MAX_ITER
-    record = {**head("random_start", quick), "n_samples": len(X), "document": DOCUMENT["mnist"], "runs": []}
-    if path.exists():
-        record["runs"] = json.loads(path.read_text())["runs"]
+    X, truth = (part[: 1000 if quick else None] for part in images.load("mnist"))
+    X, path = X / np.float32(255), output / "random_start.json"
+    max_iter, runs = 3 if quick else MAX_ITER, earlier(path)
     for seed in range(1 if quick else N_SEEDS):
-        if len(record["runs"]) == seed:
-            record["runs"].append({"seed": seed, "max_iter": max_iter, "curve": [], "move_curve": []})
-        run = record["runs"][seed]
-        folder = output / f"random_start-seed-{seed}"
+        if len(runs) == seed:
+            runs.append({"seed": seed, "max_iter": max_iter, "curve": [], "move_curve": []})
+        run, folder = runs[seed], output / f"random_start-seed-{seed}"
         if "first_stage" not in run:
-            _first_stage(X, truth, run, folder, lambda _: write(record, path))
-            write(record, path)
+            _first_stage(X, truth, run, folder, lambda _: keep(runs, path))
+            keep(runs, path)
         if "split_and_merge" not in run:
-            _split_and_merge(X, truth, run, folder, lambda _: write(record, path), min(MOVE_ITER, max_iter))
-            write(record, path)
+            _split_and_merge(X, truth, run, folder, lambda _: keep(runs, path), min(MOVE_ITER, max_iter))
+            keep(runs, path)
         if "end" not in run:
             _second_stage(X, truth, run, folder, max_iter)
-            write(record, path)
-    ends = [run["end"]["accuracy"] for run in record["runs"]]
-    record["mean"], record["std"] = round(float(np.mean(ends)), 4), round(float(np.std(ends)), 4)
-    write(record, path)
-    drawing.draw(pictures.random_start(record), output / "random_start.png")
-    return record
+            keep(runs, path)
+    ends = [run["end"]["accuracy"] for run in runs]
+    summary = {"mean": round(float(np.mean(ends)), 4), "std": round(float(np.std(ends)), 4)}
+    return {"n_samples": len(X), "document": DOCUMENT["mnist"], "runs": runs, **summary}
 
 
 def _first_stage(X, truth, run: dict[str, Any], folder: Path, after) -> None:

@@ -1,7 +1,6 @@
 """Ablations: small runs on MNIST, each of which differs from the defaults in one setting."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ from coterie.generative.fitting import RestartPlan, Stage, fit_in_stages
 from coterie.generative.mixture import EMSettings
 from coterie.generative.vaes import VAEConfig, VAEs
 from coterie.geometry import neighbours
-from coterie_research import drawing, images
+from coterie_research import images
 from coterie_research.mixture_of_vaes import pictures
 from coterie_research.mixture_of_vaes.normalizing_flows import FlowConfig, Flows
-from coterie_research.mixture_of_vaes.record import head, scores, write
+from coterie_research.mixture_of_vaes.record import experiment, scores
 
 K = 10
 SETTINGS = {"n_epochs": 6, "first_epochs": 60, "batch_size": 32}  # few images: more passes, smaller batches
@@ -45,21 +44,19 @@ QUESTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 }
 
 
-def ablations(output: Path, quick: bool = False) -> dict[str, Any]:
+@experiment("ablations", pictures.ablations)
+def ablations(quick: bool) -> dict[str, Any]:
     """Samples, starts, temperature, epochs, cross-fitting; and the exact likelihood of normalising flows."""
     n, seeds = (600, range(1)) if quick else (2000, range(1))
-    X, truth = images.load("mnist")
-    X, truth = X[:n] / np.float32(255), truth[:n]
-    record: dict[str, Any] = {**head("ablations", quick), "n_samples": n, "seeds": len(seeds), "groups": {}}
+    X, truth = (part[:n] for part in images.load("mnist"))
+    X, groups = X / np.float32(255), {}
     for question, answers in QUESTIONS.items():
         rows = []
         for value, changes in answers:
             runs = [_run(X, truth, {**BASE, **changes}, seed, quick) for seed in seeds]
             rows.append({"value": value, **{key: [run[key] for run in runs] for key in runs[0]}})
-        record["groups"][question] = rows
-        write(record, output / "ablations.json")
-    drawing.draw(pictures.ablations(record), output / "ablations.png")
-    return record
+        groups[question] = rows
+    return {"n_samples": n, "seeds": len(seeds), "groups": groups}
 
 
 def _run(X, truth, options: dict[str, Any], seed: int, quick: bool) -> dict[str, Any]:

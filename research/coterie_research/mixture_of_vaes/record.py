@@ -1,4 +1,4 @@
-"""What the JSON records of these experiments have in common: head, scores of a clustering, curves of a fit."""
+"""What these experiments have in common: a record, earlier runs, scores of a clustering, curves of a fit."""
 
 import json
 import resource
@@ -12,20 +12,23 @@ import numpy as np
 import torch
 
 from coterie.em import Iteration
-from coterie.files import replacing
 from coterie_research import records
+from coterie_research.drawing import Picture
 from coterie_research.metrics import clustering_scores
 
 
-def head(name: str, quick: bool) -> dict[str, Any]:
-    about = {"command": records.command(f"vae/{name}", quick), "versions": records.versions()}
-    return {**about, "threads": torch.get_num_threads()}
+def experiment(name: str, draw: Callable[[dict[str, Any]], Picture] | None = None) -> Callable:
+    return records.experiment(f"vae/{name}", draw, threads=torch.get_num_threads)
 
 
-def write(record: dict[str, Any], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(record, indent=1) + "\n")
+def earlier(path: Path) -> list[dict[str, Any]]:
+    """The runs of a record, if it is there: an interrupted experiment continues with the others."""
+    return json.loads(path.read_text())["runs"] if path.exists() else []
+
+
+def keep(runs: list[dict[str, Any]], path: Path) -> None:
+    """Write runs where the record will be, for :func:`earlier`."""
+    records.write({"runs": runs}, path)
 
 
 def scores(labels: np.ndarray, truth: np.ndarray) -> dict[str, float]:
