@@ -94,8 +94,13 @@ def reproduce(
     if name is None:
         print("\n".join(experiments.available()))
         return
-    with user_errors(experiments.UnknownExperiment, experiments.UnknownSetting):
+    name = name.strip("/")
+    try:
         found = experiments.find(name)
+    except KeyError:
+        check_name("experiment", name, [*experiments.available(), *experiments.MODULES])
+        raise
+    with user_errors(experiments.UnknownSetting):
         given = {one: experiments.settings_of(one, run, changes or ()) for one, run in found.items()}
     records.settings = dict(text.split("=", 1) for text in changes or ())
     output = output or Path("results/quick" if quick else "results")

@@ -6,7 +6,6 @@ made by :func:`coterie_research.records.experiment`, which registers them.
 """
 
 import ast
-import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable
@@ -24,30 +23,28 @@ MODULES = {  # paper -> modules with its experiments
     "theory": ("incontext_em.theory.checks",),
     "vae": tuple(f"mixture_of_vaes.{name}" for name in ("defaults", "described", "from_random", "questions")),
 }
-_PARTS = re.compile(r"\d+|\D+").findall
 Experiment = Callable[..., dict]
 
 
-class UnknownExperiment(ValueError):
-    """Raised for an unknown name. The message lists the available experiments."""
-
-
 def available() -> list[str]:
-    """All names that ``find`` accepts, in the order of the tables and figures of each paper."""
-    return [name for paper in MODULES for name in _of(paper)]
+    """All names, in the order of the tables and figures of each paper."""
+    return [name for paper in MODULES for name in find(paper)]
 
 
 def find(name: str) -> dict[str, Experiment]:
-    """The experiment of that name, or all experiments of a subject for its bare name (``kmeans``)."""
-    name = name.strip("/")
+    """The experiment of that name, or all experiments of a paper for its bare name (``kmeans``)."""
     paper = name.partition("/")[0]
-    found = _of(paper) if paper in MODULES else {}
-    if found and name in (paper, *found):
-        return found if name == paper else {name: found[name]}
-    known = list(found) or available()
-    near = difflib.get_close_matches(name, known, n=2)
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    raise UnknownExperiment(f"There is no experiment {name!r}.{hint} Available: {', '.join(known) or 'none'}.")
+    for module in MODULES[paper]:
+        import_module(f"coterie_research.{module}")
+    if name != paper:
+        return {name: records.EXPERIMENTS[name]}
+    found = [one for one in records.EXPERIMENTS if one.startswith(f"{paper}/")]
+    return {one: records.EXPERIMENTS[one] for one in sorted(found, key=natural)}
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key by which figure 10 comes after figure 9."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|\D+", name)]
 
 
 class UnknownSetting(ValueError):
@@ -75,17 +72,3 @@ def settings_of(name: str, run: Experiment, texts: Iterable[str]) -> dict[str, A
         if "Sequence" in kind and not isinstance(found[key], tuple):
             found[key] = tuple(str(value).split(",")) if isinstance(found[key], str) else (found[key],)
     return found
-
-
-def _of(paper: str) -> dict[str, Experiment]:
-    """The experiments of a paper in natural order: figure 10 comes after figure 9."""
-    for name in MODULES[paper]:
-        module = import_module(f"coterie_research.{name}")
-        for item in getattr(module, "__all__", ()):
-            records.EXPERIMENTS.setdefault(f"{paper}/{item}", getattr(module, item))
-    found = [name for name in records.EXPERIMENTS if name.startswith(f"{paper}/")]
-    return {name: records.EXPERIMENTS[name] for name in sorted(found, key=_natural)}
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in _PARTS(name)]

@@ -11,7 +11,6 @@ bound such as ``<0``.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from typing import Any
 
 from coterie_research.benchmarks.harness import table
 from coterie_research.claims.measures import Measured, measure
+from coterie_research.experiments import natural
 from coterie_research.records import read_toml
 
 HERE = Path(__file__).parent
@@ -136,8 +136,7 @@ COLUMNS = ("item", "claim", "paper", "ours", "comparable in", "command; seed; se
 def _order(claim: Claim) -> tuple:
     """Theorems and text first, then tables, then figures, then questions; each by number, as it is printed."""
     kinds = [kind for kind, start in enumerate(("Table", "Figure", "Open")) if claim.item.startswith(start)]
-    parts = [(int(part), "") if part.isdigit() else (0, part) for part in re.findall(r"\d+|\D+", claim.item)]
-    return (1 + kinds[0] if kinds else 0, parts)
+    return (1 + kinds[0] if kinds else 0, natural(claim.item))
 
 
 def _cells(claim: Claim, verdict: str, results: Path) -> list[str]:
