@@ -5,7 +5,6 @@ What is computed from the parameters is written once for torch and numpy, in :mo
 """
 
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -72,36 +71,6 @@ class Stretch(nn.Module):
         self.layers = nn.ModuleList(Layer(width, mlp_ratio) for _ in range(n_layers))
 
 
-class Network(nn.Module):
-    """Descriptions of sets to an :class:`Answer` for each of two passes; the order of the points does not matter."""
-
-    architecture: ModuleType
-    points: nn.Linear
-    partitions: nn.Module
-
-    def describe(self, x_ND: np.ndarray) -> Description:
-        return self.architecture.describe(x_ND)
-
-    def forward(self, seen: list[Description], rng: np.random.Generator) -> list[Answer]:
-        return self.architecture.forward(TrainedTensors(self.points.weight.device), self, seen, rng)
-
-    @torch.no_grad()
-    def answer(self, seen: list[Description], rng: np.random.Generator) -> Answer:
-        return Answer(*(TrainedTensors.numpy(part) for part in self(seen, rng)[-1]))
-
-    def clusters_proba(self, answer: Answer) -> np.ndarray:
-        return self.architecture.clusters_proba(answer)
-
-    @property
-    def head(self) -> np.ndarray:
-        return flattened({name: TrainedTensors.numpy(weight) for name, weight in self.state_dict().items()})
-
-    def scores(self, told: CandidateFeatures) -> torch.Tensor:
-        """Logits of the adjusted Rand index of candidate partitions, with gradients."""
-        xp = TrainedTensors(self.points.weight.device)
-        return scores(xp, self.partitions, CandidateFeatures(*(xp.array(part) for part in told)))
-
-
 class Pass(nn.Module):
     """Stretches of layers, then the logits of every pair."""
 
@@ -147,10 +116,11 @@ class PartitionHead(nn.Module):
         nn.init.zeros_(self.score.bias)
 
 
-class TwoPassNetwork(Network):
-    """Parameters of :func:`coterie.zeroshot.network.two_passes.forward`."""
+class TwoPassNetwork(nn.Module):
+    """Descriptions of sets to an :class:`Answer` for each of two passes; the order of the points does not matter."""
 
-    architecture = two_passes
+    describe = staticmethod(two_passes.describe)
+    clusters_proba = staticmethod(two_passes.clusters_proba)
 
     def __init__(self, config: TwoPassConfig):
         super().__init__()
@@ -170,6 +140,22 @@ class TwoPassNetwork(Network):
         self.counts = Counts(E)
         if config.partition_width:
             self.partitions = PartitionHead(config.partition_width)
+
+    def forward(self, seen: list[Description], rng: np.random.Generator) -> list[Answer]:
+        return two_passes.forward(TrainedTensors(self.points.weight.device), self, seen, rng)
+
+    @torch.no_grad()
+    def answer(self, seen: list[Description], rng: np.random.Generator) -> Answer:
+        return Answer(*(TrainedTensors.numpy(part) for part in self(seen, rng)[-1]))
+
+    @property
+    def head(self) -> np.ndarray:
+        return flattened({name: TrainedTensors.numpy(weight) for name, weight in self.state_dict().items()})
+
+    def scores(self, told: CandidateFeatures) -> torch.Tensor:
+        """Logits of the adjusted Rand index of candidate partitions, with gradients."""
+        xp = TrainedTensors(self.points.weight.device)
+        return scores(xp, self.partitions, CandidateFeatures(*(xp.array(part) for part in told)))
 
     def copy_into(self, network: "TwoPassNetwork") -> None:
         """Let a network of the same sizes begin with these weights, but for its head, which is trained at the end."""
