@@ -26,7 +26,7 @@ PSEUDO_ROWS = 1.0
 LEAST_VARIANCE = 1e-6  # relative to that of a column: EM must not shrink clusters to single points
 VALUES_PER_PARAMETER = 3  # with fewer, the likelihood of many small clusters outweighs the BIC
 MANY_COLUMNS = 64  # beyond, all pairs of columns are too many to be kept for a part of the rows
-PART = 2**19  # the same in an E-step of all rows
+PART = 2**19  # numbers of the largest temporary array of an E-step
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,27 @@ def expected_moments(
     counts_N: np.ndarray | None,
     mixture: Gaussians,
     on_shares: Callable[[np.ndarray], None] | None = None,
+    unit: Callable[[np.ndarray], np.ndarray] = lambda values_ND: values_ND,
 ) -> Moments:
-    """The E-step of some rows: moments with the shares that a mixture gives. ``on_shares`` gets these."""
-    shares_NC, density_N = shares_of(mixture.log_joint(values_ND))
+    """The E-step of some rows, brought to ``unit``: moments with the shares that a mixture gives.
+
+    It goes in parts that fit into the cache. ``on_shares`` gets the shares of all rows.
+    """
+    size = max(32, PART // max(1, mixture.n_clusters * values_ND.shape[1]))
+    moments, shares = [], []
+    for first in range(0, max(1, len(values_ND)), size):
+        part = slice(first, first + size)
+        rows_ND = unit(values_ND[part])
+        shares_NC, density_N = shares_of(mixture.log_joint(rows_ND))
+        if on_shares is not None:
+            shares.append(shares_NC)
+        if counts_N is not None:
+            shares_NC, density_N = shares_NC * counts_N[part, None], density_N * counts_N[part]
+        found = Moments.of(rows_ND, shares_NC, mixture.n_clusters, mixture.kind)
+        moments.append(replace(found, log_likelihood=float(density_N.sum())))
     if on_shares is not None:
-        on_shares(shares_NC)
-    if counts_N is not None:
-        shares_NC, density_N = shares_NC * counts_N[:, None], density_N * counts_N
-    found = Moments.of(values_ND, shares_NC, mixture.n_clusters, mixture.kind)
-    return replace(found, log_likelihood=float(density_N.sum()))
+        on_shares(np.concatenate(shares))
+    return reduce(add, moments)
 
 
 @dataclass(frozen=True)
@@ -182,12 +194,9 @@ class Unit:
 
 
 def _block_moments(block: Any, state: tuple[Gaussians, Unit]) -> Moments:
-    """The E-step of one block, in parts that fit into the cache."""
+    """The E-step of one block."""
     mixture, unit = state
-    size = max(32, PART // max(1, mixture.n_clusters * block.X.shape[1]))
-    parts = [slice(first, first + size) for first in range(0, len(block.X), size)]
-    counts = [None if block.weight is None else block.weight[part] for part in parts]
-    return reduce(add, (expected_moments(unit(block.X[p]), c, mixture) for p, c in zip(parts, counts)))
+    return expected_moments(block.X, block.weight, mixture, unit=unit)
 
 
 def estimate(rows: Frame, moments: Moments, kind: Kind) -> Gaussians:
