@@ -91,18 +91,21 @@ class Benchmark:
         if self.peers:
             head["not_installed"] = [name for name in self.peers if not installed(name)]
         kept = self._kept(file.with_suffix(".json"), {cell.name for cell in cells} - {cell.name for cell in chosen})
-        settings = self.settings(quick)
-        with Journal(Path(f"{file}.unfinished.jsonl"), [head, self.identity()]) as journal:
-            for number, cell in enumerate(journal.measure(chosen, self.jobs), 1):
-                tell(f"{cell} ({number} of {len(chosen)})")
-            found = {**kept, **journal.rows}
-            rows = [row for cell in cells for row in found.get(cell.name, [])]
-            record = {**head, **settings, **({self.rows: rows} if self.rows else {})}
-            record |= {"seconds": journal.seconds, **self.summary(rows)}
-            if kept:
-                record["note"] = f"From an earlier run: {', '.join(kept)}."
-            self._write(record, file)
-            self.pictures(record, output)
+        settings, unfinished = self.settings(quick), Path(f"{file}.unfinished.jsonl")
+        found, seconds = dict(kept), 0.0
+        measured = _measured_once(chosen, unfinished, json.dumps([head, self.identity()]), self.jobs)
+        for number, (name, own, spent) in enumerate(measured, 1):
+            found[name] = own
+            seconds += spent
+            tell(f"{name} ({number} of {len(chosen)})")
+        rows = [row for cell in cells for row in found.get(cell.name, [])]
+        record = {**head, **settings, **({self.rows: rows} if self.rows else {})}
+        record |= {"seconds": seconds, **self.summary(rows)}
+        if kept:
+            record["note"] = f"From an earlier run: {', '.join(kept)}."
+        self._write(record, file)
+        self.pictures(record, output)
+        unfinished.unlink()
         return record
 
     def markdown(self, record: Row) -> str:
@@ -149,42 +152,22 @@ class NoSuchCell(ValueError):
         super().__init__(f"No cell has {' or '.join(map(repr, only))} in its name. Cells: {'; '.join(names)}.")
 
 
-class Journal:
-    """Measured cells in a file, from which an interrupted run of the same command continues."""
-
-    def __init__(self, path: Path, identity: Any):
-        self.path, self.identity = path, json.dumps(identity)
-        self.rows: dict[str, list[Row]] = {}
-        self.seconds = 0.0
-
-    def __enter__(self) -> "Journal":
-        lines = self.path.read_text().splitlines() if self.path.exists() else []
-        if lines and lines[0] == self.identity:
-            for line in lines[1:]:
-                self._keep(*json.loads(line))
-        else:
-            self.path.write_text(self.identity + "\n")
-        return self
-
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        if kind is None:
-            self.path.unlink()
-
-    def measure(self, cells: list[Cell], jobs: int) -> Iterator[str]:
-        """Measure the cells that are not in the file. Names of all, as they are done."""
-        yield from (cell.name for cell in cells if cell.name in self.rows)
-        missing = [cell for cell in cells if cell.name not in self.rows]
-        with open(self.path, "a") as file:
-            results = Parallel(n_jobs=jobs, return_as="generator")(delayed(_measured)(cell) for cell in missing)
-            for cell, (rows, seconds) in zip(missing, results):
-                file.write(json.dumps([cell.name, rows, seconds]) + "\n")
-                file.flush()
-                self._keep(cell.name, rows, seconds)
-                yield cell.name
-
-    def _keep(self, name: str, rows: list[Row], seconds: float) -> None:
-        self.rows[name] = rows
-        self.seconds += seconds
+def _measured_once(cells: list[Cell], file: Path, identity: str, jobs: int) -> Iterator[tuple[str, list[Row], float]]:
+    """Names, rows and seconds of the cells; those of an interrupted run of the same command are read from its file."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    done = (
+        {name: (rows, seconds) for name, rows, seconds in map(json.loads, lines[1:])} if lines[:1] == [identity] else {}
+    )
+    if not done:
+        file.write_text(identity + "\n")
+    yield from ((name, *found) for name, found in done.items())
+    missing = [cell for cell in cells if cell.name not in done]
+    with open(file, "a") as opened:
+        results = Parallel(n_jobs=jobs, return_as="generator")(delayed(_measured)(cell) for cell in missing)
+        for cell, (rows, seconds) in zip(missing, results):
+            opened.write(json.dumps([cell.name, rows, seconds]) + "\n")
+            opened.flush()
+            yield cell.name, rows, seconds
 
 
 def _measured(cell: Cell) -> tuple[list[Row], float]:

@@ -33,38 +33,32 @@ class LabelledSet(NamedTuple):
         return self.group.startswith("draws")
 
 
-def _data() -> Path:
-    return Path(os.environ.get("COTERIE_DATA", "data"))
+def _files(folder: str, ending: str, what: str) -> dict[str, Path]:
+    """Name -> file of a folder below the one that ``COTERIE_DATA`` names."""
+    path = Path(os.environ.get("COTERIE_DATA", "data")) / folder
+    found = {file.name.removesuffix(ending): file for file in sorted(path.glob(f"*{ending}"))}
+    if not found:
+        raise FileNotFoundError(
+            f"There are no sets in {path}: set COTERIE_DATA to the folder that holds {folder}/*{ending} ({what})."
+        )
+    return found
 
 
 def battery(name: str) -> Iterator[LabelledSet]:
-    """The sets of ``clustering/NAME`` below the folder that ``COTERIE_DATA`` names."""
-    folder = _data() / "clustering" / name
-    files = sorted(folder.glob("*.data.gz"))
-    if not files:
-        raise FileNotFoundError(
-            f"There are no sets in {folder}: set COTERIE_DATA to the folder that holds clustering/{name}/*.data.gz "
-            "(https://github.com/gagolews/clustering-data-v1)."
-        )
-    for path in files:
-        title = path.name.removesuffix(".data.gz")
+    """The sets of ``clustering/NAME``."""
+    source = "https://github.com/gagolews/clustering-data-v1"
+    for title, path in _files(f"clustering/{name}", ".data.gz", source).items():
         with gzip.open(path, "rt") as data, gzip.open(path.with_name(f"{title}.labels0.gz"), "rt") as labels:
             yield LabelledSet(name, title, np.loadtxt(data, ndmin=2), np.loadtxt(labels, dtype=int))
 
 
 def tables() -> Iterator[LabelledSet]:
-    """Real tables for development: ``tables/*.csv.gz`` below the same folder, the class in the last column."""
-    folder = _data() / "tables"
-    files = sorted(folder.glob("*.csv.gz"))
-    if not files:
-        raise FileNotFoundError(
-            f"There are no tables in {folder}: set COTERIE_DATA to the folder that holds tables/*.csv.gz (a header, "
-            "numeric columns, and the class from 1 in the last column)."
-        )
-    for path in files:
+    """Real tables for development, the class in the last column."""
+    content = "a header, numeric columns, and the class from 1 in the last column"
+    for title, path in _files("tables", ".csv.gz", content).items():
         with gzip.open(path, "rt") as file:
             values = np.loadtxt(file, delimiter=",", skiprows=1, ndmin=2)
-        yield LabelledSet("tables", path.name.removesuffix(".csv.gz"), values[:, :-1], values[:, -1].astype(int))
+        yield LabelledSet("tables", title, values[:, :-1], values[:, -1].astype(int))
 
 
 def seen() -> Iterator[LabelledSet]:

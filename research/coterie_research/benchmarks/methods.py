@@ -75,21 +75,17 @@ GIVEN: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "HDBSCAN": lambda X, k: hdbscan(X),
     "Genie": genie,
 }
-UNKNOWN: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "GMM + BIC": lambda X: best_mixture(X, searched(X, 1)).predict(X),
-    "k-means + silhouette": lambda X: best_kmeans(X, searched(X, 2), n_init=3),
-    "HDBSCAN": hdbscan,
+UNKNOWN: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {  # which do not read the number
+    "GMM + BIC": lambda X, k: best_mixture(X, searched(X, 1)).predict(X),
+    "k-means + silhouette": lambda X, k: best_kmeans(X, searched(X, 2), n_init=3),
+    "HDBSCAN": lambda X, k: hdbscan(X),
 }
 
 
 def compared(given: Sequence[str] = tuple(GIVEN)) -> dict[str, dict[str, Callable[[np.ndarray, int], np.ndarray]]]:
-    """The methods of both questions as functions of rows and number, which those of the second do not read."""
+    """The methods of both questions as functions of rows and number."""
     known = {name: GIVEN[name] for name in given if name != "Genie" or installed("genieclust")}
-    return {"given": known, "unknown": {name: _without_number(fit) for name, fit in UNKNOWN.items()}}
-
-
-def _without_number(fit: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray, int], np.ndarray]:
-    return lambda X, k: fit(X)
+    return {"given": known, "unknown": UNKNOWN}
 
 
 # --- what rows say together -------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ autoencoder to 150 for the clustering; the time of an epoch is measured first. I
 clustpy's own 100 and 150: about 15 CPU minutes for VaDE and 10 for DEC.
 """
 
-import resource
 import time
 from functools import partial
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from coterie_research import images
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row, alone, installed
-from coterie_research.metrics import clustering_scores
+from coterie_research.mixture_of_vaes.record import peak_gigabytes, scores
 
 K = 10
 PEERS = ("VaDE", "DEC")
@@ -70,14 +69,13 @@ def _images(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _row(method: str, seed: int, labels: np.ndarray, truth: np.ndarray, began: float) -> Row:
-    scores = clustering_scores(labels[None], truth[None])
+    seconds = round(time.process_time() - began, 1)
     return {
         "method": method,
         "seed": seed,
-        "accuracy": round(1 - float(scores["error"][0]), 4),
-        "ari": round(float(scores["ari"][0]), 4),
-        "cpu_seconds": round(time.process_time() - began, 1),
-        "peak_gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        **scores(labels, truth),
+        "cpu_seconds": seconds,
+        "peak_gigabytes": peak_gigabytes(),
     }
 
 
