@@ -76,7 +76,7 @@ def test_code_cached_for_one_processor_is_not_used_by_another(tmp_path):
     """Two kinds of processor share a folder, as on a network drive. Neither may read what the other compiled."""
 
     def run(processor):
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), **processor}
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path), **processor}
         command = [sys.executable, "-c", CODE]
         child = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return json.loads(child.stdout)
