@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import coterie
 from coterie.cli import app, main
 from coterie.tables.table import SAMPLES, read_table, sample
-from coterie.tabular import EncodedTable, TableModel, make_estimator
+from coterie.tabular import EncodedTable, TableModel, cluster_table, make_estimator
 
 WINE = SAMPLES / "wine.csv"
 
@@ -560,6 +560,17 @@ def test_the_number_of_samples_is_an_option_of_the_network(folder):
     sample("wine").to_csv("wine.csv", index=False)
     assert json.loads(succeed("cluster wine.csv --contexts 2 --json").stdout)["algorithm"] == "zeroshot"
     assert "'kmeans' has no setting 'n-contexts'" in refuse("cluster wine.csv -k 3 --contexts 2")
+    assert json.loads(succeed("cluster wine.csv --contexts auto --json").stdout)["algorithm"] == "zeroshot"
+    assert "a number from 1, or auto; got 'few'" in refuse("cluster wine.csv --contexts few")
+
+
+@pytest.mark.parametrize("words, scale", [("", None), ("--scale", True), ("--no-scale", False)])
+def test_columns_are_scaled_as_suits_them_or_all_or_none(points, words, scale):
+    found = cluster_table("points.csv", algorithm="zeroshot", scale=scale)
+    told = json.loads(succeed(f"cluster points.csv -a zeroshot {words} --json").stdout)
+    assert told["clusters"][0]["rows"] == found.sizes[0]
+    assert (found.encoding.spread == 1).all() == (scale is False)
+    assert found.estimator.get_params()["scale"] == ("auto" if scale is None else scale)
 
 
 def test_help_loads_nothing_heavy():

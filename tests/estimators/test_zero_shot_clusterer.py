@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -125,6 +127,20 @@ def test_many_clusters_are_found_without_their_number():
 def test_several_contexts_are_averaged_and_one_thread_gives_the_same(blobs, fitted):
     model = ZeroShotClusterer(n_contexts=2, device="cpu", n_jobs=1, random_state=0).fit(blobs[0])
     assert adjusted_rand_score(model.labels_, fitted.labels_) == 1
+
+
+def test_samples_are_read_until_two_answers_agree():
+    rng = np.random.default_rng(0)
+    clear = rng.normal(size=(300, 2)) + 9 * np.eye(2)[np.arange(300) % 2]
+    settings = {"n_contexts": "auto", "max_context": 60, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fitted = ZeroShotClusterer(**settings).fit(clear)
+    assert adjusted_rand_score(fitted.labels_, np.arange(300) % 2) == 1
+    with pytest.warns(UserWarning, match="answers to 4 and 8 samples agree by"):
+        ZeroShotClusterer(5, **settings).fit(rng.normal(size=(300, 2)))
+    small = ZeroShotClusterer(n_contexts="auto", random_state=0).fit(clear)
+    np.testing.assert_array_equal(small.labels_, ZeroShotClusterer(random_state=0).fit(clear).labels_)
 
 
 def test_a_large_table_is_labelled_beside_samples_of_it():

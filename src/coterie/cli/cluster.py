@@ -50,7 +50,11 @@ def cluster(
     exclude: list[str] | None = option("Columns not to use.", "A,B", "--exclude", "-x"),
     kind: list[str] | None = options.KIND,
     keep: list[str] | None = options.KEEP,
-    scale: bool = flag("Standardise every column to mean 0 and standard deviation 1.", "--scale"),
+    scale: bool | None = option(
+        "Scale every column to the same spread, or none. Default: as suits encoded columns; none of other numbers.",
+        None,
+        "--scale/--no-scale",
+    ),
     encode: bool | None = option(
         "Read text as categories and dates as days, fill missing values, and scale. Default: if the table has text, "
         "dates or missing values.",
@@ -77,7 +81,9 @@ def cluster(
         "kmeans, spherical, trimmed: fewest and most rows of a cluster (50..200, 50.. or ..200), or balanced.",
         "MIN..MAX",
     ),
-    contexts: int | None = tuning("zeroshot: number of samples that are read of a large table.", "N", min=1),
+    contexts: str | None = tuning(
+        "zeroshot: number of samples that are read of a large table, or auto: until the clusters stay the same.", "N"
+    ),
     n_init: int | None = tuning("Number of starts; the best is kept. Default: 10, or 1 for large tables.", "N", min=1),
     max_iter: int | None = tuning("Maximum number of iterations per start. Default: 300.", "N", min=1),
     seed: int = typer.Option(
@@ -146,7 +152,7 @@ def cluster(
         "gamma": gamma,
         "n_init": n_init,
         "max_iter": max_iter,
-        "n_contexts": contexts,
+        "n_contexts": _samples(contexts),
     }
     settings["sizes"] = None if sizes is None else sizes_of(sizes)
     outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas, checkpoint)
@@ -156,7 +162,7 @@ def cluster(
         chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, scheduler, workers, previous)
         if ks is None or len(ks) > 1:
             raise Refused("--from MODEL needs one number of clusters: add, for example, -k 7.")
-        if scale or encode or any(one is not None for one in (*chosen, *settings.values())):
+        if encode or any(one is not None for one in (scale, *chosen, *settings.values())):
             raise Refused(
                 "--from MODEL uses the columns and settings of the model: remove the options that choose or set them."
             )
@@ -258,7 +264,7 @@ def granularity(
     use, leave = (",".join(one) if one else None for one in (columns, exclude))
     with user_errors(ValueError):
         Outputs(plot=plot).check([file])
-        request = Request(use, leave, scale, algorithm=algorithm, seed=seed)
+        request = Request(use, leave, scale or None, algorithm=algorithm, seed=seed)
         with console.working(f"Reading {shown_source(file)}"):
             clustered = cluster_table(file, request, header=header, skip_rows=skip_rows, query=query)
             if not hasattr(clustered, "granularity"):
@@ -374,3 +380,12 @@ def _numbers(text: str) -> list[int]:
     if high < low:
         raise Refused(f"-k {text} is an empty range: put the smaller number first, -k {high}..{low}")
     return list(range(low, high + 1))
+
+
+def _samples(text: str | None) -> int | str | None:
+    """The samples that ``--contexts`` asks for."""
+    if text is None or text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise Refused(f"--contexts is a number from 1, or auto; got {text!r}")
+    return int(text)

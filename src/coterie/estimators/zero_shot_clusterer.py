@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -27,6 +28,8 @@ from coterie.tables.table import Table
 
 MAX_CONTEXT = 1_024
 SAMPLE = 100_000  # rows that columns are read from
+CONTEXTS = (1, 2, 4, 8)  # samples that are read until two answers agree by STABLE (adjusted Rand index)
+STABLE = 0.95
 MAX_CLUSTERS = 100
 
 
@@ -61,9 +64,10 @@ class ZeroShotClusterer(Clusterer):
     ----------
     n_clusters : int or None, default=None
         The number of clusters; None lets the network choose.
-    n_contexts : int, default=1
+    n_contexts : int or "auto", default=1
         How many samples of ``max_context`` rows the network reads. Affinities are averaged over them. A table with
-        fewer rows is read that many times with different random features.
+        fewer rows is read that many times with different random features. "auto" reads 1, 2, 4 and at most 8 samples,
+        until two answers agree by an adjusted Rand index of 0.95, and warns if none do.
     max_context : int, default=1024
         The largest number of rows that the network reads at once.
     scale : {"auto", "common", "cosine", "counts"} or bool, default="auto"
@@ -151,7 +155,7 @@ class ZeroShotClusterer(Clusterer):
     _parameter_constraints: ClassVar[dict] = {
         **Clusterer._common_constraints,
         "n_clusters": [None, Interval(Integral, 1, None, closed="left")],
-        "n_contexts": [Interval(Integral, 1, None, closed="left")],
+        "n_contexts": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_context": [Interval(Integral, 2, MAX_CONTEXT, closed="both")],
         "scale": ["boolean", StrOptions({"auto", "common", "cosine", "counts"})],
         "kinds": [None, dict],
@@ -220,10 +224,9 @@ class ZeroShotClusterer(Clusterer):
             rng = np.random.default_rng(random.randint(2**31))
             known = Constraints.of(n, y, must_link, cannot_link)
             if known is None and communities.suit(encoded.encoding.scale, points.shape):
-                found = self._divide(points, rng)
+                self._label(encoded, self.n_clusters or self._divide(points, rng), known)
             else:
-                found = self._read_contexts(points, known, rng)
-            self._label(encoded, self.n_clusters or found, known)
+                self._read_until_stable(encoded, known, rng)
             if places is not None:
                 self.context_indices_ = places[self.context_indices_]
                 self._label_all(rows)
@@ -246,14 +249,34 @@ class ZeroShotClusterer(Clusterer):
         self.children_, self.context_noise_, self.head_ = read.hierarchy(), np.zeros(len(order)), np.zeros(0)
         return found
 
-    def _read_contexts(self, points: np.ndarray, known: Constraints | None, rng: np.random.Generator) -> int:
-        """Let the network read rows; returns the number of clusters."""
+    def _read_until_stable(self, encoded: Encoded, known: Constraints | None, rng: np.random.Generator) -> None:
+        """Read so many samples as were asked for, or more and more until the labels no longer depend on them."""
+        counts: tuple = (self.n_contexts,) if self.n_contexts != "auto" else CONTEXTS
+        before, agreed = None, 1.0
+        for count in counts if len(encoded) > self.max_context else counts[:1]:
+            found = self._read_contexts(encoded.points, known, rng, count)
+            self._label(encoded, self.n_clusters or found, known)
+            agreed = 1.0 if before is None else adjusted_rand_score(before, self.labels_)
+            if before is not None and agreed >= STABLE:
+                return
+            before = self.labels_
+        if agreed < STABLE:
+            warnings.warn(
+                f"The clusters depend on the rows that are read: the answers to {counts[-2]} and {counts[-1]} samples "
+                f"agree by {agreed:.2f} (adjusted Rand index).",
+                stacklevel=2,
+            )
+
+    def _read_contexts(
+        self, points: np.ndarray, known: Constraints | None, rng: np.random.Generator, count: int
+    ) -> int:
+        """Let the network read so many samples of rows; returns the number of clusters."""
         from coterie.zeroshot.network import loading
         from coterie.zeroshot.network.inference import read_contexts
         from coterie.zeroshot.partitions.number_of_clusters import Hierarchical
 
         self._check_number()
-        contexts = self._contexts(points, rng)
+        contexts = self._contexts(points, rng, count)
         if known is not None and len(points) > self.max_context:
             contexts = [known.included(each, self.max_context) for each in contexts]
         contexts = [self._with_enough_rows(points, each) for each in contexts]
@@ -330,16 +353,16 @@ class ZeroShotClusterer(Clusterer):
         points = points[kept] if len(kept) < len(points) else points
         return kept[np.lexsort([points.sum(axis=1), (points**3).sum(axis=1), (points**2).sum(axis=1).round(9)])]
 
-    def _contexts(self, points: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-        """Indices of the rows to read."""
+    def _contexts(self, points: np.ndarray, rng: np.random.Generator, count: int) -> list[np.ndarray]:
+        """Indices of the rows of so many samples."""
         from coterie.zeroshot.rare_groups import with_rare_groups
 
         order = self._order(points)
         points = points[order]
         if len(order) <= self.max_context:
-            return [order] * self.n_contexts
-        places = [np.sort(rng.choice(len(order), self.max_context, replace=False)) for _ in range(self.n_contexts)]
-        apart = rng.spawn(self.n_contexts)  # their draws leave those of the network as they are
+            return [order] * count
+        places = [np.sort(rng.choice(len(order), self.max_context, replace=False)) for _ in range(count)]
+        apart = rng.spawn(count)  # their draws leave those of the network as they are
         n_threads = threads.count(self.n_jobs)
         return [order[with_rare_groups(points, each, own, n_threads)] for each, own in zip(places, apart)]
 

@@ -29,7 +29,7 @@ def run_settings(given: dict[str, Any], known: list[dict[str, Any]], limits: Lim
     return {
         "columns": _columns(given.get("columns"), known, kinds),
         "algorithm": algorithm,
-        "scale": _flag(given.get("scale", True), "scale"),
+        "scale": (_flag(given.get("scale", True), "scale") and algorithm != "zeroshot") or None,  # which scales itself
         "clusters": None if clusters is None else [clusters],
         "most": _whole(given.get("most", 10), 2, 30, "largest number to try"),
         "criterion": criterion if clusters is None and not row.finds else None,

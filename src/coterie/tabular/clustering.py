@@ -49,8 +49,9 @@ class Request:
     ----------
     columns, exclude : names of columns to use, or of columns not to use
         A list, or a text with commas between the names.
-    scale : bool
-        Standardise the columns.
+    scale : bool, optional
+        Scale every column to the same spread, or none. By default, columns that are encoded are scaled as suits them
+        (:mod:`coterie.tables.common_scale`), and other numbers are used as they are.
     encode : bool or None
         Read text and dates, and fill missing values. None does so only if a chosen column needs it.
     drop_missing : bool
@@ -84,7 +85,7 @@ class Request:
 
     columns: str | Sequence[str] | None = None
     exclude: str | Sequence[str] | None = None
-    scale: bool = False
+    scale: bool | None = None
     encode: bool | None = None
     drop_missing: bool = False
     kinds: str | Mapping[str, str] | None = None
@@ -223,11 +224,15 @@ def cluster_table(
         given = {name: value for name, value in request.defaults.items() if value is not None}
         defaults = {"n_init": 10 if len(table) <= MANY_ROWS else 1, "max_iter": 300, **given}
         estimator = make_estimator(algorithm, defaults, random_state=request.seed, **request.settings)
+        scale = "auto" if request.scale is None else request.scale
+        if encodes_tables(estimator):
+            scale = parameter(estimator, "scale") if request.scale is None else scale
+            estimator.set_params(scale=scale)
         encoded = EncodedTable.learn(
             table,
             request.columns,
             exclude=request.exclude,
-            scale=parameter(estimator, "scale") if encodes_tables(estimator) else request.scale or "auto",
+            scale=scale,
             encode=True if encodes_tables(estimator) else request.encode,
             drop_missing=request.drop_missing,
             kinds=request.kinds,
