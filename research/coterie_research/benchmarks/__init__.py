@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from coterie_research.benchmarks.harness import Benchmark
 
 BENCHMARKS = {  # name: the module, and what it measures
-    "calls": ("benchmarks.calls", "single calls of the k-means family, and imports, beside scikit-learn and FasterPAM"),
+    "calls": ("benchmarks.calls", "single calls of the k-means family beside scikit-learn and FasterPAM"),
     "constraints": ("benchmarks.constraints", "how much a few given labels help"),
     "kmeans": ("benchmarks.kmeans", "KMeans beside scikit-learn, faiss and scikit-learn-intelex"),
     "kmedoids": ("benchmarks.kmedoids", "KMedoids beside FasterPAM"),

@@ -5,14 +5,10 @@ runs choose their own starts by greedy k-means++. Other estimators of the family
 algorithm: their time per iteration is compared with that of ``KMeans`` here, and that of ``SoftKMeans`` with that of
 ``GaussianMixture`` of scikit-learn. The calls of one line alternate, and the fastest of each side counts. With one
 thread (``OMP_NUM_THREADS=1``), CPU times are compared, which other programs change little; otherwise elapsed times.
-New processes import KMeans and fit it for the first time, after one of each side that fills the caches.
 """
 
-import json
 import math
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -37,18 +33,6 @@ PATIENCE = 2.0  # seconds of one line, beyond which nothing is repeated
 FEWEST = 4  # repetitions in any case
 MOST = 30  # repetitions, or more if they take less than
 LEAST = 0.3  # seconds
-PROCESSES = 15  # of each side
-START = """
-import json, sys, time
-clocks = [(time.perf_counter(), 0.0)]
-from {module} import KMeans
-clocks.append((time.perf_counter(), time.process_time()))
-import numpy as np
-X = np.random.default_rng(0).normal(size=(1000, 4))
-KMeans(n_clusters=4, n_init=1, random_state=0).fit(X).predict(X)
-clocks.append((time.perf_counter(), time.process_time()))
-print(json.dumps([[b - a for a, b in zip(*pair)] for pair in zip(clocks, clocks[1:])]))
-"""
 
 
 class Line(NamedTuple):
@@ -69,7 +53,6 @@ def cells(quick: bool) -> list[Cell]:
         *(Cell(f"KMeans {size}", partial(of_kmeans, size)) for size in list(SIZES)[: 2 if quick else None]),
         Cell("family", partial(of_family, f"{n:.0e}×{d}, {k}".replace("e+0", "e"), n, d, k)),
         Cell("KMedoids", partial(of_medoids, medoids)),
-        Cell("new process", partial(of_processes, 1 if quick else PROCESSES)),
     ]
 
 
@@ -129,16 +112,6 @@ def of_medoids(n: int) -> Row:
     return measure(Line(f"KMedoids {n}×8, 20", "FasterPAM", partial(coterie.KMedoids(20, random_state=0).fit, X), peer))
 
 
-def of_processes(count: int) -> list[Row]:
-    modules = ("coterie", "sklearn.cluster")
-    scripts = [[sys.executable, "-c", START.format(module=module)] for module in modules]
-    runs = [[subprocess.check_output(script) for script in scripts] for _ in range(1 + count)][1:]
-    # clocks of parts (import, first fit), of which the fastest process of each side counts
-    least = np.min([[json.loads(text) for text in run] for run in runs], axis=0)
-    parts = zip(("import KMeans", "first fit"), least.swapaxes(0, 1).tolist())
-    return [row(f"{name} in a new process", "KMeans", *zip(*both)) for name, both in parts]
-
-
 def measure(line: Line) -> Row:
     """The fastest call of each side in seconds, also in CPU seconds, and the inertia where both have one."""
     both = alternated(
@@ -149,14 +122,16 @@ def measure(line: Line) -> Row:
     wall, cpu = ([min(getattr(one, of)) / n for one, n in zip(both, steps)] for of in ("wall", "cpu"))
     inertia = [getattr(one.result, "inertia_", getattr(one.result, "loss", math.nan)) for one in both]
     quotient = float(inertia[0] / inertia[1])
-    ratio = None if line.per_iteration or math.isnan(quotient) else quotient
-    return row(line.name, line.peer, wall, cpu, per_iteration=line.per_iteration, inertia_ratio=ratio)
-
-
-def row(call: str, peer: str, wall: Sequence[float], cpu: Sequence[float], **more: Any) -> Row:
     ours, theirs = cpu if threads.count() == 1 else wall
-    found = {"call": call, "peer": peer, "seconds": list(wall), "cpu_seconds": list(cpu), "ratio": theirs / ours}
-    return {**found, "per_iteration": False, "inertia_ratio": None, **more}
+    return {
+        "call": line.name,
+        "peer": line.peer,
+        "per_iteration": line.per_iteration,
+        "seconds": wall,
+        "cpu_seconds": cpu,
+        "inertia_ratio": None if line.per_iteration or math.isnan(quotient) else quotient,
+        "ratio": theirs / ours,
+    }
 
 
 def page(record: Row) -> list[str]:

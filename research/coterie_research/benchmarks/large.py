@@ -43,6 +43,7 @@ def cells(quick: bool) -> list[Cell]:
         Cell("starts on chunks", partial(starts, *chunked)),
         *(Cell(f"EM, {kind}", partial(em, kind, 1_000_000 // many)) for kind in KINDS),
         Cell("first fit", partial(first_fit, 200_000 // many)),
+        Cell("first fit, small", partial(first_fit, 1_000)),
     ]
 
 
