@@ -70,7 +70,12 @@ def _as_described(
         seeds, n_rows, max_iter = seeds[:1], 200, 2
     path = output / f"{name}.json"
     settings = {**SETTINGS, **(MOON_SETTINGS if rows == MOONS else IMAGE_SETTINGS)}
-    record = {"start": "random soft assignments", "max_iter": max_iter, "still": STILL, "settings": settings}
+    record: dict[str, Any] = {
+        "start": "random soft assignments",
+        "max_iter": max_iter,
+        "still": STILL,
+        "settings": settings,
+    }
     record |= {"rows": rows, "runs": earlier(path), **({"document": DOCUMENT[rows]} if rows in DOCUMENT else {})}
     for seed in seeds:
         X, truth = _data(rows, seed, n_rows)
