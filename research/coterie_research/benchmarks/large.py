@@ -19,10 +19,11 @@ from sklearn.cluster import KMeans as Peer
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from coterie_research.benchmarks.harness import Benchmark, Cell, Row, alternated, filled
+from coterie.mixtures.gaussians import Gaussians, Kind
+from coterie_research.benchmarks.harness import Benchmark, Cell, Columns, Row, alternated, filled
 from coterie_research.stress.processes import COTERIE, started
 
-KINDS = ("full", "tied", "diag", "spherical")
+KINDS: tuple[Kind, ...] = ("full", "tied", "diag", "spherical")
 FIRST = """
 import sys, time
 from {module} import KMeans
@@ -128,9 +129,8 @@ def starts(n: int, seeds: int) -> Row:
     return {"rows": n, "found": found / seeds, "seeds": seeds, "inertia": ratios}
 
 
-def em(kind: str, n: int) -> Row:
+def em(kind: Kind, n: int) -> Row:
     """One iteration of EM, 16 columns and 20 clusters, of both packages from the same mixture."""
-    from coterie.mixtures.gaussians import Gaussians
     from coterie.mixtures.moments import Rows, estimate
 
     rng = np.random.default_rng(0)
@@ -167,7 +167,7 @@ def first_fit(n: int) -> Row:
 
 
 def page(record: Row) -> list[str]:
-    tables = {
+    tables: dict[str, Columns] = {
         "peak_bytes": {
             "command line": "{cell}",
             "rows": "{rows:,}",

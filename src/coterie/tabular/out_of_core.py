@@ -163,7 +163,7 @@ def _fitted_to_all(
         X = rows.array()
         with watcher.reading(f"{rows.n_rows:,} rows in blocks"):
             known = look(Passes(blocks_of(X)), parameter(estimator, "n_clusters", 1))
-        encoding, X = _scaled(rows, X, known, request.scale)
+        encoding, X = _scaled(rows, X, known, bool(request.scale))
         with watcher.fitting(estimator):
             estimator.fit(X)
         with watcher.writing("the labels"):
