@@ -6,7 +6,6 @@ run that was interrupted is resumed; a network that is trained is only scored, a
 """
 
 import csv
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from coterie_research.training.flow.run import FlowRun, Stage
 from coterie_research.training.loop import LOG_FILE, STATE_FILE, TrainingConfig
 
 BASE = "16 layers"
+RUNS = Path("runs/flow-columns")
 STEPS, INSTANCES = 2000, 200
 EARLY = 300
 N_POINTS = (256, 1024)
@@ -101,19 +101,15 @@ def training_run(
 
 
 @scoring.experiment("flow/columns", pictures.columns)
-def columns(
-    output: Path,
-    quick: bool,
-    steps: int = STEPS,
-    networks: Sequence[str] = (),
-    runs: Path = Path("runs/flow-columns"),
-) -> dict[str, Any]:
+def columns(output: Path, quick: bool, steps: int = STEPS, runs: Path = RUNS, train: bool = True) -> dict[str, Any]:
     """Every column of the tables, and what differs from the document's training, at equal steps and equal data.
 
-    ``networks`` are some of the names in the record, separated by commas, by default all.
+    With ``train=False`` the record has the networks that are trained already. Another number of steps needs another
+    folder ``runs``.
     """
     if quick:
-        runs, steps, networks = output / "runs", 5, networks or list(NETWORKS)[:4]
+        runs, steps = output / "runs", 5
+    titles = [title for title in NETWORKS if train or _weights(title, runs).exists()][: 4 if quick else None]
     count, n_points = (4, 60) if quick else (INSTANCES, 1000)
     snr_db = [float(one) for one in range(3, 16)]
     record: dict[str, Any] = {
@@ -126,7 +122,7 @@ def columns(
         "longer_flow": {},
     }
     w2: dict[str, dict[str, np.ndarray]] = {}
-    for title in networks or NETWORKS:
+    for title in titles:
         network, folder = _trained(title, training_run(steps, **NETWORKS[title]), runs)
         scores = _Scores(network, f"{title}|{steps}", scoring.Kept(runs / "scores.npz"), n_points, count)
         w2[title] = {level: scores(snr) for level, snr in published.LEVELS.items()}
@@ -163,13 +159,17 @@ def columns(
     return {**record, "cpu_seconds": sum(one["cpu_seconds"] for one in record["networks"].values())}
 
 
+def _weights(title: str, runs: Path) -> Path:
+    return runs / f"{title.replace(' = ', '-').replace(' ', '-').lower()}.safetensors"
+
+
 def _trained(title: str, run: FlowRun, runs: Path) -> tuple[MeasureFlow, Path]:
     """The trained network, and the folder with its log; its weights are kept on a shelf beside these folders."""
-    name = f"{title.replace(' = ', '-').replace(' ', '-').lower()}"
-    folder, weights = runs / name, runs / f"{name}.safetensors"
+    weights = _weights(title, runs)
+    folder = weights.with_suffix("")
     if not weights.exists():
         run.train(folder, resume=(folder / STATE_FILE).exists())
-        run.ship(folder, name, shelf=runs)
+        run.ship(folder, folder.name, shelf=runs)
     return checkpoints.load(weights), folder
 
 

@@ -11,7 +11,7 @@ import torch
 from coterie import checkpoints
 from coterie.mixtures.atoms import flow_tokens
 from coterie_research.measure_flows import pictures, published, scoring, tables
-from coterie_research.measure_flows.columns import training_log
+from coterie_research.measure_flows.columns import RUNS, training_log
 from coterie_research.measure_flows.dynamics import integrate, nearest_neighbour_entropy
 from coterie_research.training.flow.prior import Mixtures
 
@@ -98,18 +98,14 @@ def figure6(quick: bool) -> dict[str, Any]:
 
 
 @scoring.experiment("flow/figure8", pictures.figure8)
-def figure8(quick: bool) -> dict[str, Any]:
-    """The flow time that each network has learned as a function of the SNR, in total and per layer."""
+def figure8(quick: bool, runs: Path = RUNS) -> dict[str, Any]:
+    """The flow time that networks of three depths have learned at equal steps (``flow/columns``), over the SNR."""
     snr_db = torch.linspace(3, 15, 25 if quick else 121)
+    networks = {layers: checkpoints.load(runs / f"{layers}-layers.safetensors") for layers in (16, 32, 64)}
     with torch.no_grad():
-        time = {n: checkpoints.load(one).flow_time(snr_db) for n, one in {16: tables.MAIN, **tables.DEEPER}.items()}
-    return {
-        "snr_db": snr_db.tolist(),
-        "total": time[16].tolist(),
-        "total_deeper": {str(layers): time[layers].tolist() for layers in tables.DEEPER},
-        "per_layer": {str(layers): (total / layers).tolist() for layers, total in time.items()},
-        "max_flow": checkpoints.load(tables.MAIN).config.max_flow,
-    }
+        total = {str(layers): network.flow_time(snr_db).tolist() for layers, network in networks.items()}
+    per_layer = {layers: [time / int(layers) for time in times] for layers, times in total.items()}
+    return {"snr_db": snr_db.tolist(), "total": total, "per_layer": per_layer, "max_flow": networks[16].config.max_flow}
 
 
 @scoring.experiment("flow/training_curve", pictures.training)

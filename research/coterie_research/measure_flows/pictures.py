@@ -158,11 +158,11 @@ def figure6(record: dict[str, Any]) -> Picture:
 
 
 def figure8(record: dict[str, Any]) -> Picture:
-    x, totals = record["snr_db"], {"16": record["total"], **record["total_deeper"]}
-    speed = [{"x": x, "y": speed, "label": f"{layers} layers"} for layers, speed in record["per_layer"].items()]
-    total = [{"x": x, "y": total, "label": f"{layers} layers"} for layers, total in totals.items()]
-    panels = [Panel("", "SNR in dB", "flow speed t = T / L", speed), Panel("", "SNR in dB", "total flow T", total)]
-    return Picture(panels, size=(5, 3.6))
+    def panel(what: str, of: str) -> Panel:
+        curves = [{"x": record["snr_db"], "y": y, "label": f"{layers} layers"} for layers, y in record[of].items()]
+        return Panel("", "SNR in dB", what, curves)
+
+    return Picture([panel("flow speed t = T / L", "per_layer"), panel("total flow T", "total")], size=(5, 3.6))
 
 
 def _smooth(along: list[float], loss: list[float]) -> dict[str, Any]:
