@@ -68,17 +68,11 @@ class _Ranks:
             there = counts_LM[:, m] > 0
             means, counts = means_LM[there, m], counts_LM[there, m]
             chance = (len(means) - 1) / n_M[m]  # of variance that levels explain by chance
-            if total_M[m] <= 0 or len(means) < 3 or explained_M[m] / total_M[m] - chance <= most:
+            if total_M[m] <= 0 or len(means) < 3 or explained_M[m] / total_M[m] - chance <= max(most, GAIN):
                 continue
-            if explained_M[m] / total_M[m] - chance <= GAIN:
-                break
-            lost = [
-                np.average(
-                    (isotonic_regression(means, sample_weight=counts, increasing=up) - means) ** 2, weights=counts
-                )
-                for up in (True, False)
-            ]
-            most = max(most, float(min(lost) / total_M[m] - chance))
+            fits = [isotonic_regression(means, sample_weight=counts, increasing=up) for up in (True, False)]
+            lost = min(np.average((fit - means) ** 2, weights=counts) for fit in fits)
+            most = max(most, float(lost / total_M[m] - chance))
         return most
 
 

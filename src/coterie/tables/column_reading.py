@@ -131,16 +131,8 @@ def _read_again(
         return texts if values.dtype == object or set(texts) & set(levels) else values
     if values.dtype != object or is_empty(values):
         return values if values.dtype != object else np.full(len(values), np.nan)
-    different, places = _different(values)
-    found: written.Dates | written.Numbers | None
-    if kind == DATE:
-        found = written.dates(different, spelled or None)
-    elif timed := written.times(different):
-        return _spread(timed.values, places)
-    else:
-        found = written.numbers(different, spelled or None)
-        found = found or _mostly_numbers(different, places, STRANGERS_AS_ASKED, spelled)  # known to hold numbers
-    return values if found is None else _spread(found.values, places)
+    read = _read_texts(values, kind, spelled)
+    return values if read is None else read[0]
 
 
 def written_numbers(series: "pd.Series", decimal: str | None = None) -> np.ndarray | None:
@@ -302,24 +294,26 @@ def _as_asked(column: Column, series: "pd.Series", wanted: str) -> Column:
     column = replace(column, absent=(), cycle=float(order) if kind == CYCLE else 0.0)
     if values.dtype != object or kind == ORDINAL:
         return _as(replace(column, kind=kind, values=values, why=why, used=True), series)
+    read = _read_texts(values, kind, order if kind == DATE else "")
+    if read is None:
+        what, how = ("dates", written.dates) if kind == DATE else ("numbers", written.numbers)
+        raise TableError(f"{column.name!r} cannot be read as {what} ({_stranger(_different(values)[0], how)}).")
+    values, spelled, told = read
+    why += f"; {told}" if told else ""
+    return replace(column, kind=kind, values=values, why=why, used=True, spelling=spelled)
+
+
+def _read_texts(values: np.ndarray, kind: str, spelled: str) -> tuple[np.ndarray, str, str] | None:
+    """Texts that are known to be dates or numbers, how they are spelled, and a remark; None if they are not."""
     different, places = _different(values)
     if kind == DATE:
-        dated = written.dates(different, order or None)
-        if dated is None:
-            raise TableError(f"{column.name!r} cannot be read as dates ({_stranger(different, written.dates)}).")
-        values, spelled, why = _spread(dated.values, places), dated.order, f"as asked for; {_about_dates(dated)}"
-    elif timed := written.times(different):
-        values, spelled = _spread(timed.values, places), ""
-    else:
-        found = written.numbers(different)
-        if found is None:
-            found = _mostly_numbers(different, places, STRANGERS_AS_ASKED)
-            if found is None:
-                strange = _stranger(different, written.numbers)
-                raise TableError(f"{column.name!r} cannot be read as numbers ({strange}).")
-            why += f"; {_about_strangers(found)}"
-        values, spelled = _spread(found.values, places), found.decimal
-    return replace(column, kind=kind, values=values, why=why, used=True, spelling=spelled)
+        dated = written.dates(different, spelled or None)
+        return dated and (_spread(dated.values, places), dated.order, _about_dates(dated))
+    if timed := written.times(different):
+        return _spread(timed.values, places), "", ""
+    found = written.numbers(different, spelled or None)
+    found = found or _mostly_numbers(different, places, STRANGERS_AS_ASKED, spelled)
+    return found and (_spread(found.values, places), found.decimal, _about_strangers(found) if found.strange else "")
 
 
 def _kept(column: Column) -> Column:

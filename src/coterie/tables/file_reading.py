@@ -85,8 +85,8 @@ def _reader(kind: str, query: str | None, *how: Any) -> Callable[[Path], Table]:
         return lambda path: Table.of(read_statistics(path))
     others: dict[str, Callable[[Path], Table]] = {
         ".npy": lambda path: Table.of((array := read_npy(path)).astype(array.dtype.newbyteorder("="), copy=False)),
-        ".parquet": lambda path: _from_arrow(_read_parquet(path)),
-        ".feather": lambda path: _from_arrow(_read_feather(path)),
+        ".parquet": lambda path: _from_arrow(_read_columns(path, "Parquet")),
+        ".feather": lambda path: _from_arrow(_read_columns(path, "Feather")),
         ".json": lambda path: _from_arrow(read_json(path)),
         **dict.fromkeys(JSON_LINES, lambda path: _from_arrow(read_json_lines(path))),
     }
@@ -228,28 +228,21 @@ def _from_text(path: Path, delimiter: str | None, header: bool | None, skip_rows
     return table
 
 
-def _read_parquet(path: Path) -> Any:
+def _read_columns(path: Path, kind: str) -> Any:
+    """The Arrow table in a Parquet or Feather file."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow.feather
+    import pyarrow.parquet
 
     try:
-        with pq.ParquetFile(path) as file:
-            table = file.read()
+        if kind == "Feather":
+            return pyarrow.feather.read_table(path)
+        with pyarrow.parquet.ParquetFile(path) as file:
+            return file.read()
     except (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
-        raise TableError(f"{path} is not a complete Parquet file: write it again, or check its extension.") from error
-    return table
-
-
-def _read_feather(path: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.feather
-
-    try:
-        return pyarrow.feather.read_table(path)
-    except (pa.ArrowException, ValueError, MemoryError, OverflowError) as error:
-        raise TableError(f"{path} is not a complete Feather file: write it again, or check its extension.") from error
+        raise TableError(f"{path} is not a complete {kind} file: write it again, or check its extension.") from error
 
 
 def _to_frame(table: Any) -> "pd.DataFrame":

@@ -53,17 +53,11 @@ _UUID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|[0-9a-f]{24,64}
 _SCALES = tuple(
     scale.split("|")
     for scale in (
-        "very low|low|medium|high|very high",
-        "low|mid|high",
-        "low|moderate|high",
-        "low|middle|high",
-        "low|normal|high",
+        "very low|low|mid|medium|middle|moderate|normal|high|very high",
         "xs|s|m|l|xl|xxl",
         "very small|small|medium|large|very large",
         "never|rarely|sometimes|often|always",
-        "very bad|bad|fair|good|very good|excellent",
-        "very poor|poor|fair|good|very good|excellent",
-        "fair|good|very good|premium|ideal",
+        "very bad|bad|very poor|poor|fair|good|very good|premium|excellent|ideal",
         "strongly disagree|disagree|neutral|agree|strongly agree",
         "very dissatisfied|dissatisfied|neutral|satisfied|very satisfied",
         "none|mild|moderate|severe",

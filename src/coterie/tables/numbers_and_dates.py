@@ -6,7 +6,7 @@ needed to read the same column of another table in the same way.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
@@ -80,14 +80,23 @@ class Times:
 
 def times(texts: Sequence[str]) -> Times | None:
     """Read texts as times of day (7:30, 19:30:05, 7:30 pm), or as durations if some are longer or name days."""
-    found = [None if text.strip().casefold() in MISSING_NUMBERS else _TIME.fullmatch(text.strip()) for text in texts]
-    known = [match for match in found if match is not None]
-    if not known or any(
-        match is None and text.strip().casefold() not in MISSING_NUMBERS for text, match in zip(texts, found)
-    ):
+    found = _matched(texts, _TIME.fullmatch)
+    if not found:
         return None
     hours = np.array([np.nan if match is None else _hours(match) for match in found])
-    return Times(hours, np.nanmax(hours) <= 24 and not any(match["days"] for match in known))
+    return Times(hours, np.nanmax(hours) <= 24 and not any(match and match["days"] for match in found))
+
+
+def _matched(texts: Sequence[str], match: Callable[[str], re.Match[str] | None]) -> list[re.Match[str] | None]:
+    """The match of every text, None where a value is missing; nothing if a text has none, or if all are missing."""
+    found: list[re.Match[str] | None] = []
+    for text in texts:
+        bare = text.strip()
+        missing = bare.casefold() in MISSING_NUMBERS
+        found.append(None if missing else match(bare))
+        if found[-1] is None and not missing:
+            return []
+    return found if any(found) else []
 
 
 def _hours(match: re.Match[str]) -> float:
@@ -104,17 +113,8 @@ def is_missing(text: str) -> bool:
 
 def numbers(texts: Sequence[str], decimal: str | None = None) -> Numbers | None:
     """Read texts as numbers. ``decimal`` is the decimal mark where the texts leave it open; a point by default."""
-    found: list[re.Match[str] | None] = []
-    units: set[str] = set()
-    for text in texts:
-        if text.strip().casefold() in MISSING_NUMBERS:
-            found.append(None)
-            continue
-        match = _NUMBER.fullmatch(text.strip())
-        if match is None or bool(match["open"]) != bool(match["close"]):
-            return None
-        units.add(match["money"] or match["unit"] or "")
-        found.append(match)
+    found = _matched(texts, _number_in)
+    units = {match["money"] or match["unit"] or "" for match in found if match is not None}
     if not units or len(units - {""}) > 1:
         return None
     unit = next(iter(units - {""}), "")
@@ -152,12 +152,14 @@ def mostly_numbers(
     return Numbers(values, found.decimal, found.unit, strange, rows)
 
 
+def _number_in(bare: str) -> re.Match[str] | None:
+    match = _NUMBER.fullmatch(bare)
+    return match if match is not None and bool(match["open"]) == bool(match["close"]) else None
+
+
 def _can_be_number(text: str) -> bool:
     """Whether a text alone can be a number, or stands for a missing one."""
-    match = _NUMBER.fullmatch(text.strip())
-    return text.strip().casefold() in MISSING_NUMBERS or (
-        match is not None and bool(match["open"]) == bool(match["close"])
-    )
+    return text.strip().casefold() in MISSING_NUMBERS or _number_in(text.strip()) is not None
 
 
 def decimal_mark(digits: Sequence[str], default: str | None = None) -> str | None:
@@ -195,21 +197,11 @@ def dates(texts: Sequence[str], order: str | None = None) -> Dates | None:
 
     Without it, 1.2.2015 and 1-2-2015 begin with the day, and 1/2/2015 with the month.
     """
-    found: list[re.Match[str] | None] = []
-    slashes = False
-    for text in texts:
-        text = text.strip()
-        if text.casefold() in MISSING_NUMBERS:
-            found.append(None)
-            continue
-        match = next((match for pattern in _DATES if (match := pattern.fullmatch(text))), None)
-        if match is None:
-            return None
-        slashes |= "a" in match.groupdict() and "/" in text
-        found.append(match)
-    open_ones = [match for match in found if match is not None and "a" in match.groupdict()]
-    if not any(match is not None for match in found):
+    found = _matched(texts, lambda bare: next((match for one in _DATES if (match := one.fullmatch(bare))), None))
+    if not found:
         return None
+    open_ones = [match for match in found if match is not None and "a" in match.groupdict()]
+    slashes = any("/" in match.string for match in open_ones)
     certain = True
     if open_ones:
         day_first = any(int(match["a"]) > 12 for match in open_ones)
