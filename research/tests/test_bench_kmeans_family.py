@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from coterie_research.benchmarks import calls, kmeans, kmedoids, learned_lloyd
+from coterie_research.benchmarks import calls, kmeans, kmedoids, learned_lloyd, sizes
 
 
 @pytest.mark.filterwarnings("ignore:Best performing initialization did not converge")
@@ -61,3 +61,15 @@ def test_learned_lloyd_says_what_it_left_out(tmp_path, monkeypatch):
     assert {row["kind"] for row in record["rows"]} == {"blobs", "uniform"}
     assert "COTERIE_DATA" in record["missing"][0]
     assert all(row["ratio"] < 1 for row in record["rows"])
+
+
+def test_sizes_are_kept_and_compared_if_the_other_package_is_there(monkeypatch):
+    monkeypatch.setattr(sizes, "installed", lambda name: False)
+    X, k, bounds = sizes.drawn(1)
+    row = sizes._measured(X, k, bounds, n_init=1, random_state=0)
+    assert row["ours_kept"]
+    assert row["ours"] > 0
+    assert "other" not in row
+    assert sizes.page({"rows": [{**row, "cell": "set 1"}]}) == []
+    rows = [{**row, "other": 2 * row["ours"], "other_seconds": 1.0, "cell": "set 1"}]
+    assert "0.500 to 0.500" in sizes.page({"rows": rows})[0]

@@ -21,6 +21,7 @@ BENCHMARKS = {  # name: the module, and what it measures
     "mixtures": ("benchmarks.mixtures", "FlowMixture beside Gaussian mixtures and HDBSCAN"),
     "real-tables": ("benchmarks.real_tables", "the zero-shot clusterer on real tables that it was not trained on"),
     "scale": ("benchmarks.scale", "KMeans on Dask beside dask-ml, up to 200 million rows"),
+    "sizes": ("benchmarks.sizes", "KMeans with bounds on sizes beside k-means-constrained"),
     "tables": ("benchmarks.tables", "files as they are: the zero-shot clusterer beside the usual pipeline"),
     "vae": ("benchmarks.vae", "VAEMixture beside the deep clusterers of clustpy"),
     "zeroshot": ("benchmarks.zeroshot", "the zero-shot clusterer beside other methods on many sets"),

@@ -27,7 +27,7 @@ from coterie.files import replacing
 Row = dict[str, Any]
 Columns = dict[str, str | Callable[[Row], str]]
 PACKAGES = ("coterie", "numpy", "numba", "torch", "scikit-learn", "faiss-cpu", "scikit-learn-intelex", "superkmeans",
-            "kmedoids", "genieclust", "clustpy", "dask", "dask-ml")  # fmt: skip
+            "kmedoids", "k-means-constrained", "genieclust", "clustpy", "dask", "dask-ml")  # fmt: skip
 
 
 class Cell(NamedTuple):
