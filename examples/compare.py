@@ -42,7 +42,7 @@ data = {
 estimators: dict[str, Callable[[int], Any]] = {
     "KMeans": lambda k: coterie.KMeans(k, n_init=10, random_state=0),
     "SoftKMeans": lambda k: coterie.SoftKMeans(k, mixing_weights=True, n_init=5, random_state=0),
-    "TrimmedKMeans": lambda k: coterie.TrimmedKMeans(k, trim=0.07, n_init=10, random_state=0),
+    "TrimmedKMeans": lambda k: coterie.TrimmedKMeans(k, outliers=0.07, n_init=10, random_state=0),
     "RobustKMeans": lambda k: coterie.RobustKMeans(k, n_init=10, random_state=0),
     "KMedoids": lambda k: coterie.KMedoids(k, random_state=0),
     "InContextClusterer": lambda k: coterie.InContextClusterer(k, random_state=0),

@@ -4,7 +4,7 @@ A mixture model without the number of clusters
 
 :class:`coterie.FlowMixture` fits Gaussian mixtures. A pretrained transformer moves every point towards the centre of
 the cluster that it came from. EM refines and merges the clusters that result, so neither the number of clusters nor the
-type of their covariances is needed. With ``noise=True``, points far from every cluster are outliers. With
+type of their covariances is needed. With ``outliers="auto"``, points far from every cluster are outliers. With
 ``refine="posterior"``, a sampler tells how certain the clusters are.
 """
 
@@ -25,7 +25,7 @@ for label, rows in enumerate(np.split(np.arange(len(X)), np.cumsum(sizes)[:-1]))
     X[rows] += rng.normal(size=(len(rows), 2)) * spread @ turn.T
 X = np.vstack([X, rng.uniform(X.min(0) - 1, X.max(0) + 1, size=(70, 2))])
 
-model = FlowMixture(noise=True, random_state=0).fit(X)
+model = FlowMixture(outliers="auto", random_state=0).fit(X)
 print(f"{model.n_clusters_} clusters of type {model.covariance_type_!r}, {model.outliers_.sum()} outliers (drawn: 70)")
 
 # %%

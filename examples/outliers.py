@@ -21,7 +21,7 @@ X = np.vstack([groups, rng.uniform(-20, 20, size=(60, 2))])
 
 models = [
     KMeans(5, n_init=10, random_state=0),
-    TrimmedKMeans(5, trim=0.07, n_init=10, random_state=0),
+    TrimmedKMeans(5, outliers=0.07, n_init=10, random_state=0),
     RobustKMeans(5, n_init=10, random_state=0),
 ]
 

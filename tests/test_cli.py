@@ -64,7 +64,9 @@ def refuse(*arguments):
 
 
 def test_labels_picture_and_model_are_written(points):
-    result = succeed("cluster points.csv -k 3 -x name --scale -a trimmed --trim 0.0323 -o l.csv -p c.png -s m.model")
+    result = succeed(
+        "cluster points.csv -k 3 -x name --scale -a trimmed --outliers 0.0323 -o l.csv -p c.png -s m.model"
+    )
     labels = read_table("l.csv")["cluster"].to_numpy()
     assert len(labels) == 93
     assert (labels[-3:] == -1).all()
@@ -146,7 +148,7 @@ def test_outliers_of_a_mixture_saved_in_python_are_written_with_their_certainty(
     inside = np.repeat([[0.0, 0.0], [9.0, 9.0]], 100, axis=0) + rng.normal(size=(200, 2))
     table = pd.DataFrame(np.r_[inside, rng.uniform(-30, 30, size=(20, 2))], columns=["a", "b"])
     table.to_csv("mixture.csv", index=False)
-    model = coterie.FlowMixture(noise=True, random_state=0).fit(table)
+    model = coterie.FlowMixture(outliers=0.1, random_state=0).fit(table)
     model.save("mixture.model")
     succeed("predict mixture.model mixture.csv -o labels.csv")
     written = pd.read_csv("labels.csv")
@@ -195,7 +197,7 @@ def test_without_a_number_the_zero_shot_network_clusters_and_finds_it(points):
     assert predicted["outliers"] == (labels < 0).sum()
     assert json.loads(succeed("cluster points.csv -x name -a zeroshot -k 2 --json").stdout)["n_clusters"] == 2
     assert "by kmeans" in succeed("cluster points.csv -x name --criterion gap").stdout
-    assert "by trimmed" in succeed("cluster points.csv -x name -k 2 --trim 0.1").stdout
+    assert "by trimmed" in succeed("cluster points.csv -x name -k 2 --outliers 0.1").stdout
 
 
 @pytest.fixture
@@ -356,10 +358,10 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv -x name -k 3 -p a.png --view left,name", "'name' is not one of the clustered columns"),
         ("points.csv -x name -k 3 -p a.png --view left,right,left", "one or two columns"),
         (
-            "points.csv -x name -k 3 --trim 0.1 -a kmeans",
-            "'kmeans' has no setting 'trim': remove it, or choose an algorithm",
+            "points.csv -x name -k 3 --outliers 0.1 -a kmeans",
+            "'kmeans' has no setting 'outliers': remove it, or choose an algorithm",
         ),
-        ("points.csv --trim 0.1 -a kmeans", "an algorithm that has it (trimmed)"),
+        ("points.csv --outliers 0.1 -a kmeans", "an algorithm that has it (zeroshot, trimmed, flow)"),
         ("points.csv -x name -k 3 --from no.model", "uses the columns and settings of the model"),
         ("points.csv --from no.model", "needs one number of clusters"),
         ("points.csv --from points.csv -k 3", "--save NAME.model"),
@@ -370,7 +372,7 @@ def test_a_tiny_table_needs_no_k():
         ("one.csv -k 2", "the table has 1 row: request at most 1"),
         ("void.csv -k 2 --no-encode", "The column 'b' has no values"),
         ("vast.csv -k 2 --scale", "The column 'a' has values that are too large to be scaled"),
-        ("points.csv -x name -k 3 -a trimmed --trim 1.5", "trim"),
+        ("points.csv -x name -k 3 -a trimmed --outliers 1.5", "a share from 0 to 1"),
         ("points.csv -x name -k 3 -o no/labels.csv", "there is no folder"),
         ("points.csv -x name -k 3 -o labels.xls", ".csv, .tsv, .parquet, .xlsx"),
         ("points.csv -x name -k 3 -o points.csv", "overwrite the input"),

@@ -53,7 +53,7 @@ def test_the_same_seed_gives_the_same_scores(kmeans):
 
 def test_outliers_are_left_out_of_the_score():
     X = np.vstack([blobs(3), np.random.default_rng(1).uniform(-40, 60, size=(8, 2))])
-    choice = choose_k(TrimmedKMeans(trim=0.07, n_init=10, init="random", random_state=0), X, range(2, 6))
+    choice = choose_k(TrimmedKMeans(outliers=0.07, n_init=10, init="random", random_state=0), X, range(2, 6))
     assert choice.k == 3
     assert next(one.score for one in choice.candidates if one.k == 3) > 0.8
 

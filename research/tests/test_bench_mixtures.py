@@ -37,7 +37,7 @@ def test_measured_methods_are_summarised_with_their_paired_differences():
 def test_the_true_mixture_is_hard_to_beat(family):
     data = mixtures.drawn(family, 1)
     best = mixtures.best_possible(data)
-    method = "FlowMixture, noise='auto'"
+    method = "FlowMixture, outliers='auto'"
     ours = mixtures.measure(data.X, data.labels, data.held_out, (method,))[method]
     assert best["ari"] > ours["ari"] - 0.02
     assert best["held_out"] > ours["held_out"]

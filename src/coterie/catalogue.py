@@ -24,7 +24,7 @@ class Row(NamedTuple):
     takes: str
     counts: bool = True  # whether a number of clusters can be given
     finds: bool = False  # whether it determines the number if none is given
-    trims: bool = False
+    outliers: bool = False  # whether rows can stay outside all clusters
     sized: bool = False  # whether sizes can be bounded
     needs: str = "passes"
 
@@ -41,6 +41,7 @@ CATALOGUE = {
         "zero_shot",
         "missing values, new rows",
         finds=True,
+        outliers=True,
         needs="sample",
     ),
     "KMeans": Row(
@@ -61,7 +62,7 @@ CATALOGUE = {
         "It excludes a given share of the rows and labels them −1.",
         "outliers",
         _USUAL,
-        trims=True,
+        outliers=True,
         sized=True,
     ),
     "RobustKMeans": Row(
@@ -124,6 +125,7 @@ CATALOGUE = {
         "weights, new rows",
         counts=False,
         finds=True,
+        outliers=True,
         needs="sample and passes",
     ),
     "VAEMixture": Row(

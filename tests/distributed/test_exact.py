@@ -32,7 +32,7 @@ MEMBERS = {
     "soft": SoftKMeans(K),
     "soft with weights": SoftKMeans(K, mixing_weights=True, gamma=0.5),
     "spherical": SphericalKMeans(K),
-    "trimmed": TrimmedKMeans(K, trim=0.1),
+    "trimmed": TrimmedKMeans(K, outliers=0.1),
     "trimmed per cluster": TrimmedKMeans(K, per_cluster=True),
     "robust softmax": RobustKMeans(K),
     "robust sparsemax": RobustKMeans(K, weighting="sparsemax"),

@@ -64,7 +64,7 @@ def test_kmeans_refills_empty_clusters_as_scikit_learn_does():
 @pytest.mark.parametrize("kind", FAMILY, ids=lambda kind: kind.__name__)
 def test_fewer_distinct_rows_than_clusters_is_a_warning_and_every_row_a_centre(kind):
     X = np.repeat(blobs[:3], 10, axis=0)
-    options = {"trim": 0.0} if kind is TrimmedKMeans else {}
+    options = {"outliers": 0.0} if kind is TrimmedKMeans else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         few = kind(n_clusters=5, random_state=0, **options).fit(X)
@@ -140,10 +140,10 @@ def test_soft_memberships_sum_to_one_and_agree_with_the_labels(mixing):
 
 def test_trimming_leaves_out_the_share_that_was_asked_for():
     X = np.vstack([blobs, 500 + 50 * np.random.default_rng(0).normal(size=(20, 4))])
-    overall = TrimmedKMeans(n_clusters=4, trim=20 / 320, random_state=0).fit(X)
+    overall = TrimmedKMeans(n_clusters=4, outliers=20 / 320, random_state=0).fit(X)
     assert np.flatnonzero(overall.labels_ == -1).tolist() == list(range(300, 320))
     assert overall.predict([[1e4] * 4]).tolist() == [-1]
-    each = TrimmedKMeans(n_clusters=4, trim=0.1, per_cluster=True, random_state=0).fit(blobs)
+    each = TrimmedKMeans(n_clusters=4, outliers=0.1, per_cluster=True, random_state=0).fit(blobs)
     sizes = np.bincount(KMeans(n_clusters=4, init=each.cluster_centers_, max_iter=1).fit(blobs).labels_)
     trimmed = np.sum(each.labels_ == -1)
     assert trimmed <= 0.1 * 300
@@ -165,7 +165,7 @@ def test_trimmed_and_robust_centres_hardly_move_under_gross_outliers():
         X, centers = gross_outliers(seed)
         for name, estimator in {
             "plain": KMeans(n_clusters=5, init=centers),
-            "trimmed": TrimmedKMeans(n_clusters=5, init=centers, trim=0.08),
+            "trimmed": TrimmedKMeans(n_clusters=5, init=centers, outliers=0.08),
             "robust": RobustKMeans(n_clusters=5, init=centers),
         }.items():
             shift = np.linalg.norm(estimator.fit(X).cluster_centers_ - centers, axis=1).mean()
@@ -175,7 +175,9 @@ def test_trimmed_and_robust_centres_hardly_move_under_gross_outliers():
     assert moved["robust"] < moved["plain"] / 10
 
 
-@pytest.mark.parametrize("estimator", [TrimmedKMeans(5, trim=0.08), RobustKMeans(5)], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator", [TrimmedKMeans(5, outliers=0.08), RobustKMeans(5)], ids=lambda e: type(e).__name__
+)
 def test_the_start_is_not_lured_away_by_outliers(estimator):
     found = 0
     for seed in range(10):

@@ -71,7 +71,7 @@ def test_density_samples_and_bic_belong_together():
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"covariance_type": "full", "noise": True, "refine": "posterior"}, {"covariance_type": "diag"}],
+    [{}, {"covariance_type": "full", "outliers": 0.1, "refine": "posterior"}, {"covariance_type": "diag"}],
     ids=["default", "posterior", "diag"],
 )
 def test_saved_estimators_come_back(tmp_path, settings):
@@ -185,16 +185,20 @@ def test_elongated_clusters_and_their_kind_are_found():
     assert FlowMixture(covariance_type="spherical").fit(X).covariances_.ndim == 1
 
 
-@pytest.mark.parametrize("noise", [True, "auto"])
-def test_outliers_belong_to_the_uniform_component(noise):
+@pytest.mark.parametrize("outliers", [0.1, "auto"])
+def test_outliers_belong_to_the_uniform_component(outliers):
     X, y = ellipses(600, noise=0.1)
-    fitted = FlowMixture(noise=noise, random_state=0).fit(X)
+    fitted = FlowMixture(outliers=outliers, random_state=0).fit(X)
     assert fitted.n_clusters_ == 3
     assert fitted.noise_weight_ == pytest.approx(0.1, abs=0.04)
     np.testing.assert_array_equal(fitted.outliers_, fitted.labels_ == -1)
     assert adjusted_rand_score(y, fitted.labels_) > 0.9
     assert (fitted.predict(X) == fitted.labels_).all()
-    assert (fitted.predict_proba(X)[fitted.outliers_].sum(1) < 0.5).all()
+    if outliers == "auto":
+        assert (fitted.predict_proba(X)[fitted.outliers_].sum(1) < 0.5).all()
+    else:
+        assert fitted.outliers_.sum() == 60
+    assert (fitted.predict(X, assign="nearest") >= 0).all()
     drawn, labels = fitted.sample(4000)
     assert (labels == -1).mean() == pytest.approx(fitted.noise_weight_, abs=0.02)
     assert (drawn[labels == -1] >= fitted.box_[0]).all()
@@ -203,7 +207,7 @@ def test_outliers_belong_to_the_uniform_component(noise):
 
 def test_clean_data_have_no_uniform_component():
     X, _ = ellipses(300)
-    assert FlowMixture(noise="auto", random_state=0).fit(X).noise_weight_ == 0
+    assert FlowMixture(outliers="auto", random_state=0).fit(X).noise_weight_ == 0
 
 
 def test_the_posterior_tells_how_certain_the_clusters_are():
@@ -259,11 +263,11 @@ def test_the_network_follows_from_the_number_of_columns(monkeypatch, columns, ne
     assert loaded == [network]
 
 
-@pytest.mark.parametrize("noise", [False, "auto"])
+@pytest.mark.parametrize("outliers", [None, "auto"])
 @pytest.mark.parametrize("far", [30.0, 1e3, 1e6])
-def test_a_distant_row_does_not_hide_the_clusters(far, noise):
+def test_a_distant_row_does_not_hide_the_clusters(far, outliers):
     X, y = blobs()
-    fitted = FlowMixture(noise=noise, random_state=0).fit(np.r_[X, [[far, far]]])
+    fitted = FlowMixture(outliers=outliers, random_state=0).fit(np.r_[X, [[far, far]]])
     assert adjusted_rand_score(np.append(y, 4), fitted.labels_) == 1
 
 
@@ -273,7 +277,7 @@ def test_a_distant_cluster_does_not_hide_the_others():
     assert adjusted_rand_score(labels, FlowMixture(random_state=0).fit(X).labels_) > 0.95
 
 
-@pytest.mark.parametrize("settings", [{}, {"covariance_type": "tied-spherical", "noise": "auto"}])
+@pytest.mark.parametrize("settings", [{}, {"covariance_type": "tied-spherical", "outliers": "auto"}])
 def test_more_clusters_are_found_than_one_run_of_the_flow_gives(settings):
     rng, labels = np.random.default_rng(1), np.repeat(np.arange(30), 25)
     corners = 10.0 * np.array(np.unravel_index(rng.permutation(3**8)[:30], (3,) * 8)).T

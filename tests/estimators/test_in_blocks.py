@@ -178,11 +178,11 @@ def test_a_sample_depends_on_the_seed_and_not_on_blocks(name, monkeypatch):
 def test_em_on_all_rows_is_the_same_in_memory_in_chunks_and_on_dask(kind):
     rng = np.random.default_rng(0)
     rows = 1e3 + np.r_[rng.normal(size=(900, 2)) * [1, 3], rng.normal(size=(600, 2)) + 12]
-    model = coterie.FlowMixture(covariance_type=kind, noise=True, max_context=200, random_state=0)
+    model = coterie.FlowMixture(covariance_type=kind, outliers=0.1, max_context=200, random_state=0)
     memory = model.fit(rows)
     found = memory.cluster_centers_, memory.covariances_, memory.weights_, memory.noise_weight_, memory.n_iter_
     for source in (Chunks(np.array_split(rows, 4)), da.from_array(rows, chunks=(333, 2))):
-        other = coterie.FlowMixture(covariance_type=kind, noise=True, max_context=200, random_state=0).fit(source)
+        other = coterie.FlowMixture(covariance_type=kind, outliers=0.1, max_context=200, random_state=0).fit(source)
         same = other.cluster_centers_, other.covariances_, other.weights_, other.noise_weight_, other.n_iter_
         for one, two in zip(found, same):
             np.testing.assert_allclose(one, two, rtol=1e-6)

@@ -14,7 +14,7 @@ def test_sizes_and_a_map_are_shown_after_the_fit():
         assert shown.count("<circle") == 3
         assert shown.count(">20</td>") == 3
         assert estimator._repr_mimebundle_()["text/html"].count("coterie-clusters") == 1
-    outliers = summary_html(TrimmedKMeans(3, trim=0.1, random_state=0).fit(X))
+    outliers = summary_html(TrimmedKMeans(3, outliers=0.1, random_state=0).fit(X))
     assert "outliers" in outliers
 
 

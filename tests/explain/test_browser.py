@@ -58,7 +58,7 @@ def test_the_page_draws_plays_and_keeps_to_itself(opened, tmp_path, whole_pages)
     X = np.vstack([blobs(600, 3), [[40, 40, 40.0]]])
     frame = pd.DataFrame(X, columns=[ATTACK, "b", "c"], index=[ATTACK] * len(X))
     frame["kind"] = ATTACK
-    fitted = coterie.TrimmedKMeans(3, trim=0.02, init="random", n_init=5, random_state=0).fit(X)
+    fitted = coterie.TrimmedKMeans(3, outliers=0.02, init="random", n_init=5, random_state=0).fit(X)
     path = tmp_path / "report.html"
     coterie.report(fitted, X, path, table=frame, columns=[ATTACK, "b", "c"], title=ATTACK, refits=1)
 

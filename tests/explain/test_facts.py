@@ -65,7 +65,7 @@ def test_small_clusters_many_outliers_and_limits_are_told():
     X = np.vstack([blobs(200), [[99, 99, 99, 99.0]]])
     assert "(1 row)" in told(clustered(X, kmeans(4, n_init=5)))
     assert "40 rows (20%) are outliers" in told(
-        clustered(blobs(200), coterie.TrimmedKMeans(3, trim=0.2, n_init=5, random_state=0))
+        clustered(blobs(200), coterie.TrimmedKMeans(3, outliers=0.2, n_init=5, random_state=0))
     )
     noise = np.random.default_rng(0).normal(size=(300, 4))
     assert "limit of 2 iterations" in told(clustered(noise, kmeans(8, max_iter=2)))
@@ -192,7 +192,7 @@ def test_limits_of_a_network_are_told_and_advice_fits_the_estimator():
     assert "3 is the largest number" in told(replace(one, estimator=network(proba=(0.1, 0.1, 0.8))))
     small = np.vstack([blobs(200), [[99, 99, 99, 99.0]]])
     advice = {type(kind).__name__: cautions(clustered(small, kind)) for kind in (
-        kmeans(4, n_init=5), coterie.TrimmedKMeans(4, trim=0.01, random_state=0))}  # fmt: skip
+        kmeans(4, n_init=5), coterie.TrimmedKMeans(4, outliers=0.01, random_state=0))}  # fmt: skip
     assert "TrimmedKMeans" in " ".join(one.advice for one in advice["KMeans"])
     assert "TrimmedKMeans" not in " ".join(one.advice for one in advice["TrimmedKMeans"])
     unstable = quality.Stability([0.2], {0: 0.1}, 80)
@@ -205,7 +205,7 @@ def test_certainty_and_outliers_stand_beside_the_labels():
     soft = clustered(blobs(), coterie.SoftKMeans(3, random_state=0))
     assert list(row_facts(soft)) == ["certainty"]
     assert row_facts(soft)["certainty"].min() >= 1 / 3
-    trimmed = clustered(blobs(), coterie.TrimmedKMeans(3, trim=0.1, random_state=0))
+    trimmed = clustered(blobs(), coterie.TrimmedKMeans(3, outliers=0.1, random_state=0))
     np.testing.assert_array_equal(row_facts(trimmed)["outlier"], trimmed.labels < 0)
     assert row_facts(clustered(blobs())) == {}
     given = np.linspace(0, 1, 120)

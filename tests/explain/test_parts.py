@@ -76,7 +76,7 @@ def test_kept_layers_are_played_as_they_were_and_others_say_why_not():
             "KMeans(n_clusters=3, n_init=10, random_state=3).fit(X)",
         ),
         (
-            Request(exclude="kind", scale=True, algorithm="trimmed", clusters=[3], settings={"trim": 0.1}),
+            Request(exclude="kind", scale=True, algorithm="trimmed", clusters=[3], settings={"outliers": 0.1}),
             "X = StandardScaler().fit_transform(X)",
         ),
         (Request(encode=True, clusters=[3]), "X = EncodedTable.learn(table, ["),

@@ -52,7 +52,7 @@ def kmeans(k=3, **settings):
         coterie.KMeans(3, engine="literal", random_state=0),
         coterie.SoftKMeans(3, random_state=0),
         coterie.SphericalKMeans(3, random_state=0),
-        coterie.TrimmedKMeans(3, trim=0.1, random_state=0),
+        coterie.TrimmedKMeans(3, outliers=0.1, random_state=0),
         coterie.RobustKMeans(3, random_state=0),
         coterie.KMedoids(3, random_state=0, max_iter=5),
         coterie.AttentionClustering("soft", 3, random_state=0),

@@ -34,7 +34,14 @@ MIXED = (
 )
 NUMBERS = "x,y\n" + "\n".join(f"{i % 5},{i * 0.5}" for i in range(12)) + "\n"
 
-RUN = {"columns": ["x", "colour"], "algorithm": "trimmed", "trim": 0.1, "clusters": 3, "most": 5, "criterion": "gap"}
+RUN = {
+    "columns": ["x", "colour"],
+    "algorithm": "trimmed",
+    "outliers": 0.1,
+    "clusters": 3,
+    "most": 5,
+    "criterion": "gap",
+}
 RUN |= {"kinds": {"x": "category"}, "seed": 7, "scale": False, "starts": 2, "start": "random", "drop_missing": True}
 
 

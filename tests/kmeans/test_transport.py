@@ -138,7 +138,7 @@ def test_both_engines_and_the_row_of_the_table_agree(rows):
 
 def test_outliers_stay_outside_and_do_not_count(rows):
     X = np.vstack([rows, [[100, 100], [-100, 50]]])
-    fitted = TrimmedKMeans(3, trim=2 / 92, sizes=(28, 32), random_state=0).fit(X)
+    fitted = TrimmedKMeans(3, outliers=2 / 92, sizes=(28, 32), random_state=0).fit(X)
     assert_array_equal(np.flatnonzero(fitted.outliers_), [90, 91])
     counts = np.bincount(fitted.labels_[:90])
     assert counts.min() >= 28

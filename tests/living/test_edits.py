@@ -18,7 +18,7 @@ from tests.test_cli import refuse, succeed
 X, _ = make_blobs(90, centers=[[0, 0], [9, 0], [0, 9], [12, 12]], cluster_std=1.2, random_state=3)
 SETTINGS = {
     "VAEMixture": {"n_clusters": 3, "max_iter": 2, "hidden_size": 4},
-    "TrimmedKMeans": {"n_clusters": 3, "trim": 0.05},
+    "TrimmedKMeans": {"n_clusters": 3, "outliers": 0.05},
     "InContextClusterer": {"n_clusters": 3},
 }
 

@@ -212,8 +212,8 @@ def test_too_large_or_odd_requests_are_refused(served, table):
     assert served.ask("PUT", "/api/runs", b"").status == 405
     for wrong in (
         {"columns": []}, {"columns": ["nobody"]}, {"columns": ["x", "x"]}, {"clusters": 10**9},
-        {"clusters": True}, {"seed": -1}, {"algorithm": "__class__"}, {"trim": "NaN"}, {"starts": 1e9}, {"most": 999},
-        {"start": "lambda"}, {"criterion": []}, {"scale": 1},
+        {"clusters": True}, {"seed": -1}, {"algorithm": "__class__"}, {"starts": 1e9}, {"most": 999},
+        {"algorithm": "trimmed", "outliers": "NaN"}, {"start": "lambda"}, {"criterion": []}, {"scale": 1},
     ):  # fmt: skip
         answer = served.ask("POST", "/api/runs", {"table": table["id"], "columns": ["x"], **wrong})
         assert answer.status == 422, wrong

@@ -32,7 +32,7 @@ COMMANDS = [
     "wine.csv -k 2..8 --encode",
     "wine.csv -k 3 --encode --seed 4",
     "wine.csv -c alcohol,hue,proline -k 4 --scale --n-init 2",
-    "wine.csv -x cultivar -k 3 --scale -a trimmed --trim 0.1",
+    "wine.csv -x cultivar -k 3 --scale -a trimmed --outliers 0.1",
     "wine.csv -x cultivar -k 3 --scale -a soft",
     "wine.csv -x cultivar -k 3 --scale -a spherical",
     "wine.csv -x cultivar -k 3 --scale -a robust",
@@ -52,7 +52,7 @@ COMMANDS = [
 ]
 STUDIO: list[tuple[str, dict[str, Any]]] = [
     ("wine", {}),
-    ("wine", {"clusters": 4, "algorithm": "trimmed", "trim": 0.1}),
+    ("wine", {"clusters": 4, "algorithm": "trimmed", "outliers": 0.1}),
     ("wine", {"clusters": 3, "scale": False}),
     ("wine", {"algorithm": "zeroshot"}),
     ("wine", {"criterion": "gap", "most": 4}),

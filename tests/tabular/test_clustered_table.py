@@ -108,8 +108,8 @@ def test_without_stored_rows_a_report_of_the_studio_encodes_them_again(tmp_path,
         (Request(encode=True, criterion="silhouette"), {}),
         (Request(), {"algorithm": "zeroshot"}),
         (
-            Request(encode=True, algorithm="trimmed", clusters=[4], settings={"trim": 0.1}, seed=2),
-            {"algorithm": "trimmed", "clusters": 4, "trim": 0.1, "seed": 2},
+            Request(encode=True, algorithm="trimmed", clusters=[4], settings={"outliers": 0.1}, seed=2),
+            {"algorithm": "trimmed", "clusters": 4, "outliers": 0.1, "seed": 2},
         ),
         (Request(encode=True, algorithm="medoids", clusters=[3]), {"algorithm": "medoids", "clusters": 3}),
     ],
@@ -137,7 +137,7 @@ def test_the_public_function_takes_a_path_or_a_frame_and_fields_of_a_request(tmp
 
 def test_facts_describe_every_cluster_and_the_outliers():
     frame = pd.DataFrame({"a": [0.0, 0.1, 9.0, 9.1, 50.0], "b": [1.0, 1.0, 2.0, 2.0, 2.0]})
-    made = cluster_table(frame, Request(algorithm="trimmed", clusters=[2], settings={"trim": 0.2}))
+    made = cluster_table(frame, Request(algorithm="trimmed", clusters=[2], settings={"outliers": 0.2}))
     facts = made.facts
     assert [one.label for one in facts.summaries] == [0, 1, -1]
     assert facts.outliers == 1

@@ -14,7 +14,7 @@ ESTIMATORS = [
     coterie.KMeans(3, random_state=0),
     coterie.SoftKMeans(3, random_state=0),
     coterie.SphericalKMeans(3, random_state=0),
-    coterie.TrimmedKMeans(3, trim=0.1, random_state=0),
+    coterie.TrimmedKMeans(3, outliers=0.1, random_state=0),
     coterie.RobustKMeans(3, random_state=0),
     coterie.KMedoids(3, max_iter=20, random_state=0),
 ]

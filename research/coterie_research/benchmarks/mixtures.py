@@ -122,8 +122,8 @@ def _flow(**settings: Any) -> Callable[[np.ndarray], Any]:
 
 METHODS: dict[str, Callable[[np.ndarray], Any]] = {
     "FlowMixture": _flow(),
-    "FlowMixture, noise='auto'": _flow(noise="auto"),
-    "FlowMixture, noise='auto', posterior": _flow(noise="auto", refine="posterior"),
+    "FlowMixture, outliers='auto'": _flow(outliers="auto"),
+    "FlowMixture, outliers='auto', posterior": _flow(outliers="auto", refine="posterior"),
     "GaussianMixture full + BIC": lambda X: best_mixture(X, range(1, min(MOST, len(X) // 3) + 1)),
     "BayesianGaussianMixture": lambda X: BayesianGaussianMixture(n_components=MOST, random_state=0).fit(X),
     "HDBSCAN": lambda X: HDBSCAN(copy=True).fit(X),

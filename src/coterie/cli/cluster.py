@@ -75,7 +75,11 @@ def cluster(
     save: Path | None = to_file("The model, for coterie predict.", "FILE", "--save", "-s"),
     names: str | None = to_file("Names of the clusters in their order, or 0=A,3=B.", "A,B", "--names"),
     as_json: bool = options.JSON,
-    trim: float | None = tuning("trimmed: the share of rows to leave out. Default: 0.05.", "SHARE"),
+    outliers: str | None = tuning(
+        "zeroshot, trimmed, flow: how many rows may stay outside: auto, none or a share. Default: auto, 0.05 and none.",
+        "SHARE",
+    ),
+    trim: float | None = typer.Option(None, hidden=True),  # the name of outliers in 0.1.0
     gamma: float | None = tuning("soft, robust: larger values give harder clusters. Default: from the data.", "X"),
     sizes: str | None = tuning(
         "kmeans, spherical, trimmed: fewest and most rows of a cluster (50..200, 50.. or ..200), or balanced.",
@@ -128,7 +132,7 @@ def cluster(
     coterie cluster passengers.csv -k 2..8 --exclude ticket
     coterie cluster wine.csv -k 3 --exclude cultivar --scale --plot wine.png
     coterie cluster shop.parquet -k 2..12 -c age,income --scale --save shop.model
-    coterie cluster sensors.npy -k 5 --algorithm trimmed --trim 0.1 --json
+    coterie cluster sensors.npy -k 5 --algorithm trimmed --outliers 0.1 --json
     coterie cluster shop.sqlite --query "SELECT age, spent FROM customers"
     coterie cluster patients.csv --labels diagnosis --output labels.csv
     coterie cluster shop.csv --from shop.model -k 7 --output labels.csv
@@ -139,7 +143,7 @@ def cluster(
     from coterie.tabular import Blocks, Request, TableModel, cluster_table
     from coterie.tabular.clustering import recut_table
     from coterie.tabular.known_labels import cluster_names
-    from coterie.tabular.make_estimator import sizes_of
+    from coterie.tabular.make_estimator import outliers_of, sizes_of
 
     use, leave, kinds, keeps = (",".join(one) if one else None for one in (columns, exclude, kind, keep))
     if use is not None and leave is not None:
@@ -148,7 +152,7 @@ def cluster(
         raise Refused("--resume continues from the centres in --checkpoint: add that option.")
     ks = None if clusters is None else _numbers(clusters)
     settings: dict[str, Any] = {
-        "trim": trim,
+        "outliers": trim if outliers is None else outliers_of(outliers),
         "gamma": gamma,
         "n_init": n_init,
         "max_iter": max_iter,
@@ -158,6 +162,9 @@ def cluster(
     outputs = Outputs(output, with_data, plot, report, view, save, escape_formulas, checkpoint)
     called = cluster_names(names or "")
     how: dict[str, Any] = {"header": header, "skip_rows": skip_rows, "query": query, "cells": with_data}
+    if trim is not None:
+        print("note: --trim is called --outliers now, and will be removed", file=sys.stderr)
+        algorithm = algorithm or "trimmed"
     if from_model is not None:
         chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, scheduler, workers, previous)
         if ks is None or len(ks) > 1:
@@ -292,6 +299,7 @@ def predict(
         "before, and 3 if they changed.",
         "--check",
     ),
+    nearest: bool = flag("Give outliers the cluster that they would belong to, instead of -1.", "--nearest"),
     as_json: bool = options.JSON,
 ) -> None:
     """Assign the rows of another table to the clusters of a saved model.
@@ -317,7 +325,7 @@ def predict(
         with console.working(f"Reading {shown_source(file)}"):
             how: dict[str, Any] = {"header": header, "skip_rows": skip_rows, "query": query, "cells": with_data}
             rows = EncodedTable.apply(loaded.encoding, Table.read(file, **how))
-        labels = loaded.predict_encoded(rows)
+        labels = loaded.predict_encoded(rows, "nearest" if nearest else None)
         checked = loaded.living.check(rows.rows) if check else None
         files = (
             {} if output is None else outputs.write_labels(labels, rows.table, predicted_facts(loaded, rows, labels))

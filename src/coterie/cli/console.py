@@ -104,7 +104,8 @@ def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: boo
     if facts.verdict is None or facts.n_clusters > 1:  # one cluster has nothing to differ from
         console.print(clusters_table(facts.summaries, console, facts.names))
     if facts.outliers:
-        console.print(f"{plural(facts.outliers, 'row')} marked as outlier", highlight=False)
+        stay = f"{plural(facts.outliers, 'row')} ({facts.outliers / facts.rows:.1%}) outside all clusters"
+        console.print(f"{stay}: --outliers sets how many may be, and predict --nearest assigns them", highlight=False)
     told = [f"seed {facts.run.seed}", f"{facts.run.seconds:.2f} s"]
     if facts.iterations is not None:
         told.insert(0, f"{facts.iterations} iterations")

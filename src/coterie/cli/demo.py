@@ -84,7 +84,7 @@ def _outliers(console: Console, path: Path) -> Path:
     X, centers = mixture_with_outliers()
     estimators = {
         "KMeans": KMeans(5, n_init=10, random_state=SEED),
-        "TrimmedKMeans": TrimmedKMeans(5, trim=0.06, n_init=10, random_state=SEED),
+        "TrimmedKMeans": TrimmedKMeans(5, outliers=0.06, n_init=10, random_state=SEED),
         "RobustKMeans": RobustKMeans(5, n_init=10, random_state=SEED),
     }
     table = Table()

@@ -18,7 +18,7 @@ from coterie.estimators.clusterer import Clusterer
 from coterie.estimators.in_blocks import InBlocks, light, per_row, rows_in
 from coterie.estimators.progress import CallbackSupportMixin, watching
 from coterie.estimators.sources import RowsInBlocks, RowsInMemory, Source
-from coterie.estimators.validation import check_device, check_sized_rows, check_weights
+from coterie.estimators.validation import check_device, check_sized_rows, check_weights, is_nearest
 from coterie.kmeans.algorithm import Algorithm
 from coterie.kmeans.iteration import Result
 from coterie.kmeans.scaling import exponent_of, scaled, scaled_algorithm
@@ -279,11 +279,11 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
 
     # --- what the centres say about rows --------------------------------------------------------------------
 
-    def _labels(self, X, largest: float | None = None) -> np.ndarray:
+    def _labels(self, X, largest: float | None = None, *, nearest: bool = False) -> np.ndarray:
         from coterie.kmeans import engines
 
         X, centers, algorithm, exponent = self._at_ordinary_size(X, largest)
-        limits = np.ldexp(self.threshold_, -2 * exponent) if hasattr(self, "threshold_") else None
+        limits = np.ldexp(self.threshold_, -2 * exponent) if hasattr(self, "threshold_") and not nearest else None
         weights = getattr(self, "weights_", None)
         return engines.labels(X, centers, algorithm, weights, limits, self._device(), self._n_threads())
 
@@ -303,15 +303,16 @@ class CenterClusterer(CallbackSupportMixin, Clusterer):
         return (on_sphere(X), None) if self._algorithm().spherical else (X, largest)
 
     @per_row
-    def predict(self, X):
+    def predict(self, X, *, assign=None):
         """Assign every row to its cluster.
 
+        <assign>
         Returns
         -------
         labels : int32 array of shape (n_samples,)
             The index of the cluster of every row, or -1 for an outlier of a trimmed fit.
         """
-        return self._labels(*self._checked_sized(X))
+        return self._labels(*self._checked_sized(X), nearest=is_nearest(assign))
 
     def fit_predict(self, X, y=None, sample_weight=None):
         """Fit the centres and return ``labels_``.

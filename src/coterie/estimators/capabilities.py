@@ -74,7 +74,7 @@ def takes_labels(estimator: Any) -> bool:
 
 def finds_outliers(estimator: Any) -> bool:
     """Whether the estimator tells outliers apart from clusters."""
-    return has_parameter(estimator, "trim") or hasattr(estimator, "noise_")
+    return parameter(fitted_inside(estimator), "outliers") is not None
 
 
 def scales_itself(estimator: Any) -> bool:

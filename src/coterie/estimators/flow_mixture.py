@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from coterie import threads
 from coterie.estimators.clusterer import DensityClusterer
 from coterie.estimators.in_blocks import InBlocks, answers_in, checked_rows_in, drawn, per_row
-from coterie.estimators.validation import check_device, check_weights
+from coterie.estimators.validation import check_device, check_weights, is_nearest, limit_of_share
 from coterie.geometry.spread import Extent
 from coterie.mixtures.gaussians import KINDS, Gaussians, log_volume, shares_of, within
 from coterie.mixtures.search import Search
@@ -51,15 +51,16 @@ class FlowMixture(DensityClusterer):
         variance for each cluster ("spherical"), or one variance for all clusters ("tied-spherical", the model of Zimin
         et al. that the network was trained for). "auto" selects the type of the smallest BIC, in which the parameters
         of a cluster count with the logarithm of the number of its own rows.
-    noise : bool or "auto", default=False
-        Whether the mixture has a uniform component on the bounding box of the data, whose rows are outliers. "auto"
-        selects it if it lowers the BIC.
+    outliers : "auto", float in [0, 1) or None, default=None
+        How many rows stay outside all clusters, with the label -1. "auto": if that lowers the BIC, the mixture has a
+        uniform component on the bounding box of the data, whose rows are outliers. A share: the mixture has this
+        component, and at most that share of the rows, those of the lowest density, are outliers. None: no row.
     refine : {"em", "posterior", None}, default="em"
         What follows the flow. "em" refines the clusters by EM and merges those that do not lower the BIC. "posterior"
         additionally draws mixtures from the posterior distribution given up to ``max_context`` rows: the clusters are
         averages over these draws, and ``n_clusters_proba_``, ``center_intervals_`` and ``co_assignment`` tell how
         certain they are. None keeps the clusters of the flow, at the signal-to-noise ratio of the smallest BIC;
-        ``noise`` then has no effect.
+        "auto" then finds no outliers.
     max_iter : int, default=100
         Maximum number of iterations of EM, after the number of clusters has been determined.
     tol : float, default=1e-3
@@ -147,7 +148,7 @@ class FlowMixture(DensityClusterer):
     _parameter_constraints: ClassVar[dict] = {
         **DensityClusterer._common_constraints,
         "covariance_type": [StrOptions({"auto", *KINDS})],
-        "noise": ["boolean", StrOptions({"auto"})],
+        "outliers": [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
         "refine": [None, StrOptions({"em", "posterior"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -160,7 +161,7 @@ class FlowMixture(DensityClusterer):
         self,
         *,
         covariance_type="auto",
-        noise=False,
+        outliers=None,
         refine="em",
         max_iter=100,
         tol=1e-3,
@@ -172,7 +173,7 @@ class FlowMixture(DensityClusterer):
         verbose=0,
     ):
         self.covariance_type = covariance_type
-        self.noise = noise
+        self.outliers = outliers
         self.refine = refine
         self.max_iter = max_iter
         self.tol = tol
@@ -256,7 +257,7 @@ class FlowMixture(DensityClusterer):
         kinds = KINDS if self.covariance_type == "auto" else (self.covariance_type,)
         search = Search(
             kinds,
-            (False, True) if self.noise == "auto" else (bool(self.noise),),
+            (False, True) if self.outliers == "auto" else (self.outliers is not None,),
             0 if self.refine is None else self.max_iter,
             self.tol,
             self._tell,
@@ -302,6 +303,9 @@ class FlowMixture(DensityClusterer):
 
     def _label(self, rows) -> None:
         """Set the attributes that describe the rows of ``fit``."""
+        vars(self).pop("outlier_limit_", None)
+        if self.outliers not in (None, "auto"):
+            self.outlier_limit_ = limit_of_share(np.asarray(answers_in(self, "_strangeness", rows)), self.outliers)
         facts = answers_in(self, "_row_facts", rows)
         self.labels_, self.certainty_ = facts[:, 0].astype(np.int32), facts[:, 1]
         self.outliers_ = self.labels_ < 0
@@ -310,14 +314,20 @@ class FlowMixture(DensityClusterer):
 
     def _row_facts(self, X) -> np.ndarray:
         """The label and the certainty of every row, (n_samples, 2)."""
-        shares, _ = shares_of(self._log_joint(X))
-        return np.column_stack([self._labels(shares), shares.max(1)])
+        log_joint = self._log_joint(X)
+        return np.column_stack([self._labels(log_joint), shares_of(log_joint)[0].max(1)])
 
-    def _labels(self, values) -> np.ndarray:
-        """The column of the largest value of each row; the last one, that of the uniform component, is -1."""
-        labels = values.argmax(1).astype(np.int32)
-        labels[labels == self.n_clusters_] = -1
-        return labels
+    def _strangeness(self, X) -> np.ndarray:
+        """(n_samples,) the negative logarithm of weight times density of the most likely cluster of each row."""
+        return -self._log_joint(X)[:, : self.n_clusters_].max(1)
+
+    def _labels(self, log_joint, *, nearest: bool = False) -> np.ndarray:
+        """The most likely cluster of each row; -1 for outliers."""
+        of_clusters = log_joint[:, : self.n_clusters_]
+        labels, best = of_clusters.argmax(1).astype(np.int32), of_clusters.max(1)
+        limit = vars(self).get("outlier_limit_")
+        outside = best < (log_joint.max(1) if limit is None else -limit)
+        return labels if nearest else np.where(outside, np.int32(-1), labels)
 
     def _by_weight(self, weight: np.ndarray, random) -> np.ndarray:
         """The rows that the network sees, each repeated in proportion to its weight."""
@@ -344,14 +354,15 @@ class FlowMixture(DensityClusterer):
         return centered.log_joint(X.astype(np.float64, copy=False) - origin)
 
     @per_row
-    def predict(self, X):
-        """Predict the most likely cluster of each row; -1 for outliers, if the mixture has a uniform component.
+    def predict(self, X, *, assign=None):
+        """Predict the most likely cluster of each row; -1 for outliers.
 
+        <assign>
         Returns
         -------
         labels : int32 ndarray of shape (n_samples,)
         """
-        return self._labels(self._log_joint(self._checked_new(X)))
+        return self._labels(self._log_joint(self._checked_new(X)), nearest=is_nearest(assign))
 
     @per_row
     def predict_proba(self, X):

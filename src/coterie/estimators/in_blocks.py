@@ -308,6 +308,10 @@ Returns
 -------"""
 
 
+_ASSIGN = """assign : "nearest" or None, default=None
+    What happens to outliers: None labels them -1, "nearest" gives them the cluster that they would belong to."""
+
+
 def per_row(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that answers for every row of an array, made to answer for rows in any place.
 
@@ -315,24 +319,27 @@ def per_row(method: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(method)
-    def answered(self, X):
+    def answered(self, X, **how):
         rows = rows_in(X, self)
         if not isinstance(rows, InBlocks):
-            return method(self, rows)
+            return method(self, rows, **how)
         check_is_fitted(self)
         rows.check(self, reset=False)
-        return answers_in(self, method.__name__, rows)
+        return answers_in(self, method.__name__, rows, **how)
 
     if method.__doc__:
-        answered.__doc__ = inspect.cleandoc(method.__doc__).replace("Returns\n-------", _NEW_ROWS)
+        text = inspect.cleandoc(method.__doc__)
+        new = _NEW_ROWS.replace("\n\nReturns", f"\n{_ASSIGN}\n\nReturns") if "<assign>\n\n" in text else _NEW_ROWS
+        answered.__doc__ = text.replace("<assign>\n\n", "").replace("Returns\n-------", new)
     return answered
 
 
-def answers_in(estimator: Any, question: str, rows: Any) -> Any:
+def answers_in(estimator: Any, question: str, rows: Any, **how: Any) -> Any:
     """What a method answers for every row, in memory or in blocks."""
     if not isinstance(rows, InBlocks):
-        return getattr(estimator, question)(rows)
-    return rows.answers(getattr(light(estimator, rows.mixed), question))
+        return getattr(estimator, question)(rows, **how)
+    answer = getattr(light(estimator, rows.mixed), question)
+    return rows.answers(functools.partial(answer, **how) if how else answer)
 
 
 def light(estimator: Any, names: bool = False) -> Any:

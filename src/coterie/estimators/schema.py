@@ -79,6 +79,7 @@ REMOVED = {  # parameters of earlier versions, used by fit only
     "FlowMixture": {"snr_db", "n_layers", "regime"},
     "VAEMixture": {"precision", "move_iter", "dtype"},
 }
+RENAMED = {"TrimmedKMeans": {"trim": "outliers"}}
 FOLDED = {"AttentionClustering": ("settings", ("gamma", "keep", "top", "delta"))}  # parameters that became entries
 COUNTS = {"n_features_in_", "n_clusters_", "n_iter_", "n_modes_", "hidden_size_", "latent_size_"}
 COUNTS |= {"networks_per_cluster_", "_n_features_out"}
@@ -138,6 +139,8 @@ def unfolded(kind: type, given: dict[str, Any]) -> dict[str, Any]:
 def check_parameters(kind: Any, given: dict[str, Any]) -> Any:
     """The estimator with these parameters, or a ValueError if a name or type is not one of this class."""
     given = {name: value for name, value in given.items() if name not in REMOVED.get(kind.__name__, ())}
+    renamed = RENAMED.get(kind.__name__, {})
+    given = {renamed.get(name, name): one for name, one in given.items() if name not in renamed or one is not None}
     into, names = FOLDED.get(kind.__name__, ("", ()))
     if entries := {name: given.pop(name) for name in names if name in given}:
         given[into] = entries

@@ -210,7 +210,7 @@ class SoftKMeans(CenterClusterer):
         parts = [np.take_along_axis(members, names, axis=2).mean(axis=0) for members in self._members(X)]
         return np.concatenate(parts)
 
-    def _labels(self, X, largest: float | None = None) -> np.ndarray:
+    def _labels(self, X, largest: float | None = None, *, nearest: bool = False) -> np.ndarray:
         if not hasattr(self, "coassignment_level_"):
             return super()._labels(X, largest)
         from coterie.incontext import consensus

@@ -1,5 +1,6 @@
 """k-means that leaves out the farthest points."""
 
+import warnings
 from numbers import Real
 from typing import ClassVar
 
@@ -18,13 +19,13 @@ class TrimmedKMeans(CenterClusterer):
     Parameters
     ----------
     <n_clusters>
-    trim : float in [0, 1), default=0.05
-        The share of the total weight that is left out.
+    outliers : float in [0, 1) or None, default=0.05
+        The share of the total weight that stays outside all clusters, with the label -1; None is 0.
     per_cluster : bool, default=False
         If False, the share is taken over all points, so that the outliers may lie anywhere. If True, every cluster is
-        trimmed at the percentile 100 (1 - trim) of its own distances, as in the paper.
+        trimmed at the percentile 100 (1 - outliers) of its own distances, as in the paper.
     <init>
-        Here "k-means++" disregards the farthest ``trim`` of the points.
+        Here "k-means++" disregards the farthest ``outliers`` of the points.
     <n_init, max_iter, tol, sizes, device, n_jobs, random_state, verbose>
 
     Attributes
@@ -46,13 +47,14 @@ class TrimmedKMeans(CenterClusterer):
     >>> import numpy as np
     >>> from coterie import TrimmedKMeans
     >>> X = np.array([[0.0], [0.1], [0.2], [10.0], [10.1], [10.2], [500.0]])
-    >>> TrimmedKMeans(n_clusters=2, trim=0.2, random_state=0).fit(X).outliers_
+    >>> TrimmedKMeans(n_clusters=2, outliers=0.2, random_state=0).fit(X).outliers_
     array([False, False, False, False, False, False,  True])
     """
 
     _parameter_constraints: ClassVar[dict] = {
         **CenterClusterer._parameter_constraints,
-        "trim": [Interval(Real, 0, 1, closed="left")],
+        "outliers": [None, Interval(Real, 0, 1, closed="left")],
+        "trim": [None, Interval(Real, 0, 1, closed="left")],
         "per_cluster": ["boolean"],
         **SIZES_CONSTRAINTS,
     }
@@ -61,7 +63,7 @@ class TrimmedKMeans(CenterClusterer):
         self,
         n_clusters=8,
         *,
-        trim=0.05,
+        outliers=0.05,
         per_cluster=False,
         init="k-means++",
         n_init="auto",
@@ -72,20 +74,26 @@ class TrimmedKMeans(CenterClusterer):
         n_jobs=None,
         random_state=None,
         verbose=0,
+        trim=None,  # the name of outliers in 0.1.0
     ):
         self._set(n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose)
+        self.outliers = outliers
         self.trim = trim
         self.per_cluster = per_cluster
         self.sizes = sizes
 
     def _algorithm(self) -> Algorithm:
+        share = float(self.outliers or 0.0)
+        if self.trim is not None:
+            warnings.warn(
+                "TrimmedKMeans: trim is called outliers, and will be removed in 0.3.", FutureWarning, stacklevel=3
+            )
+            share = float(self.trim)
         if self.sizes is not None:
             if self.per_cluster:
                 raise ValueError("sizes bound the rows that are kept: set per_cluster=False, or sizes=None.")
-            return Algorithm(TABLE["lloyd"], outliers=float(self.trim)).with_sizes(self.sizes)
-        return Algorithm(
-            TABLE["trimmed"], keep=1.0 - self.trim, per_cluster=self.per_cluster, outliers=float(self.trim)
-        )
+            return Algorithm(TABLE["lloyd"], outliers=share).with_sizes(self.sizes)
+        return Algorithm(TABLE["trimmed"], keep=1.0 - share, per_cluster=self.per_cluster, outliers=share)
 
     @property
     def outliers_(self):

@@ -97,6 +97,19 @@ def check_weights(X, sample_weight) -> np.ndarray | None:
     return weight
 
 
+def is_nearest(assign: str | None) -> bool:
+    """Whether outliers are to be assigned to the nearest cluster, from the argument of ``predict``."""
+    if assign not in (None, "nearest"):
+        raise ValueError(f"assign must be 'nearest' or None; got {assign!r}.")
+    return assign is not None
+
+
+def limit_of_share(values: np.ndarray, share: float) -> float:
+    """A number that at most this share of the values exceeds, in the middle between two of them."""
+    ordered, outside = np.sort(values), int(share * len(values))
+    return float(ordered[len(ordered) - outside - 1 :][:2].mean()) if outside else float(ordered[-1]) + 1.0
+
+
 def check_enough_rows(n: int, n_clusters: int) -> None:
     if isinstance(n_clusters, bool | np.bool_):
         raise TypeError(f"n_clusters must be a number of clusters, for example 8; got {n_clusters}.")

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,14 @@ from coterie import threads
 from coterie.constraints import Constraints
 from coterie.estimators.clusterer import Clusterer
 from coterie.estimators.in_blocks import InBlocks, answers_in, checked_rows_in, drawn, per_row, rows_in
-from coterie.estimators.validation import check_context, check_device, check_enough_rows, refuse_equal_names
+from coterie.estimators.validation import (
+    check_context,
+    check_device,
+    check_enough_rows,
+    is_nearest,
+    limit_of_share,
+    refuse_equal_names,
+)
 from coterie.starts.row_order import has_distinct_rows, require_distinct_rows
 from coterie.tables.columns import Column
 from coterie.tables.encoding import Encoded, Encoding, different_rows
@@ -79,6 +86,10 @@ class ZeroShotClusterer(Clusterer):
     kinds : dict or None, default=None
         Kinds of columns of a DataFrame that are not guessed, for example ``{"year": "category", "account": "id"}``. A
         kind is "number", "count", "ordinal", "category", "date", "id" or "text"; the last two are ignored.
+    outliers : "auto", float in [0, 1) or None, default="auto"
+        How many rows stay outside all clusters, with the label -1. "auto": those whose probability of being noise is
+        above 0.35. A share: at most that share of the rows of ``fit``, those with the highest probability. None: no
+        row.
     network : str or path, default="zeroshot-3"
         Name of a network (``coterie models`` lists them) or path of its ``.safetensors`` file. The package
         coterie-research has earlier ones: "zeroshot-2", trained on synthetic tables alone, and "zeroshot", that of
@@ -96,8 +107,10 @@ class ZeroShotClusterer(Clusterer):
         Cluster of every row, from 0 to ``n_clusters_`` - 1; -1 for outliers. ``predict_proba`` says to which cluster
         an outlier is nearest.
     outliers_ : bool array of shape (n_samples,)
-        Whether a row is an outlier: its probability of being noise is above 0.35. At least one row of every cluster is
-        not, and neither are rows whose label was given.
+        Whether a row is an outlier: its probability of being noise is above ``outlier_limit_``. At least one row of
+        every cluster is not, and neither are rows whose label was given.
+    outlier_limit_ : float
+        The probability of being noise above which a row is an outlier; 1 if ``outliers`` is None.
     noise_ : array of shape (n_samples,)
         The probability that a row is noise, which belongs to no cluster.
     certainty_ : array of shape (n_samples,)
@@ -159,6 +172,7 @@ class ZeroShotClusterer(Clusterer):
         "max_context": [Interval(Integral, 2, MAX_CONTEXT, closed="both")],
         "scale": ["boolean", StrOptions({"auto", "common", "cosine", "counts"})],
         "kinds": [None, dict],
+        "outliers": [None, StrOptions({"auto"}), Interval(Real, 0, 1, closed="left")],
         "network": [str, os.PathLike],
     }
 
@@ -170,6 +184,7 @@ class ZeroShotClusterer(Clusterer):
         max_context=1024,
         scale="auto",
         kinds=None,
+        outliers="auto",
         network="zeroshot-3",
         device=None,
         n_jobs=None,
@@ -180,6 +195,7 @@ class ZeroShotClusterer(Clusterer):
         self.max_context = max_context
         self.scale = scale
         self.kinds = kinds
+        self.outliers = outliers
         self.network = network
         self.device = device
         self.n_jobs = n_jobs
@@ -322,8 +338,14 @@ class ZeroShotClusterer(Clusterer):
 
     def _label(self, encoded: Encoded, n_clusters: int, known: Constraints | None = None) -> None:
         """Divide the rows that were read into clusters, and label all rows beside them."""
+        from coterie.zeroshot.partitions.cuts import OUTLIER_PROBABILITY
+
         there = None if known is None else known.take(self.context_indices_)
         made = self._partition(n_clusters, there)
+        self.outlier_limit_ = OUTLIER_PROBABILITY if self.outliers == "auto" else 1.0
+        if self.outliers not in (None, "auto"):
+            self.outlier_limit_ = limit_of_share(made.describe(encoded.points, self.n_jobs).noise_N, self.outliers)
+        made = replace(made, limit=self.outlier_limit_)
         labels, noise, certainty = made.describe(encoded.points, self.n_jobs)
         if known is not None and there is not None:
             bound = there.group >= 0
@@ -457,7 +479,7 @@ class ZeroShotClusterer(Clusterer):
                 centers[:, place[column.sources[0]]] = mean
         return centers
 
-    def _answer(self, X, question: str):
+    def _answer(self, X, question: str, assign=None):
         from coterie.zeroshot.partitions.partition import Partition
 
         check_is_fitted(self)
@@ -465,19 +487,21 @@ class ZeroShotClusterer(Clusterer):
             self.context_, getattr(self, "affinity_", np.zeros((0, 0))), self.context_noise_, self.context_proba_,
             self.expected_ari_, getattr(self, "context_certainty_", None),
         )  # fmt: skip
+        made = replace(made, limit=1.0 if is_nearest(assign) else vars(self).get("outlier_limit_", made.limit))
         with _reproducible(self.n_jobs):
             return getattr(made, question)(self._encoded(X, reset=False).points, self.n_jobs)
 
     @per_row
-    def predict(self, X):
+    def predict(self, X, *, assign=None):
         """Label rows by the nearest rows that the network read, independently of the other rows of X.
 
+        <assign>
         Returns
         -------
         labels : int32 array of shape (n_samples,)
             From 0 to ``n_clusters_`` - 1; -1 for outliers.
         """
-        return self._answer(X, "label")[0]
+        return self._answer(X, "label", assign)[0]
 
     @per_row
     def predict_proba(self, X):

@@ -176,8 +176,7 @@ def _about_sizes(clustered: ClusteredTable) -> list[Caution]:
     out = int(outliers.sum()) if (outliers := outlier_rows(clustered)) is not None else 0
     if out > 0.1 * n:
         what = f"{out:,} rows ({out / n:.0%}) are outliers."
-        trims = has_parameter(clustered.estimator, "trim")
-        found.append(Caution(what, "Trim fewer rows, or use more clusters." if trims else "Check their rows."))
+        found.append(Caution(what, "Check their rows, or let fewer stay outside (outliers)."))
     if clustered.k > 1 and n < 10 * clustered.k:
         what = f"There are only {n} rows for {clustered.k} clusters."
         found.append(Caution(what, "With fewer than ten rows per cluster, single clusters are unreliable."))

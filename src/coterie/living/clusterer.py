@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from coterie.estimators.capabilities import encodes_tables
+from coterie.estimators.capabilities import encodes_tables, has_parameter
 from coterie.estimators.persistence import SaveMixin
+from coterie.estimators.validation import is_nearest
 from coterie.living.checking import Check, check
 from coterie.living.matching import continued
 from coterie.living.moments import Moments, count_of, outside, remember
@@ -181,26 +182,29 @@ class LivingClusterer(ClusterMixin, SaveMixin, BaseEstimator):
             labels = step.of_fit(labels)
         return labels
 
-    def predict(self, X):
+    def predict(self, X, *, assign=None):
         """Assign every row to its cluster.
 
         Parameters
         ----------
         X : array or DataFrame of shape (n_samples, n_features)
             New rows.
+        assign : "nearest" or None, default=None
+            What happens to outliers: None labels them -1, "nearest" gives them the cluster that they would belong to.
 
         Returns
         -------
         labels : int array of shape (n_samples,)
             The id of the cluster of every row, or -1 for an outlier.
         """
-        return self._predicted(X)[0]
+        return self._predicted(X, assign)[0]
 
-    def _predicted(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _predicted(self, X: Any, assign: str | None = None) -> tuple[np.ndarray, np.ndarray | None]:
         """The ids of the rows, and which rows fit none of the clusters if that is known."""
         check_is_fitted(self)
         X = encoded_by(self.estimator_, X)
-        found = labels = np.asarray(self.estimator_.predict(given_to(self.estimator_, X)))
+        how = {"assign": assign} if is_nearest(assign) and has_parameter(self.estimator_, "outliers") else {}
+        found = labels = np.asarray(self.estimator_.predict(given_to(self.estimator_, X), **how))
         for step in self._steps:
             labels = step.of_rows(labels, X, self.estimator_)
         return labels, outside(self.estimator_, X, found)

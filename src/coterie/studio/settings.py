@@ -5,7 +5,7 @@ from typing import Any
 from coterie.catalogue import algorithms, row_of
 from coterie.studio.limits import Limits
 from coterie.tables.kinds import EMPTY, KINDS, TEXT, USABLE
-from coterie.tabular.make_estimator import SettingError, sizes_of
+from coterie.tabular.make_estimator import SettingError, outliers_of, sizes_of
 
 CRITERIA = ("silhouette", "calinski-harabasz", "davies-bouldin", "gap")  # the server starts without coterie.selection
 UNUSABLE = {TEXT: "is free text: nearly every value is different", EMPTY: "is empty"}
@@ -24,8 +24,10 @@ def run_settings(given: dict[str, Any], known: list[dict[str, Any]], limits: Lim
     wanted = given.get("clusters") if row.counts else None
     clusters = _whole(wanted, 1, limits.clusters, "number of clusters", none=True)
     criterion = _one_of(given.get("criterion", "silhouette"), CRITERIA, "criterion")
-    trim = _share(given.get("trim", 0.05), "trim")
-    sizes = str(given.get("sizes") or "")[:40] if row.sized else ""
+    sizes, outliers = (
+        str(given.get(name) or "")[:40] if offered else ""
+        for name, offered in (("sizes", row.sized), ("outliers", row.outliers))
+    )
     return {
         "columns": _columns(given.get("columns"), known, kinds),
         "algorithm": algorithm,
@@ -34,7 +36,10 @@ def run_settings(given: dict[str, Any], known: list[dict[str, Any]], limits: Lim
         "most": _whole(given.get("most", 10), 2, 30, "largest number to try"),
         "criterion": criterion if clusters is None and not row.finds else None,
         "seed": _whole(given.get("seed", 0), 0, 2**31 - 1, "seed"),
-        "settings": {**({"trim": trim} if row.trims else {}), **({"sizes": sizes_of(sizes)} if sizes else {})},
+        "settings": {
+            **({"outliers": outliers_of(outliers)} if outliers else {}),
+            **({"sizes": sizes_of(sizes)} if sizes else {}),
+        },
         "defaults": {
             "n_init": _whole(given.get("starts"), 1, 100, "number of starts", none=True),
             "init": _one_of(given.get("start", "k-means++"), STARTS, "start"),
@@ -99,9 +104,3 @@ def _whole(given: Any, low: int, high: int, what: str, *, none: bool = False) ->
     if isinstance(given, bool) or not isinstance(given, int) or not low <= given <= high:
         raise SettingError(f"The {what} must be a whole number from {low:,} to {high:,}.")
     return given
-
-
-def _share(given: Any, what: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 0.5:
-        raise SettingError(f"{what} must be a share from 0 to 0.5.")
-    return float(given)

@@ -111,7 +111,7 @@ class Request:
         if self.algorithm is not None:
             return self.algorithm
         given = {name for name, value in self.settings.items() if value is not None} - {"n_contexts"}
-        if self.clusters is None and self.criterion is None and not given:
+        if self.clusters is None and self.criterion is None and given <= {"outliers"}:
             return "zeroshot"
         able = algorithms_with(given) if given else []  # which imports all of them
         return next((name for name in able if name != "zeroshot"), "kmeans")

@@ -7,6 +7,8 @@ from typing import Any
 from coterie.catalogue import algorithms
 from coterie.estimators.capabilities import of_center_family
 
+NO_OUTLIERS = "none"  # the setting that is None, which otherwise means that nothing was set
+
 
 class SettingError(ValueError):
     """A setting that does not exist or cannot be used with this table. The message says what to change."""
@@ -24,9 +26,9 @@ def check_algorithm(algorithm: str) -> None:
 def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **settings: Any) -> Any:
     """The estimator with a short name of :mod:`coterie.catalogue`.
 
-    ``settings`` are its parameters. Those that are None keep their defaults; one that the estimator does not have
-    raises an error. Members of the k-means family get ``defaults`` instead of their own, where they have them; for
-    other estimators such parameters mean something else.
+    ``settings`` are its parameters. Those that are None keep their defaults (``outliers="none"`` is their None); one
+    that the estimator does not have raises an error. Members of the k-means family get ``defaults`` instead of their
+    own, where they have them; for other estimators such parameters mean something else.
     """
     import coterie
 
@@ -39,7 +41,7 @@ def make_estimator(algorithm: str, defaults: Mapping[str, Any] | None = None, **
         raise SettingError(_no_such_setting(algorithm, unknown[0]))
     if of_center_family(kind):
         given = {name: value for name, value in (defaults or {}).items() if name in known} | given
-    return kind(**given)
+    return kind(**{name: None if value == NO_OUTLIERS else value for name, value in given.items()})
 
 
 def algorithms_with(settings: Iterable[str]) -> Iterator[str]:
@@ -51,6 +53,20 @@ def algorithms_with(settings: Iterable[str]) -> Iterator[str]:
 
     wanted = set(settings)
     return (name for name, kind in algorithms().items() if wanted <= getattr(coterie, kind)().get_params().keys())
+
+
+def outliers_of(text: str) -> str | float:
+    """How many rows may stay outside, from ``auto``, ``none`` or a share."""
+    given = text.strip().lower()
+    if given in ("auto", NO_OUTLIERS):
+        return given
+    try:
+        share = float(given)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise SettingError(f"Outliers are auto, none, or a share from 0 to 1, such as 0.05; got {text!r}.")
+    return share
 
 
 def sizes_of(text: str) -> str | tuple[int | None, int | None]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coterie.checkpoints.json_shapes import check
-from coterie.estimators.capabilities import encodes_tables
+from coterie.estimators.capabilities import encodes_tables, finds_outliers
+from coterie.estimators.validation import is_nearest
 from coterie.tables.columns import TableError
 from coterie.tables.encoding import Encoding
 from coterie.tabular.encoded_table import EncodedTable
@@ -45,13 +46,17 @@ class TableModel:
     encoding: Encoding
     names: Mapping[int, str] = field(default_factory=dict)  # of clusters
 
-    def predict(self, table: Any) -> np.ndarray:
-        """The cluster of every row of another table, whose columns are found by name."""
-        return self.predict_encoded(EncodedTable.apply(self.encoding, table))
+    def predict(self, table: Any, *, assign: str | None = None) -> np.ndarray:
+        """The cluster of every row of another table, whose columns are found by name.
 
-    def predict_encoded(self, rows: EncodedTable) -> np.ndarray:
+        Outliers are -1; with ``assign="nearest"`` they get the cluster that they would belong to.
+        """
+        return self.predict_encoded(EncodedTable.apply(self.encoding, table), assign)
+
+    def predict_encoded(self, rows: EncodedTable, assign: str | None = None) -> np.ndarray:
         """The cluster of every row of a table that was encoded by :attr:`encoding`."""
-        return self.estimator.predict(rows.input(self.estimator))
+        how = {"assign": assign} if is_nearest(assign) and finds_outliers(self.estimator) else {}
+        return self.estimator.predict(rows.input(self.estimator), **how)
 
     @property
     def living(self) -> "LivingClusterer":

@@ -179,7 +179,7 @@ function tellResult(next, points) {
   const sure = [`${words.replace(/\.$/, "")}.`, ` ${reason.join(". ")}`];
   if (likely) sure.push(` Probability of the number of clusters: ${likely}.`);
   if (result.certainty !== null && clusters.length > 1) sure.push(` Mean certainty of the rows: ${result.certainty.toFixed(2)}.`);
-  if (result.outliers) sure.push(` ${plural(result.outliers, "row")} marked as outlier.`);
+  if (result.outliers) sure.push(` ${plural(result.outliers, "row")} (${percent(result.outliers / result.rows)}) stay outside all clusters.`);
   $("verdict").replaceChildren(make("strong", {}, sure[0]), ...sure.slice(1));
   $("verdict").dataset.verdict = result.verdict.words;
   $("profile-part").hidden = clusters.length < 2;

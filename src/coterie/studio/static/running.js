@@ -61,7 +61,7 @@ function showAlgorithm() {
   $("algorithm-told").textContent = one.about;
   $("count-part").hidden = !one.counts;
   $("most-part").hidden = one.finds;
-  $("trim-line").hidden = !one.trims;
+  $("outliers-line").hidden = !one.outliers;
   $("sizes-line").hidden = !one.sized;
 }
 
@@ -74,7 +74,7 @@ async function begin() {
     table: table.id, columns: chosenColumns(), kinds: chosenKinds(), scale: $("scale").checked, drop_missing: dropMissing(),
     algorithm: $("algorithm").value, criterion: $("criterion").value, start: $("start").value,
     clusters: given ? whole("clusters") ?? 3 : undefined, most: whole("most"), starts: whole("starts"),
-    seed: whole("seed"), trim: whole("trim"), sizes: $("sizes").value.trim() || undefined,
+    seed: whole("seed"), outliers: $("outliers").value.trim() || undefined, sizes: $("sizes").value.trim() || undefined,
   };
   const run = await trying(() => api.post("runs", wanted));
   if (!run) return;

@@ -50,6 +50,7 @@ class Partition:
     proba_NK: np.ndarray
     expected_ari: float  # with the true clusters
     own_N: np.ndarray | None = None  # certainty of the rows that were read
+    limit: float = OUTLIER_PROBABILITY  # rows with a larger probability of being noise are outliers
 
     @property
     def labels_N(self) -> np.ndarray:
@@ -81,7 +82,7 @@ class Partition:
         k = self.proba_NK.shape[1]
         values = np.column_stack([self.proba_NK, self._kept_noise(self.labels_N), *more])
         mean = neighbours_mean(points_MD, self.points_ND, values, threads.count(n_jobs))
-        labels_M = np.where(mean[:, k] > OUTLIER_PROBABILITY, -1, mean[:, :k].argmax(axis=1)).astype(np.int32)
+        labels_M = np.where(mean[:, k] > self.limit, -1, mean[:, :k].argmax(axis=1)).astype(np.int32)
         return labels_M, mean[:, :k], mean[:, k + 1 :]
 
     def _kept_noise(self, labels_N: np.ndarray) -> np.ndarray:
@@ -89,7 +90,7 @@ class Partition:
         least_K = np.full(labels_N.max() + 1, np.inf)
         np.minimum.at(least_K, labels_N, self.noise_N)
         is_least_N = self.noise_N == least_K[labels_N]
-        return np.where(is_least_N, np.minimum(self.noise_N, OUTLIER_PROBABILITY), self.noise_N)
+        return np.where(is_least_N, np.minimum(self.noise_N, self.limit), self.noise_N)
 
 
 def partition(found: Evidence, n_clusters: int) -> Partition:
