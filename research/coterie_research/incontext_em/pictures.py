@@ -155,9 +155,9 @@ def discussion(record: dict[str, Any]) -> Picture:
                 {"x": [row["steps"] for row in own], "y": [row["tested_with"][test] for row in own], **style}
             )
     titles = (
-        ("misclassified", "pretraining instances n", instances),
+        ("misclassified points", "pretraining instances n", instances),
         ("ARI", "points N at test time (trained at 60)", temperature),
         ("ARI", "dimensions", dimensions),
         ("ARI: trained with → tested with", "training steps", context),
     )
-    return Picture([Panel(title, x, "", curves, "x") for title, x, curves in titles])
+    return Picture([Panel(title, x, "", curves, "x") for title, x, curves in titles], size=(4.5, 5.0), legend="below")
