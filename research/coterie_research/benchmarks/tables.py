@@ -2,8 +2,8 @@
 
 ``table_files/index.csv`` lists the tables with their sources: real ones, and synthetic ones with the flaws of exported
 files. The zero-shot clusterer gets a file as ``coterie cluster FILE`` does. k-means with the silhouette, a Gaussian
-mixture with BIC and HDBSCAN get the usual pipeline: numbers are imputed by the median and scaled, dates become days,
-and other columns are one-hot encoded with at most 20 values.
+mixture with BIC and HDBSCAN get the usual pipeline, without identifiers: numbers are imputed by the median and scaled,
+dates become days, and other columns are one-hot encoded with at most 20 values.
 """
 
 import csv
@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import adjusted_rand_score
 
-from coterie.tables.table import read_table
+from coterie.tables.kinds import ID
+from coterie.tables.table import Table, read_table
 from coterie.tabular import cluster_table
 from coterie_research.benchmarks.harness import Benchmark, Cell, Row, table
 from coterie_research.benchmarks.methods import (
@@ -93,11 +94,13 @@ def measure(one: TableSet, *, peers: bool = True) -> Row:
     found = cluster_table(frame)
     rows = {"zero-shot": _scores(truth, found.labels, time.process_time() - began, list(found.facts.notes))}
     rows["zero-shot"]["verdict"] = found.verdict.words
+    ids = [column.name for column in Table.of(frame).read_columns() if column.kind == ID]
+    plain = frame.drop(columns=ids)  # files are often sorted by group, so that row numbers would tell the groups
     for name, fit in PEERS.items() if peers else ():
         began = time.process_time()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            labels = fit(usual_pipeline(frame))
+            labels = fit(usual_pipeline(plain))
         told = sorted({str(one.message).split("\n")[0] for one in caught})
         rows[name] = _scores(truth, labels, time.process_time() - began, told)
     groups = None if truth is None else len(np.unique(truth))
@@ -147,8 +150,8 @@ def page(record: Row) -> list[str]:
     ]
     return [
         "Adjusted Rand index with the true groups, then the number of clusters. No method is given the number of "
-        "clusters. zero-shot reads the file as `coterie cluster FILE` does; the others get the usual pipeline (impute, "
-        "one-hot, scale). Tables without known groups show the number of clusters only.",
+        "clusters. zero-shot reads the file as `coterie cluster FILE` does; the others get the usual pipeline without "
+        "identifiers (impute, one-hot, scale). Tables without known groups show the number of clusters only.",
         "",
         *table(["table", "rows × columns", "groups", *methods, "source"], lines),
         "",
