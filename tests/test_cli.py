@@ -366,7 +366,6 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv --from no.model", "needs one number of clusters"),
         ("points.csv --from points.csv -k 3", "--save NAME.model"),
         ("nothing -k 3", "No file matches nothing"),
-        ("parts", "one number of clusters is needed"),
         ("parts -k 3 --plot a.png", "--plot is not available"),
         ("one.csv", "only one row"),
         ("one.csv -k 2", "the table has 1 row: request at most 1"),

@@ -286,7 +286,7 @@ def test_the_state_has_the_newest_results_only(tmp_path, monkeypatch):
     assert [run["result"] is not None for run in runs] == [False, False, False, True, True]
 
 
-def test_store_of_killed_studios_are_removed_by_the_next_one(tmp_path, monkeypatch):
+def test_folders_of_killed_studios_are_removed_by_the_next_one(tmp_path, monkeypatch):
     monkeypatch.setattr(store.tempfile, "gettempdir", lambda: str(tmp_path))
     old, new, used, other = (tmp_path / f"{store.PREFIX}{name}" for name in ("old", "new", "used", "other"))
     for folder in (old, new, used):
