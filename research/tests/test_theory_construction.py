@@ -1,12 +1,12 @@
 """The constructed networks are Lloyd's algorithm: every step alone, then all together."""
 
-import itertools
 import math
 
 import pytest
 import torch
 
 from coterie_research.incontext_em.theory import approximation, expectation, maximisation, pieces
+from coterie_research.incontext_em.theory.checks import instances, mixture
 from coterie_research.incontext_em.theory.comparison import compare, distances, lloyd, means, one_hot, size_of
 from coterie_research.incontext_em.theory.construction import (
     ConstructionSettings,
@@ -30,26 +30,7 @@ SQUARE = ConstructionSettings(units=64, measure="square")
 
 def instance(seed, n=200, d=2, k=3):
     """A mixture away from the origin, with overlapping components, and k of its points to start from."""
-    g = torch.Generator().manual_seed(seed)
-    shift = torch.tensor([5.0, -2.0], dtype=torch.float64).repeat(d)[:d]
-    centers = 3 * torch.randn(k, d, dtype=torch.float64, generator=g) + shift
-    x = centers[torch.randint(k, (n,), generator=g)] + torch.randn(n, d, dtype=torch.float64, generator=g)
-    return x, x[torch.randperm(n, generator=g)[:k]]
-
-
-def instances(count):
-    """The first ``count`` instances where no cluster ever loses all its points; elsewhere Algorithm 1 is undefined."""
-    found = 0
-    for seed in itertools.count():
-        x, start = instance(seed)
-        try:
-            lloyd(x, start, 5)
-        except ValueError:
-            continue
-        yield x, start
-        found += 1
-        if found == count:
-            return
+    return mixture(n, seed, d, k)
 
 
 def started(seed, **sizes):
@@ -227,7 +208,7 @@ def test_the_exact_maximisation_picks_the_nearest_centre(d, k):
 
 
 def test_the_exact_network_is_lloyd_on_a_hundred_instances():
-    for x, start in instances(100):
+    for _, x, start in instances(100):
         got = compare(exact_transformer_plus(size_of(x, 3), 5), x, start, 5)
         assert got.parted is None
         assert float((got.labels[-1] - one_hot(got.trajectory[-1].labels, 3)).abs().max()) < 1e-12
@@ -235,7 +216,7 @@ def test_the_exact_network_is_lloyd_on_a_hundred_instances():
 
 @pytest.mark.parametrize("build", [transformer, transformer_plus])
 def test_with_fitted_squares_the_networks_are_lloyd(build):
-    for x, start in instances(12):
+    for _, x, start in instances(12):
         got = compare(build(size_of(x, 3), 5, SQUARE), x, start, 5, "square")
         assert got.parted is None
 
@@ -243,7 +224,7 @@ def test_with_fitted_squares_the_networks_are_lloyd(build):
 @pytest.mark.parametrize("build", [transformer, transformer_plus])
 def test_with_fitted_norms_only_points_between_two_centres_part(build):
     different = 0
-    for x, start in instances(12):
+    for _, x, start in instances(12):
         got = compare(build(size_of(x, 3), 5, ConstructionSettings(units=256)), x, start, 5, "norm")
         assert got.explained
         different += got.n_different
