@@ -46,11 +46,12 @@ def posterior_samples(
     origin_BD: Tensor | None = None,
     dims_B: Tensor | None = None,
 ) -> Atoms:
-    """Draws of :func:`sample_numbers` for a batch; its chains start at the atoms.
+    """Draws of mixtures from chains that start at the atoms: conditional means given a draw of the labels, and shares.
 
     The centres are normal with variance ``signal_B`` per dimension around ``origin_BD``, by default the mean of the
-    points. ``dims_B`` is the number of coordinates in use if the others are padding. The result has a first axis for
-    the draws: (J, B, K, D) and (J, B, K).
+    points. With ``var_known=False`` the noise variance ``var_B`` is only an initial value: a slightly wrong one would
+    split or merge clusters. ``dims_B`` is the number of coordinates in use if the others are padding. The result has a
+    first axis for the draws, (J, B, K, D) and (J, B, K); it is zero for components without points.
     """
     origin_B1D = points_BND.mean(1, keepdim=True) if origin_BD is None else origin_BD[:, None]
     points = (points_BND - origin_B1D).double().numpy()
@@ -62,47 +63,17 @@ def posterior_samples(
 
     def one(b: int) -> None:
         used, dims = start_weights[b] > 0, slice(dim if dims_B is None else int(dims_B[b]))
-        begin = start[b][used, dims], start_weights[b][used], float(var_B[b]), float(signal_B[b])
-        rng = np.random.default_rng(seeds[b])
-        centers[:, b, :, dims], counts[:, b] = sample_numbers(
-            points[b, :, dims], *begin, rng, sweeps, most, var_known=var_known
-        )
+        begin = start[b][used, dims], start_weights[b][used], float(var_B[b]), var_known, float(signal_B[b])
+        draws = np.ascontiguousarray(centers[:, b, :, dims])
+        how = np.random.default_rng(seeds[b]), sweeps.burn_in, sweeps.apart
+        _chain_of_numbers(np.ascontiguousarray(points[b, :, dims]), *begin, *how, draws, counts[:, b])
+        centers[:, b, :, dims] = draws
 
     threads.run(one, batch, threads.count())
     return Atoms(
         torch.as_tensor(centers, dtype=points_BND.dtype) + origin_B1D,
         torch.as_tensor(counts / n_points, dtype=points_BND.dtype),
     )
-
-
-def sample_numbers(
-    points_ND: np.ndarray,
-    start_KD: np.ndarray,
-    shares_K: np.ndarray,
-    var: float,
-    signal: float,
-    rng: np.random.Generator,
-    sweeps: Sweeps,
-    most: int,
-    *,
-    var_known: bool = True,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Draw mixtures of up to ``most`` clusters, from a chain that starts at the given ones.
-
-    ``signal`` is the variance of the centres. With ``var_known=False`` the noise variance ``var`` is only an initial
-    value: a slightly wrong one would split or merge clusters.
-
-    Returns
-    -------
-    centers : array of shape (n_draws, most, n_features)
-        Conditional means given a draw of the labels; zero for components without points.
-    counts : array of shape (n_draws, most)
-        How many points each has.
-    """
-    centers, counts = np.zeros((sweeps.n_draws, most, points_ND.shape[1])), np.zeros((sweeps.n_draws, most))
-    given = start_KD, shares_K, var, var_known, signal, rng, sweeps.burn_in, sweeps.apart
-    _chain_of_numbers(np.ascontiguousarray(points_ND), *given, centers, counts)
-    return centers, counts
 
 
 @threads.kernel()
