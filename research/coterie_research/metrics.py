@@ -10,20 +10,13 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 
-def transport_plan(cost_NK: np.ndarray, weights_N: np.ndarray, weights_K: np.ndarray) -> np.ndarray:
-    """The exact optimal transport plan between two discrete measures, by the network simplex of POT."""
-    import ot
-
-    weights_N = weights_N / weights_N.sum()
-    weights_K = weights_K / weights_K.sum()
-    return ot.emd(weights_N, weights_K, cost_NK, numItermax=10_000_000, check_marginals=False)
-
-
 def transport_plans(x_BND: Tensor, y_BKD: Tensor, y_weights_BK: Tensor, x_weights_BN: Tensor | None = None) -> Tensor:
     """The exact optimal plan (B, N, K) of each pair of measures for the squared distance, without gradient.
 
-    ``x_weights_BN`` is uniform by default. Atoms of weight zero are padding.
+    It is found by the network simplex of POT. ``x_weights_BN`` is uniform by default. Atoms of weight zero are padding.
     """
+    import ot
+
     batch, n_points, _ = x_BND.shape
     cost_BNK = torch.cdist(
         x_BND.detach().double(), y_BKD.detach().double(), compute_mode="donot_use_mm_for_euclid_dist"
@@ -38,9 +31,9 @@ def transport_plans(x_BND: Tensor, y_BKD: Tensor, y_weights_BK: Tensor, x_weight
     plan_BNK = np.zeros(costs.shape)
     for b in range(batch):
         rows, columns = x_weights[b] > 0, y_weights[b] > 0
-        pair = np.ix_(rows, columns)
-        cost = np.ascontiguousarray(costs[b][pair])
-        plan_BNK[b][pair] = transport_plan(cost, x_weights[b][rows], y_weights[b][columns])
+        pair, own, other = np.ix_(rows, columns), x_weights[b][rows], y_weights[b][columns]
+        cost, exact = np.ascontiguousarray(costs[b][pair]), {"numItermax": 10_000_000, "check_marginals": False}
+        plan_BNK[b][pair] = ot.emd(own / own.sum(), other / other.sum(), cost, **exact)
     return torch.as_tensor(plan_BNK, dtype=x_BND.dtype, device=x_BND.device)
 
 

@@ -22,15 +22,11 @@ def judged() -> Iterator[RealTable]:
 
     for one in (*labelled_sets.tables(), *labelled_sets.seen()):
         yield _compared(one.name, pd.DataFrame(one.X).add_prefix("x"))
-    for name in ("diabetes", "linnerud"):
-        yield _compared(name, getattr(datasets, f"load_{name}")(as_frame=True, **_unscaled(name)).frame)
+    yield _compared("diabetes", datasets.load_diabetes(as_frame=True, scaled=False).frame)
+    yield _compared("linnerud", datasets.load_linnerud(as_frame=True).frame)
     for table in tables.sets():
         if not table.source.startswith("synthetic"):
             yield _compared(table.name, read_table(table.path))
-
-
-def _unscaled(name: str) -> dict[str, bool]:
-    return {"scaled": False} if name == "diabetes" else {}
 
 
 def _compared(name: str, frame: pd.DataFrame) -> RealTable:

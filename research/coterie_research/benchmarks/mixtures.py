@@ -170,7 +170,10 @@ def cells(quick: bool) -> list[Cell]:
     """The tables, then the drawn mixtures, of every family in turn."""
     numbers = {family: 2 if quick else count for family, count in FAMILIES.items()}
     return [
-        *(Cell(f"tables {one.name}", partial(_of_table, one.name, one.X, one.labels)) for one in _tables(quick)),
+        *(
+            Cell(f"tables {one.name}", partial(_of_table, one.name, one.X, one.labels))
+            for one in list(tables())[: 1 if quick else None]
+        ),
         *(
             Cell(f"{family} {number}", partial(_of_drawn, family, number))
             for number in range(max(numbers.values()))
@@ -178,10 +181,6 @@ def cells(quick: bool) -> list[Cell]:
             if number < numbers[family]
         ),
     ]
-
-
-def _tables(quick: bool) -> list[Any]:
-    return list(tables())[: 1 if quick else None]
 
 
 def _of_table(name: str, X: np.ndarray, labels: np.ndarray) -> Row:

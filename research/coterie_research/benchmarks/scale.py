@@ -84,11 +84,6 @@ def _make_file(path: str, n: int, seed: int) -> None:
             writer.write_table(pa.table(list(np.ascontiguousarray(rows.T)), schema=schema))
 
 
-def _open(files: list[Path], n: int) -> parquet.ParquetRows:
-    """Blocks of 64 MB, or smaller so that there are at least eight."""
-    return parquet.open_files(files, block_bytes=min(parquet.BLOCK_BYTES, n * D * 4 // 8))
-
-
 def _start(files: list[Path]) -> np.ndarray:
     rows = parquet.open_files(files[:1])
     return parquet.read(rows.stretches[0], rows.names, rows.dtype)[:K].copy()
@@ -109,7 +104,8 @@ def cluster(workers: int) -> Iterator[Any]:
 
 def measured(fit: Callable, files: list[Path], n: int, workers: int) -> Row:
     with cluster(workers) as client:
-        rows = _open(files, n)
+        # blocks of 64 MB, or smaller so that there are at least eight
+        rows = parquet.open_files(files, block_bytes=min(parquet.BLOCK_BYTES, n * D * 4 // 8))
         client.run(_warm_up if fit is ours else _warm_up_peer)
         worked = sum(client.run(time.process_time).values())
         began = time.perf_counter()

@@ -51,7 +51,7 @@ def table1(quick: bool) -> dict[str, Any]:
     """Compare every row of Table 1 with its plain algorithm: literal, with rotated weights (Remark 1), and fused."""
     n_instances = 1 if quick else 60
     cases = _cases()
-    rows = {name: _new_deviation() for name in cases}
+    rows = {name: {"layers": 0, "labels_differ": None, **dict.fromkeys(KINDS)} for name in cases}
     rng = np.random.default_rng(0)
     for _ in range(n_instances):
         n, d, k = int(rng.integers(40, 300)), int(rng.integers(2, 9)), int(rng.integers(2, 8))
@@ -65,10 +65,6 @@ def table1(quick: bool) -> dict[str, Any]:
         "rows": rows,
         "edges": _edges(quick),
     }
-
-
-def _new_deviation() -> dict[str, Any]:
-    return {"layers": 0, "labels_differ": None, **dict.fromkeys(KINDS)}
 
 
 def _cases() -> dict[str, Algorithm]:

@@ -96,34 +96,17 @@ def _factors(rng: Rng, labels_N: np.ndarray, n_factors: int, width_K: np.ndarray
     return factors_NQ
 
 
-def _skewed(rng: Rng, x: np.ndarray) -> np.ndarray:
-    return np.exp(rng.uniform(0.3, 1.2) * x)
-
-
-def _squared(rng: Rng, x: np.ndarray) -> np.ndarray:
-    return np.maximum(x + rng.uniform(0.5, 2.0), 0.0) ** 2
-
-
-def _rounded(rng: Rng, x: np.ndarray) -> np.ndarray:
-    return np.round(x / log_uniform(rng, 0.1, 1.5))
-
-
-def _cut(rng: Rng, x: np.ndarray) -> np.ndarray:
-    """An ordinal: a few levels, their borders anywhere."""
-    borders = np.sort(rng.normal(size=int(log_uniform(rng, 1, 8))))
-    return np.searchsorted(borders, x).astype(np.float64)
-
-
-def _counted(rng: Rng, x: np.ndarray) -> np.ndarray:
-    return rng.poisson(np.exp(np.clip(rng.uniform(0.3, 0.9) * x + rng.uniform(-0.5, 3.0), None, 7.0))).astype(float)
-
-
-def _bounded(rng: Rng, x: np.ndarray) -> np.ndarray:
-    """Limited from below or on both sides, as by a detection limit or a scale's ends."""
-    return np.clip(x, rng.uniform(-1.5, 0.0), rng.uniform(0.5, 4.0))
-
-
-MEASURES: tuple[Callable[[Rng, np.ndarray], np.ndarray], ...] = (_skewed, _squared, _rounded, _cut, _counted, _bounded)
+MEASURES: tuple[Callable[[Rng, np.ndarray], np.ndarray], ...] = (
+    lambda rng, x: np.exp(rng.uniform(0.3, 1.2) * x),  # skewed
+    lambda rng, x: np.maximum(x + rng.uniform(0.5, 2.0), 0.0) ** 2,
+    lambda rng, x: np.round(x / log_uniform(rng, 0.1, 1.5)),
+    # an ordinal: a few levels, their borders anywhere
+    lambda rng, x: np.searchsorted(np.sort(rng.normal(size=int(log_uniform(rng, 1, 8)))), x).astype(np.float64),
+    # counts
+    lambda rng, x: rng.poisson(np.exp(np.clip(rng.uniform(0.3, 0.9) * x + rng.uniform(-0.5, 3.0), None, 7.0))) * 1.0,
+    # limited from below or on both sides, as by a detection limit or a scale's ends
+    lambda rng, x: np.clip(x, rng.uniform(-1.5, 0.0), rng.uniform(0.5, 4.0)),
+)
 
 
 def _measured(rng: Rng, x_ND: np.ndarray) -> np.ndarray:

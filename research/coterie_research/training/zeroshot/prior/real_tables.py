@@ -56,14 +56,10 @@ class RealTable(NamedTuple):
     fold: int = 0
 
 
-def folder_of(path: str | os.PathLike) -> Path:
-    return Path(os.environ.get("COTERIE_DATA", ".")) / path
-
-
 @lru_cache(maxsize=2)
 def read_corpus(path: str, without: tuple[str, ...] = ()) -> tuple[RealTable, ...]:
     """All problems of a folder except those of the tables ``without``, with their folds."""
-    folder = folder_of(path)
+    folder = Path(os.environ.get("COTERIE_DATA", "."), path)
     files = {file.name.split(".csv")[0]: file for file in sorted(folder.glob("*.csv*")) if file.name != "index.csv"}
     if not files:
         raise FileNotFoundError(f"There are no tables in {folder}: name a folder of CSV files with a column {LABEL!r}.")
