@@ -83,7 +83,7 @@ def test_files_and_frames_are_read_alike(tmp_path):
     european(table()).to_csv(tmp_path / "a.csv", sep=";", decimal=",", encoding="cp1252", index=False)
     read = Table.read(tmp_path / "a.csv")
     assert adjusted_rand_score(labels(), cluster_table(read).labels) == 1
-    with pytest.warns(UserWarning, match=r"These columns are ignored: 'no' \(its name suggests identifiers"):
+    with pytest.warns(UserWarning, match=r"These columns are ignored: 'no' \(the name suggests identifiers"):
         fitted = coterie.ZeroShotClusterer(random_state=0).fit(table().assign(no=np.arange(ROWS)))
     assert adjusted_rand_score(labels(), fitted.labels_) == 1
     assert fitted.cluster_centers_.shape == (fitted.n_clusters_, 7)

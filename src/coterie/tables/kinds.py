@@ -162,7 +162,7 @@ def _texts(sight: Sight) -> Guess:
         what = "free text; embeddings of it can be clustered" if words >= WORDS else "nearly every value is different"
         return Guess(TEXT, f"{what} ({distinct})", used=False)
     if sight.words & (_IDS | _LABELS) and sight.distinct > LEVELS:
-        return Guess(ID, f"its name suggests identifiers ({distinct})", used=False)
+        return Guess(ID, f"the name suggests identifiers ({distinct})", used=False)
     if steps := scale_of(sight.values.tolist()):
         return Guess(ORDINAL, f"steps of a scale: {' < '.join(steps)}")
     if sight.distinct == 2:
@@ -183,7 +183,7 @@ def _numbers(sight: Sight) -> Guess:
     if sight.unique and sight.first and _UNNAMED.fullmatch(sight.name.strip()):
         return Guess(ID, "a first column without a name that numbers the rows", used=False)
     if sight.unique and (sight.words & (_IDS | _NUMBERS_OF_ROWS)):
-        return Guess(ID, "its name suggests identifiers, and nearly every value is different", used=False)
+        return Guess(ID, "the name suggests identifiers, and nearly every value is different", used=False)
     if sight.unique and (
         high - low + 1 == sight.distinct or (sight.distinct >= 20 and high - low < 1.5 * sight.distinct)
     ):
@@ -193,11 +193,11 @@ def _numbers(sight: Sight) -> Guess:
         return Guess(ID, f"it numbers the rows of several groups, from {low:.15g} to {high:.15g}", used=False)
     if sight.words & _IDS or (sight.words & _LABELS and high <= ALIKE * low):
         if sight.distinct > LEVELS:
-            return Guess(ID, f"its name suggests identifiers ({sight.distinct:,} different values)", used=False)
-        return Guess(CATEGORY, f"its name suggests codes ({sight.distinct} different values)")
+            return Guess(ID, f"the name suggests identifiers ({sight.distinct:,} different values)", used=False)
+        return Guess(CATEGORY, f"the name suggests codes ({sight.distinct} different values)")
     if sight.distinct <= FEW and sight.rows >= 3 * sight.distinct:
         if any(_CODES.fullmatch(word) for word in sight.words):
-            return Guess(CATEGORY, f"its name suggests codes ({sight.distinct} different values)")
+            return Guess(CATEGORY, f"the name suggests codes ({sight.distinct} different values)")
         return Guess(ORDINAL, f"{sight.distinct} whole numbers from {low:.15g} to {high:.15g}")
     if low == 0 and sight.counts[sight.values < high / 2].sum() > 0.6 * sight.counts.sum():
         return Guess(COUNT, f"whole numbers from 0 to {high:.15g}, most of them small")
