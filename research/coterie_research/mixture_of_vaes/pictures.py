@@ -101,7 +101,7 @@ def random_start(record: dict[str, Any]) -> Picture:
         Panel("", "CPU hours (one thread)", "accuracy", by_hour, settings={"ylim": (None, 1)}),
         Panel("", "iteration", "bound", bounds),
     )
-    return Picture(panels, f"MNIST from random responsibilities, {record['n_samples']:,} images", size=(3.7, 3.2))
+    return Picture(panels, f"From random responsibilities, {record['n_samples']:,} images", size=(3.7, 3.2))
 
 
 def as_described(record: dict[str, Any]) -> Picture:
