@@ -2,7 +2,7 @@ import torch
 
 from coterie import checkpoints
 from coterie.mixtures.atoms import flow_tokens
-from coterie.mixtures.spherical_posterior import Sweeps
+from coterie.mixtures.spherical_sampler import Sweeps
 from coterie_research.measure_flows.inference import barycentre, cell_tokens
 from coterie_research.metrics import squared_w2
 from coterie_research.training.flow.cells import grid_cells

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from coterie.mixtures import spherical_posterior
+from coterie.mixtures import spherical_sampler
 from coterie_research import drawing, records
 from coterie_research.incontext_em import figures, pictures, scoring, settings
 from coterie_research.incontext_em.point_transformer import PointConfig
@@ -18,7 +18,7 @@ def tiny():
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(settings.BUDGETS, "quick", TINY)
         patch.setattr(figures, "READINGS", figures.READINGS[:2])  # batches of 128 take long even twice
-        patch.setattr(spherical_posterior, "SWEEPS", spherical_posterior.Sweeps(burn_in=20, apart=2, n_draws=20))
+        patch.setattr(spherical_sampler, "SWEEPS", spherical_sampler.Sweeps(burn_in=20, apart=2, n_draws=20))
         yield
 
 

@@ -17,7 +17,7 @@ from coterie.explain.rules import rules
 from coterie.explain.verdict import NONE, STEPS, UNKNOWN
 from coterie.tables.table import Table, read_table
 from coterie.tabular import ClusteredTable, Request, SettingError, TableModel, cluster_table
-from coterie.tabular.known_labels import KnownLabels, checked_names, cluster_names
+from coterie.tabular.partial_labels import KnownLabels, checked_names, cluster_names
 
 
 def guests(rows=120):

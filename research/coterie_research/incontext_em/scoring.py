@@ -18,7 +18,7 @@ from coterie.incontext import consensus
 from coterie.incontext.inference import read
 from coterie.incontext.pair_transformer import PairTransformer
 from coterie.incontext.starting import em, lloyd
-from coterie.mixtures import spherical_posterior
+from coterie.mixtures import spherical_sampler
 from coterie_research.incontext_em.point_training import (
     ExponentialDecay,
     Starts,
@@ -120,9 +120,9 @@ def posterior_answers(data: Separated, *, from_truth: bool = False) -> tuple[np.
     for number, (x, truth) in enumerate(zip(data.points_BND.double().numpy(), data.centers_BKD.double().numpy())):
         start = truth if from_truth else KMeans(data.n_clusters, n_init=10, random_state=0).fit(x).cluster_centers_
         rng = np.random.default_rng([SEED, number])
-        replicas = spherical_posterior.temperatures(1 if from_truth else spherical_posterior.REPLICAS)
-        members = spherical_posterior.sample(
-            x, start, rng, spherical_posterior.SWEEPS, inverse_temperatures=replicas
+        replicas = spherical_sampler.temperatures(1 if from_truth else spherical_sampler.REPLICAS)
+        members = spherical_sampler.sample(
+            x, start, rng, spherical_sampler.SWEEPS, inverse_temperatures=replicas
         ).members(x)
         labels.append(consensus.best_partition(members))
         probabilities.append(consensus.aligned_mean(members))

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from coterie import checkpoints
 from coterie.mixtures.atoms import noise_variance
-from coterie.mixtures.spherical_posterior import Sweeps
+from coterie.mixtures.spherical_sampler import Sweeps
 from coterie_research.measure_flows import published, scoring, tables
 from coterie_research.measure_flows.atoms import refine_and_prune, run_em
 from coterie_research.measure_flows.inference import barycentre, bayesian_information, cell_tokens, token_atoms

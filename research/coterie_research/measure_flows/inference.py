@@ -14,7 +14,7 @@ from torch import Tensor
 from coterie.mixtures.atoms import MERGE_RADIUS, flow_tokens, noise_variance
 from coterie.mixtures.fitting import decibels
 from coterie.mixtures.flow import MeasureFlow
-from coterie.mixtures.spherical_posterior import Sweeps
+from coterie.mixtures.spherical_sampler import Sweeps
 from coterie_research.measure_flows.atoms import log_joint, merge_all, refine_and_prune, run_em, without_empty
 from coterie_research.metrics import transport_plans
 from coterie_research.training.flow.cells import CELL, grid_cells

@@ -15,7 +15,7 @@ from coterie import checkpoints
 from coterie.files import replacing
 from coterie.mixtures.atoms import flow_tokens
 from coterie.mixtures.flow import Regime
-from coterie.mixtures.spherical_posterior import Sweeps
+from coterie.mixtures.spherical_sampler import Sweeps
 from coterie_research import records
 from coterie_research.measure_flows.inference import LONG, estimate_snr, posterior_tokens, token_atoms
 from coterie_research.metrics import squared_w2

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from coterie import checkpoints
-from coterie.mixtures.spherical_posterior import Sweeps
+from coterie.mixtures.spherical_sampler import Sweeps
 from coterie_research.measure_flows import pictures, published, scoring
 from coterie_research.measure_flows.inference import LONG
 

@@ -1,6 +1,6 @@
 import torch
 
-from coterie.mixtures.spherical_posterior import Sweeps
+from coterie.mixtures.spherical_sampler import Sweeps
 from coterie_research.training.flow.prior import MixturePrior, sample_mixtures
 from coterie_research.training.flow.targets import Atoms, posterior_samples
 

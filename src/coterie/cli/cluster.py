@@ -142,8 +142,8 @@ def cluster(
     from coterie.cli import console
     from coterie.tabular import Blocks, Request, TableModel, cluster_table
     from coterie.tabular.clustering import recut_table
-    from coterie.tabular.known_labels import cluster_names
     from coterie.tabular.make_estimator import outliers_of, sizes_of
+    from coterie.tabular.partial_labels import cluster_names
 
     use, leave, kinds, keeps = (",".join(one) if one else None for one in (columns, exclude, kind, keep))
     if use is not None and leave is not None:

@@ -151,21 +151,21 @@ class SoftKMeans(CenterClusterer):
 
     def _sample_posterior(self, X) -> None:
         from coterie.incontext import consensus
-        from coterie.mixtures import spherical_posterior
+        from coterie.mixtures import spherical_sampler
 
         random = check_random_state(self.random_state)
         exponent = exponent_of(X, self.cluster_centers_)
         rows = scaled(X, -exponent).astype(np.float64)
         assert self.gamma_ is not None
-        draws = spherical_posterior.sample(
+        draws = spherical_sampler.sample(
             rows,
             scaled(self.cluster_centers_, -exponent),
             np.random.default_rng(random.randint(2**31 - 1)),
-            spherical_posterior.SWEEPS,
+            spherical_sampler.SWEEPS,
             shares_K=self.weights_,
             var=float(np.ldexp(0.5 / self.gamma_, -2 * exponent)),
-            inverse_temperatures=spherical_posterior.temperatures(spherical_posterior.REPLICAS),
-            concentrations=spherical_posterior.CONCENTRATIONS if self.mixing_weights else EQUAL_SIZES,
+            inverse_temperatures=spherical_sampler.temperatures(spherical_sampler.REPLICAS),
+            concentrations=spherical_sampler.CONCENTRATIONS if self.mixing_weights else EQUAL_SIZES,
         )
         self.posterior_origin_ = np.ldexp(draws.origin_D, exponent)
         self.posterior_centers_ = np.ldexp(draws.centers_JKD, exponent)
@@ -192,10 +192,10 @@ class SoftKMeans(CenterClusterer):
 
     def _members(self, X):
         """The membership probabilities (n_draws, rows, n_clusters) of one block of rows after another."""
-        from coterie.mixtures import spherical_posterior
+        from coterie.mixtures import spherical_sampler
 
         exponent = exponent_of(X, self.cluster_centers_)
-        draws = spherical_posterior.Draws(
+        draws = spherical_sampler.Draws(
             np.ldexp(self.posterior_origin_, -exponent),
             np.ldexp(self.posterior_centers_, -exponent),
             self.posterior_weights_,

@@ -20,9 +20,9 @@ from coterie.mixtures.atoms import MERGE_RADIUS, flow_tokens, merge_tokens, nois
 from coterie.mixtures.flow import MeasureFlow
 from coterie.mixtures.gaussians import Gaussians, Kind, shares_of, within
 from coterie.mixtures.moments import Fit, Rows, RowsInBlocks, Total, Unit, estimate_from, run_em
-from coterie.mixtures.posterior import SHORT, Draws, posterior_draws
+from coterie.mixtures.posterior_sampler import SHORT, Draws, posterior_draws
 from coterie.mixtures.search import Search, best_mixture, determined, start_from
-from coterie.mixtures.spherical_posterior import Sweeps
+from coterie.mixtures.spherical_sampler import Sweeps
 from coterie.starts.row_order import require_spread
 
 START_DB = 11.0

@@ -23,8 +23,8 @@ from coterie.tables.encoding import Encoded
 from coterie.tables.table import Table
 from coterie.tabular import ClusteredTable, EncodedTable, TableModel, Watcher, cluster_table
 from coterie.tabular.clustered_table import Run
-from coterie.tabular.known_labels import checked_names
 from coterie.tabular.make_estimator import SettingError
+from coterie.tabular.partial_labels import checked_names
 
 ROWS_PER_CLUSTER = 200
 SHOWN_COLUMNS = 60

@@ -36,7 +36,7 @@ from coterie.tables.kinds import (
     may_be_round,
     shown,
 )
-from coterie.tables.one_hot import levels_of_block, merged, with_blocks
+from coterie.tables.undo_one_hot import levels_of_block, merged, with_blocks
 from coterie.wording import quoted
 
 if TYPE_CHECKING:

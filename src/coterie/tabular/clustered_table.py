@@ -231,7 +231,7 @@ class ClusteredTable:
 
     def named(self, names: Mapping[int, str]) -> "ClusteredTable":
         """The same with names of clusters."""
-        from coterie.tabular.known_labels import checked_names
+        from coterie.tabular.partial_labels import checked_names
 
         names = checked_names(names, self.ids)
         return self.edited(self.living.with_names(names)) if is_edited(self.estimator) else replace(self, names=names)

@@ -29,10 +29,10 @@ from coterie.tables.file_reading import source_name
 from coterie.tables.table import Table
 from coterie.tabular.clustered_table import ClusteredTable, Run
 from coterie.tabular.encoded_table import EncodedTable
-from coterie.tabular.known_labels import KnownLabels, without
 from coterie.tabular.make_estimator import SettingError, algorithms_with, check_algorithm, make_estimator
 from coterie.tabular.model import TableModel
 from coterie.tabular.out_of_core import Blocks, cluster_files
+from coterie.tabular.partial_labels import KnownLabels, without
 from coterie.wording import joined, plural
 
 MANY_ROWS = 100_000  # from here on one start instead of ten

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from coterie.mixtures.flow import FlowConfig, MeasureFlow
-from coterie.mixtures.spherical_posterior import Sweeps
+from coterie.mixtures.spherical_sampler import Sweeps
 from coterie_research.metrics import own_center_error, squared_w2
 from coterie_research.training.flow.cells import in_cells
 from coterie_research.training.flow.prior import MixturePrior, Mixtures, sample_mixtures

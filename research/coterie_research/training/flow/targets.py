@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from coterie import threads
-from coterie.mixtures.spherical_posterior import (
+from coterie.mixtures.spherical_sampler import (
     TINY,
     Sweeps,
     draw_centers,

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from coterie import threads
 from coterie.incontext.pair_transformer import PairConfig, PairTransformer
 from coterie.incontext.starting import Mixtures
-from coterie.mixtures import spherical_posterior
+from coterie.mixtures import spherical_sampler
 from coterie_research.incontext_em.best_start import fitted_starts
 from coterie_research.metrics import best_renaming
 from coterie_research.training.incontext.prior import Separated, SeparatedPrior
@@ -123,14 +123,12 @@ def posterior_members(data: Separated, generator: torch.Generator, n_draws: int,
     The sampler's two concentrations of the weights are those of SeparatedPrior: clusters of unequal and of equal size.
     """
     seeds = torch.randint(2**62, (len(data),), generator=generator).tolist()
-    sweeps = spherical_posterior.Sweeps(burn_in=apart, apart=apart, n_draws=n_draws)
+    sweeps = spherical_sampler.Sweeps(burn_in=apart, apart=apart, n_draws=n_draws)
     points, centers = (t.double().numpy() for t in (data.points_BND, data.centers_BKD))
 
     def one(b: int) -> np.ndarray:
         rng, shares, var = np.random.default_rng(seeds[b]), data.weights_BK[b].numpy(), float(data.var_BK[b].mean())
-        return spherical_posterior.sample(points[b], centers[b], rng, sweeps, shares_K=shares, var=var).members(
-            points[b]
-        )
+        return spherical_sampler.sample(points[b], centers[b], rng, sweeps, shares_K=shares, var=var).members(points[b])
 
     return torch.as_tensor(np.stack(threads.run(one, len(data), threads.count())), dtype=data.points_BND.dtype)
 

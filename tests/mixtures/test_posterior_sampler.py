@@ -3,9 +3,9 @@ import pytest
 from scipy import stats
 from scipy.integrate import trapezoid
 
-from coterie.mixtures import posterior
+from coterie.mixtures import posterior_sampler
 from coterie.mixtures.gaussians import KINDS
-from coterie.mixtures.posterior import FREEDOM, WITHIN, Sweeps, posterior_draws
+from coterie.mixtures.posterior_sampler import FREEDOM, WITHIN, Sweeps, posterior_draws
 
 DIM, MOST, ROWS = 2, 16, 25
 
@@ -36,7 +36,7 @@ def drawn_mixture(kind, noise, rng):
     labels = rng.choice(n_clusters, size=ROWS, p=weights)
     rows = np.stack([rng.multivariate_normal(centers[k], covariances[k]) for k in labels])
     if noise:
-        lost = rng.random(ROWS) < rng.beta(*posterior.NOISE_PRIOR)
+        lost = rng.random(ROWS) < rng.beta(*posterior_sampler.NOISE_PRIOR)
         rows[lost], labels[lost] = rng.uniform(-4, 4, size=(lost.sum(), DIM)), -1
     return rows, labels
 
@@ -53,7 +53,7 @@ def test_draws_that_start_at_the_truth_are_distributed_as_the_truth(kind, noise)
             continue
         centers, drawn = np.zeros((1, MOST, DIM)), np.zeros((1, ROWS), dtype=np.int16)
         log_density = -DIM * np.log(8.0)
-        posterior._chain(
+        posterior_sampler._chain(
             rows, labels.copy(), KINDS.index(kind), np.ones(DIM), noise, log_density, rng, 40, 1, centers, drawn
         )
         statistics = [
@@ -82,7 +82,9 @@ def test_two_rows_share_a_cluster_as_often_as_the_marginal_likelihood_says():
     odds = same * trapezoid(together * prior, variances) / ((1 - same) * trapezoid(apart * prior, variances))
     centers, labels = np.zeros((20_000, MOST, DIM)), np.zeros((20_000, 2), dtype=np.int16)
     rng = np.random.default_rng(3)
-    posterior._chain(rows, np.zeros(2, dtype=np.int64), 0, np.ones(DIM), False, -np.inf, rng, 100, 2, centers, labels)
+    posterior_sampler._chain(
+        rows, np.zeros(2, dtype=np.int64), 0, np.ones(DIM), False, -np.inf, rng, 100, 2, centers, labels
+    )
     found = (labels[:, 0] == labels[:, 1]).mean()
     assert found == pytest.approx(odds / (1 + odds), abs=0.02)
 

@@ -1,8 +1,8 @@
 """Gibbs sampling of mixtures of spherical Gaussians: the posterior without known centres.
 
 A state is centres, mixing weights and one noise variance. A sweep draws labels given the state, then the state given
-the labels. :mod:`coterie.mixtures.posterior` is for an unknown number of clusters of any covariances. They share some
-steps but not their loops: what differs would have to be tested in every sweep, in front of steps of microseconds.
+the labels. :mod:`coterie.mixtures.posterior_sampler` is for an unknown number of clusters of any covariances. They
+share some steps but not their loops: what differs would have to be tested in every sweep, beside steps of microseconds.
 
 Prior: labels from weights that are Dirichlet(a, ..., a), with a drawn from a short list (a large one
 means clusters of equal size); centres normal with mean zero and one variance; both variances have the scale-free

@@ -20,7 +20,7 @@ import numpy as np
 
 from coterie import threads
 from coterie.mixtures.gaussians import KINDS, Kind, log_volume
-from coterie.mixtures.spherical_posterior import Sweeps, draw_components, draw_index, draw_weights
+from coterie.mixtures.spherical_sampler import Sweeps, draw_components, draw_index, draw_weights
 
 LEAST, SPARE = 16, 8  # components: at least LEAST, and SPARE more than at the start
 FREEDOM = 3.0

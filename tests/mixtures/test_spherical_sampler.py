@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from coterie.mixtures import spherical_posterior
-from coterie.mixtures.spherical_posterior import Sweeps, _draw_concentration, draw_components, temperatures
+from coterie.mixtures import spherical_sampler
+from coterie.mixtures.spherical_sampler import Sweeps, _draw_concentration, draw_components, temperatures
 
 SHORT = Sweeps(burn_in=5, apart=3, n_draws=30)
 FAR = np.array([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0]])
@@ -16,7 +16,7 @@ def blobs(rng, centers=FAR, counts=(40, 40, 40)):
 
 def sample(x, start, rng, sweeps, **options):
     """Draws of the membership probabilities (J, N, K)."""
-    return spherical_posterior.sample(x, start, rng, sweeps, **options).members(x)
+    return spherical_sampler.sample(x, start, rng, sweeps, **options).members(x)
 
 
 def together(members):
@@ -33,7 +33,7 @@ def test_far_clusters_keep_their_points():
 
 def test_members_of_a_row_do_not_depend_on_the_others():
     x, _ = blobs(np.random.default_rng(0), FAR / 10)
-    draws = spherical_posterior.sample(x, FAR / 10, np.random.default_rng(3), SHORT)
+    draws = spherical_sampler.sample(x, FAR / 10, np.random.default_rng(3), SHORT)
     np.testing.assert_array_equal(draws.members(x)[:, 7:9], draws.members(x[7:9]))
 
 
@@ -108,7 +108,7 @@ def test_centres_and_their_residual_agree():
     x, labels = blobs(rng)
     own = np.eye(3)[labels]
     center = np.zeros((3, 2))
-    rest = spherical_posterior.draw_centers(center, own.T @ x, own.sum(0), 3, 1.0, 400.0, rng)
+    rest = spherical_sampler.draw_centers(center, own.T @ x, own.sum(0), 3, 1.0, 400.0, rng)
     assert rest + (x**2).sum() == pytest.approx(((x - center[labels]) ** 2).sum())
     assert abs(center - FAR).max() < 1
 
