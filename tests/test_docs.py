@@ -76,6 +76,14 @@ def test_links_and_pictures_lead_somewhere(page):
     assert broken == []
 
 
+def test_the_examples_on_embeddings_run(capsys):
+    names: dict = {}
+    for block in re.findall(r"```python\n(.*?)```", (DOCS / "embeddings.md").read_text(), re.DOTALL):
+        exec(block, names)
+    assert capsys.readouterr().out.splitlines()[-2:-1] == ["counts 4"]
+    assert set(names["found"].names.values()) == {"card", "transfer", "app"}
+
+
 def test_every_page_is_in_a_table_of_contents():
     listed = set(re.findall(r"^([\w/*-]+)$", "\n".join(_blocks("toctree")), re.MULTILINE))
     names = {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from coterie.estimators import load as load
     from coterie.explain.report import report as report
     from coterie.living import LivingClusterer as LivingClusterer
+    from coterie.tables.texts import describe_texts as describe_texts
     from coterie.tabular.clustering import cluster_table as cluster_table
 
 __version__ = "0.1.0"
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "LivingClusterer": "coterie.living",
     "cluster_table": "coterie.tabular",
+    "describe_texts": "coterie.tables.texts",
     "load": "coterie.estimators",
     "report": "coterie.explain.report",
 }

@@ -25,6 +25,10 @@ BENCHMARKS = {  # name: the module, and what it measures
     "tables": ("benchmarks.tables", "files as they are: the zero-shot clusterer beside the usual pipeline"),
     "vae": ("benchmarks.vae", "VAEMixture beside the deep clusterers of clustpy"),
     "zeroshot": ("benchmarks.zeroshot", "the zero-shot clusterer beside other methods on many sets"),
+    "embeddings": (
+        "benchmarks.embeddings",
+        "embeddings, pixels and cells beside UMAP + HDBSCAN, Leiden, EVoC and k-means",
+    ),
     "interruptions": ("stress.interruptions", "stress: programs are killed, and files and results compared"),
     "tabs": ("stress.tabs", "stress: ten pages of the studio beside two long runs"),
     "soak": ("stress.soak", "stress: a studio and a cluster under load for half an hour"),

@@ -63,6 +63,12 @@ def cluster(
     ),
     criterion: str | None = option("The criterion that chooses from a range, see above. Default: silhouette.", "NAME"),
     labels: str | None = option("Column with known labels; empty means unknown.", "COLUMN", "--labels", "-l"),
+    text: str | None = option("A column of texts, which are compared by what they say.", "COLUMN", "--text"),
+    embedder: str | None = tuning(
+        "For --text: tfidf, wordllama, or the folder of a model of sentence-transformers or model2vec. Default: "
+        "wordllama if it is installed, else tfidf.",
+        "NAME",
+    ),
     header: bool | None = options.HEADER,
     skip_rows: int = options.SKIP,
     query: str | None = options.QUERY,
@@ -137,6 +143,7 @@ def cluster(
     coterie cluster patients.csv --labels diagnosis --output labels.csv
     coterie cluster shop.csv --from shop.model -k 7 --output labels.csv
     coterie cluster may.csv --previous april.model --save may.model
+    coterie cluster posts.csv --text body --report topics.html
     coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
     from coterie.cli import console
@@ -148,6 +155,10 @@ def cluster(
     use, leave, kinds, keeps = (",".join(one) if one else None for one in (columns, exclude, kind, keep))
     if use is not None and leave is not None:
         raise Refused("--columns and --exclude cannot be combined: use one of them.")
+    if embedder is not None and text is None:
+        raise Refused("--embedder is for texts: add --text COLUMN.")
+    if text is not None and save is not None:
+        raise Refused("A model of texts cannot be saved, because it has not their embeddings: use --output.")
     if resume and checkpoint is None:
         raise Refused("--resume continues from the centres in --checkpoint: add that option.")
     ks = None if clusters is None else _numbers(clusters)
@@ -166,7 +177,7 @@ def cluster(
         print("note: --trim is called --outliers now, and will be removed", file=sys.stderr)
         algorithm = algorithm or "trimmed"
     if from_model is not None:
-        chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, scheduler, workers, previous)
+        chosen = (algorithm, use, leave, criterion, labels, kinds, keeps, scheduler, workers, previous, text)
         if ks is None or len(ks) > 1:
             raise Refused("--from MODEL needs one number of clusters: add, for example, -k 7.")
         if encode or any(one is not None for one in (scale, *chosen, *settings.values())):
@@ -189,7 +200,8 @@ def cluster(
         outputs.check([file], previous)
     request = Request(
         use, leave, scale, encode, kinds=kinds, keep=keeps or (), algorithm=algorithm, clusters=ks, criterion=criterion,
-        seed=seed, labels=labels, names=called, settings=settings, previous=previous,
+        seed=seed, labels=labels, names=called, settings=settings, previous=previous, text=text,
+        embedder=embedder or "auto",
     )  # fmt: skip
     watcher = console.ProgressWatcher(outputs, in_blocks=in_blocks and not as_json)
     found = cluster_table(file, request, watcher, blocks=blocks, **how)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from coterie.tabular.encoded_table import EncodedTable
 from coterie.wording import joined, number, plural, shown
 
 SHOWN_COLUMNS = 6
+WORDS, LONGEST = 6, 70  # words of a cluster of texts that are shown, and characters of a text
 
 
 def escape(text: str) -> str:
@@ -102,7 +104,7 @@ def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: boo
     console.print(f"{plural(facts.n_clusters, 'cluster')} by {facts.run.algorithm}", highlight=False)
     print_verdict(console, facts)
     if facts.verdict is None or facts.n_clusters > 1:  # one cluster has nothing to differ from
-        console.print(clusters_table(facts.summaries, console, facts.names))
+        console.print(_texts_table(facts) if facts.texts else clusters_table(facts.summaries, console, facts.names))
     if facts.outliers:
         stay = f"{plural(facts.outliers, 'row')} ({facts.outliers / facts.rows:.1%}) outside all clusters"
         console.print(f"{stay}: --outliers sets how many may be, and predict --nearest assigns them", highlight=False)
@@ -241,6 +243,15 @@ def clusters_table(
     rows = [[_distinctive(one)] for one in summaries]
     title = "most distinctive (value, standard deviations from the mean)"
     return _sizes_table(sizes, [title], rows, "left", called)
+
+
+def _texts_table(facts: Facts) -> Table:
+    """Words and a typical text of every cluster of texts."""
+    sizes = [(one.label, one.size, one.share) for one in facts.summaries]
+    told = [facts.texts.get(label) for label, *_ in sizes]
+    rows = [["", ""] if one is None else [", ".join(one.words[:WORDS]), *one.typical[:1]] for one in told]
+    cells = [[escape(textwrap.shorten(cell, LONGEST, placeholder="...")) for cell in row] for row in rows]
+    return _sizes_table(sizes, ["words", "a typical text"], cells)
 
 
 def _sizes_table(

@@ -100,7 +100,7 @@ def _about_columns(clustered: ClusteredTable) -> list[Caution]:
 def _about_missing(clustered: ClusteredTable) -> list[Caution]:
     """Columns whose missing values the clusters follow."""
     encoding, k = clustered.encoding, len(clustered.sizes)
-    if encoding is None or encoding.complete or k < 2:
+    if encoding is None or encoding.complete or clustered.texts or k < 2:
         return []
     rows = np.linspace(0, clustered.n - 1, min(clustered.n, 5_000)).astype(int)
     own_NK = np.eye(k + 1)[clustered.labels[rows]][:, :k]

@@ -11,6 +11,7 @@ from coterie.explain.certainty import count_probabilities, outlier_rows
 from coterie.explain.verdict import Verdict
 from coterie.selection import Choice
 from coterie.tables.encoding import Encoding
+from coterie.tables.texts import TextCluster
 from coterie.tabular.clustered_table import ClusteredTable, Run
 
 
@@ -60,6 +61,7 @@ class Facts:
     count_probabilities: Mapping[int, float] = field(default_factory=dict)
     certainty: float | None = None
     names: Mapping[int, str] = field(default_factory=dict)
+    texts: Mapping[int, TextCluster] = field(default_factory=dict)  # what clusters of texts are about
 
     @classmethod
     def of(
@@ -98,7 +100,7 @@ class Facts:
             "seconds": round(self.run.seconds or 0.0, 4),
             "clusters": [
                 {"label": one.label, "name": self.names.get(one.label), "rows": one.size, "share": one.share,
-                 "center": one.center}
+                 "center": one.center, **(self.texts[one.label]._asdict() if one.label in self.texts else {})}
                 for one in self.summaries if one.label >= 0
             ],
             "outliers": self.outliers or 0,
@@ -124,6 +126,7 @@ def facts_of(clustered: ClusteredTable) -> Facts:
         count_probabilities=count_probabilities(clustered),
         certainty=None if certainty is None else float(np.mean(certainty)),
         names=clustered.names,
+        texts=clustered.texts,
     )
 
 

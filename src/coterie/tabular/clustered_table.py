@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from coterie.living.rows import given_to
 from coterie.tables.columns import holds_dates
 from coterie.tables.encoding import Encoded, Encoding
 from coterie.tables.table import Table
+from coterie.tables.texts import TextCluster
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.model import TableModel
 from coterie.wording import cluster_name
@@ -78,6 +79,7 @@ class ClusteredTable:
     places: np.ndarray | None = None  # of the rows in the table that was read, if not all of them took part
     encoded: Encoded | None = None  # the rows for an estimator that encodes tables itself
     names: Mapping[int, str] = field(default_factory=dict)  # of clusters, where they were given
+    texts: Mapping[int, TextCluster] = field(default_factory=dict)  # what clusters of texts are about
 
     @classmethod
     def fitted(cls, rows: EncodedTable, estimator: Any, run: Run) -> "ClusteredTable":
@@ -190,7 +192,9 @@ class ClusteredTable:
 
     def edited(self, living: "LivingClusterer") -> "ClusteredTable":
         """The same table with the clusters of an edited model."""
-        return replace(self, estimator=living, labels=living.labels_.astype(np.int64), names=living.names_)
+        labels = living.labels_.astype(np.int64)
+        texts = self.texts if np.array_equal(labels, self.labels) else {}
+        return replace(self, estimator=living, labels=labels, names=living.names_, texts=texts)
 
     def merge(self, labels: Sequence[int]) -> "ClusteredTable":
         """Join clusters; see :meth:`coterie.LivingClusterer.merge`."""
@@ -235,6 +239,16 @@ class ClusteredTable:
 
         names = checked_names(names, self.ids)
         return self.edited(self.living.with_names(names)) if is_edited(self.estimator) else replace(self, names=names)
+
+    def name_clusters(self, name: Callable[[TextCluster], str]) -> "ClusteredTable":
+        """Clusters of texts named by a function of their words and typical texts, such as a language model.
+
+        Parameters
+        ----------
+        name : callable
+            Takes a :class:`coterie.tables.texts.TextCluster`, with ``words`` and ``typical``, and returns a name.
+        """
+        return self.named({label: name(one) for label, one in self.texts.items()})
 
     def name(self, label: int) -> str:
         """What a cluster is called: its name if it has one, else its number."""

@@ -27,6 +27,7 @@ from coterie.selection import Candidate, Choice, check_criterion, choose_k
 from coterie.tables.columns import TableError
 from coterie.tables.file_reading import source_name
 from coterie.tables.table import Table
+from coterie.tables.texts import describe_texts, embed, names_in_words
 from coterie.tabular.clustered_table import ClusteredTable, Run
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.make_estimator import SettingError, algorithms_with, check_algorithm, make_estimator
@@ -78,6 +79,10 @@ class Request:
         Parameters of the estimator; one that it does not have raises an error.
     defaults : mapping
         Parameters for estimators of the k-means family, where they have them.
+    text : str, optional
+        Column of texts, which are compared by what they say, and no other column. Clusters are named by their words.
+    embedder : str, path or callable
+        How texts become numbers: see :func:`coterie.tables.texts.embed`.
     previous : :class:`coterie.tabular.TableModel` or path, optional
         A model of an earlier table. Clusters that continue one of its clusters keep its id and name. Columns, scaling
         and the algorithm with its settings are those of the model, where nothing else is asked for.
@@ -99,6 +104,8 @@ class Request:
     names: Mapping[int, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+    embedder: "str | Path | Callable[[list[str]], Any]" = "auto"
     previous: "TableModel | str | Path | None" = None
 
     @property
@@ -216,6 +223,9 @@ def cluster_table(
         known = None
         if request.labels is not None:
             known, table = KnownLabels.of(table, request.labels), without(table, request.labels)
+        texts = None
+        if request.text is not None:
+            texts, table = _texts(table, request)
         earlier = request.previous
         if earlier is not None:
             earlier = earlier if isinstance(earlier, TableModel) else TableModel.load(earlier)
@@ -259,7 +269,10 @@ def cluster_table(
     seconds = time.perf_counter() - started
     made = ClusteredTable.fitted(encoded, estimator, Run(algorithm, request.seed, choice, notes, seconds, name))
     names = {**made.names, **({} if known is None else known.names), **request.names}
-    if known is not None:
+    if texts is not None:
+        made = replace(made, texts=describe_texts(texts, made.labels))
+        names = {**names_in_words(made.texts), **names}
+    if known is not None or texts is not None:
         made = replace(made, table=whole if encoded.places is None else whole.take(encoded.places))
     return made.named(names) if names else made
 
@@ -286,6 +299,21 @@ def _completed(request: Request, model: TableModel) -> Request:
     open_count = request.clusters is None and request.criterion is None
     clusters = given_count(base) if open_count else request.clusters
     return replace(request, algorithm=short, clusters=clusters, settings={**same, **given})
+
+
+def _texts(table: Table, request: Request) -> tuple[list[str], Table]:
+    """The texts of a column, "" where they are missing, and a table of the numbers that they become."""
+    if request.columns is not None or request.exclude is not None or request.previous is not None:
+        raise SettingError("A column of texts is compared alone: remove columns, exclude and previous.")
+    (column,) = table.choose([request.text or ""])
+    values = table.frame[column]
+    texts = ["" if gone else str(text) for text, gone in zip(values.tolist(), values.isna())]
+    points, how = embed(texts, request.embedder)
+    names = [f"{column} {place}" for place in range(1, points.shape[1] + 1)]
+    told = f"Column {column!r} was read as {points.shape[1]} numbers per text, {how}."
+    numbers = Table(names, array=points)
+    numbers.notes = (*table.notes, told)
+    return texts, numbers
 
 
 def _labels_for(estimator: Any, algorithm: str, known: KnownLabels, rows: EncodedTable) -> np.ndarray:
