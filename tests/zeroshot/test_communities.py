@@ -108,6 +108,14 @@ def test_sums_of_weights_are_exact_so_that_no_order_matters():
     np.testing.assert_array_equal(graph.indices, again.indices)
 
 
+def test_outliers_are_the_share_that_was_asked_for_and_the_least_certain(forty):
+    X, _, model = forty
+    some = ZeroShotClusterer(random_state=0, outliers=0.05).fit(X)
+    assert 0.03 < some.outliers_.mean() <= 0.05
+    assert model.certainty_[some.outliers_].max() <= np.quantile(model.certainty_, 0.06)
+    np.testing.assert_array_equal(some.predict(X), some.labels_)
+
+
 def test_equal_rows_share_a_cluster():
     X, _ = groups(5, 300)
     X = np.concatenate([X, X, np.tile(X[:1], (40, 1))])

@@ -58,7 +58,8 @@ class ZeroShotClusterer(Clusterer):
     Many columns that share a scale, as those of embeddings, principal components, pixels and cells do, are not read by
     the network: with 16 columns and 200 rows or more, their graph of nearest neighbours is divided into communities at
     many resolutions, and the number of clusters is that at which the divisions of graphs with randomly changed weights
-    agree best. There may be thousands of clusters, and no row is an outlier. Of more than 20,000 rows, a random sample
+    agree best. There may be thousands of clusters, and no row is an outlier unless ``outliers`` is a
+    share. Of more than 20,000 rows, a random sample
     makes the graph, and others take the label of the nearest of these. Where labels or pairs are given, the network
     reads such rows, too.
 
@@ -240,7 +241,8 @@ class ZeroShotClusterer(Clusterer):
             rng = np.random.default_rng(random.randint(2**31))
             known = Constraints.of(n, y, must_link, cannot_link)
             if known is None and communities.suit(encoded.encoding.scale, points.shape):
-                self._label(encoded, self.n_clusters or self._divide(points, rng), known)
+                found = self._divide(points, rng)
+                self._label(encoded, self.n_clusters or found, known)
             else:
                 self._read_until_stable(encoded, known, rng)
             if places is not None:
@@ -262,7 +264,7 @@ class ZeroShotClusterer(Clusterer):
         self.communities_ = communities.divisions(self.context_, rng, n_threads, self.n_clusters or 0)
         read = communities.Communities(self.communities_)
         found, self.n_clusters_proba_ = read.number_of_clusters()
-        self.children_, self.context_noise_, self.head_ = read.hierarchy(), np.zeros(len(order)), np.zeros(0)
+        self.children_, self.head_ = read.hierarchy(), np.zeros(0)
         return found
 
     def _read_until_stable(self, encoded: Encoded, known: Constraints | None, rng: np.random.Generator) -> None:
@@ -365,7 +367,7 @@ class ZeroShotClusterer(Clusterer):
         if hasattr(self, "communities_"):
             read, one = Communities(self.communities_), float(self.n_clusters_proba_[0])
             made = read.partition(self.context_, self.children_, n_clusters, one)
-            self.context_certainty_ = made.own_N
+            self.context_certainty_, self.context_noise_ = made.own_N, made.noise_N
             return made
         return partition_under(self._evidence(), n_clusters, known, self.n_clusters)
 

@@ -25,6 +25,7 @@ from coterie import threads
 from coterie.geometry.neighbours import N_NEIGHBOURS, communities, fuzzy_graph, nearest_among
 from coterie.tables.common_scale import EACH
 from coterie.zeroshot.features.hierarchies import cut
+from coterie.zeroshot.partitions.cuts import OUTLIER_PROBABILITY
 from coterie.zeroshot.partitions.partition import Partition
 
 COLUMNS, ROWS = 16, 200  # from which a table is divided in this way
@@ -136,7 +137,8 @@ class Communities:
         proba_NK /= proba_NK.sum(axis=1, keepdims=True)
         factor, shift = EXPECTED
         index = one if n_clusters == 1 else (1 - one) * float(np.clip(factor * self._stability[place] + shift, 0, 1))
-        return Partition(points_ND, np.zeros((0, 0)), np.zeros(n), proba_NK, index, own_N)
+        noise_N = OUTLIER_PROBABILITY * (1 - own_N.astype(np.float64))  # never above it, but least for certain rows
+        return Partition(points_ND, np.zeros((0, 0)), noise_N, proba_NK, index, own_N=own_N)
 
     def hierarchy(self) -> np.ndarray:
         """(N - 1, 2) merges: first the rows of every finest community one by one, then the most alike communities."""
