@@ -45,13 +45,6 @@ def test_attention_is_the_documents_formula_with_tokens_as_columns(layer, normal
     np.testing.assert_allclose(built.definition(h).numpy(), wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("layer", [SoftmaxAttention, UnnormalisedAttention])
-def test_a_batch_is_its_instances(layer):
-    built = layer(*random_heads())
-    h = 0.3 * normal(2, 7, 5)
-    torch.testing.assert_close(built(h), torch.stack([built.definition(one) for one in h]), atol=1e-12, rtol=0)
-
-
 def test_tokens_that_no_query_tells_apart_are_grouped_without_changing_the_layer():
     q, k, v = random_heads()
     q[:, :, 2:] = 0.0

@@ -9,7 +9,6 @@ torch multiplies without oneDNN.
 import functools
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,31 +18,18 @@ PROCESSORS = Path("/proc/cpuinfo")
 TRIAL = "import torch; a = torch.ones(64, 64, dtype=torch.bfloat16); a @ a"
 
 
-_lock = threading.Lock()
-_blocks = 0  # that are open, in any thread
-_before = True  # whether oneDNN multiplies outside of them
-
-
 @contextmanager
 def products() -> Iterator[None]:
-    """A block in which torch may multiply matrices of bfloat16 on the CPU. Blocks of several threads may overlap."""
+    """A block in which torch may multiply matrices of bfloat16 on the CPU."""
     import torch
 
-    global _blocks, _before
     one_dnn: Any = torch.backends.mkldnn
-    works = not reports_amx() or survives_trial()
-    with _lock:
-        if _blocks == 0:
-            _before = one_dnn.enabled
-            one_dnn.enabled = _before and works
-        _blocks += 1
+    before = one_dnn.enabled
+    one_dnn.enabled = before and (not reports_amx() or survives_trial())
     try:
         yield
     finally:
-        with _lock:
-            _blocks -= 1
-            if _blocks == 0:
-                one_dnn.enabled = _before
+        one_dnn.enabled = before
 
 
 def reports_amx() -> bool:

@@ -36,18 +36,6 @@ def test_one_dnn_is_used_only_if_a_trial_survives(trial, kept, processor, monkey
     assert torch.backends.mkldnn.enabled
 
 
-def test_blocks_may_overlap(processor, monkeypatch):
-    processor("amx_bf16 amx_tile")
-    monkeypatch.setattr(bfloat16, "TRIAL", "raise SystemExit(1)")
-    one, other = bfloat16.products(), bfloat16.products()
-    one.__enter__()
-    other.__enter__()
-    one.__exit__(None, None, None)
-    assert not torch.backends.mkldnn.enabled
-    other.__exit__(None, None, None)
-    assert torch.backends.mkldnn.enabled
-
-
 def test_products_in_bfloat16_end_no_process():
     """In a process of its own: where the instructions are missing, nothing could be reported otherwise."""
     code = (
