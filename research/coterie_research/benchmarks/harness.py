@@ -48,7 +48,6 @@ class Benchmark:
     settings: Callable[[bool], Row] = lambda quick: {}
     intro: str = ""
     columns: Columns = field(default_factory=dict)  # of a table of all rows
-    outro: str = ""
     page: Callable[[Row], list[str]] = lambda record: []
     pictures: Callable[[Row, Path], object] = lambda record, folder: None
     identity: Callable[[], Any] = lambda: None
@@ -110,8 +109,7 @@ class Benchmark:
 
     def markdown(self, record: Row) -> str:
         rows = _listed(record[self.rows or "rows"]) if self.columns else []
-        parts = [[self.intro.format(**record)], filled(self.columns, rows), self.page(record)]
-        parts += [[self.outro.format(**record)]]
+        parts = ([self.intro.format(**record)], filled(self.columns, rows), self.page(record))
         lines = [f"# {self.title}", "", *(line for part in parts if any(part) for line in [*part, ""])]
         if record.get("not_installed"):
             lines += [f"Not installed, and so not compared: {', '.join(record['not_installed'])}.", ""]

@@ -87,5 +87,7 @@ BENCHMARK = Benchmark(
         "seconds": "{seconds:.2f}",
         "seconds of FasterPAM": "{fasterpam_seconds:.2f}",
     },
-    outro="The mean ratio is {mean_ratio:.4f}, with {wins} wins and {ties} ties in {runs} runs.",
+    page=lambda record: [
+        "The mean ratio is {mean_ratio:.4f}, with {wins} wins and {ties} ties in {runs} runs.".format(**record)
+    ],
 )

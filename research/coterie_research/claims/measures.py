@@ -141,11 +141,6 @@ def largest(record: Any, path: str) -> Measured:
     return Measured(float(values.max()), float(values.min()), float(values.max()), "all")
 
 
-def smallest(record: Any, path: str) -> Measured:
-    values = numbers(record, path)
-    return Measured(float(values.min()), float(values.min()), float(values.max()), "all")
-
-
 def steps(record: Any, path: str) -> Measured:
     """The mean of the differences between consecutive numbers of a list, and their range."""
     change = np.diff(np.array(look_up(record, path)[0][0], float))
@@ -171,7 +166,7 @@ def value(record: Any, path: str) -> Measured:
 
 KINDS: dict[str, Callable[[Any, str], Measured]] = {
     one.__name__: one
-    for one in (mean, seeds, difference, share, fraction, slope, excess, largest, smallest, steps, ends, count, value)
+    for one in (mean, seeds, difference, share, fraction, slope, excess, largest, steps, ends, count, value)
 }
 
 
