@@ -235,6 +235,15 @@ def test_clusters_that_follow_missing_values_are_named(follow):
     assert ("The clusters follow missing values: 'a' is missing in 100% of cluster" in notes) == follow
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_to_items_of_one_factor_are_no_groups(seed):
+    rng = np.random.default_rng(seed)
+    answers = 3 + rng.uniform(0.5, 0.8, 12) * rng.normal(size=(400, 1)) + 0.7 * rng.normal(size=(400, 12))
+    found = cluster_table(pd.DataFrame(np.clip(np.round(answers), 1, 5).astype(int)).add_prefix("q"))
+    assert found.verdict.words in ("no groups found", "cannot tell", "weak groups")
+    assert found.estimator.expected_ari_ < 0.4 or found.k == 1
+
+
 def test_a_row_of_totals_is_named_and_changes_nothing_else():
     X = np.abs(blobs(200)) * 100
     frame = pd.DataFrame(X, columns=list("abcd")).assign(place=np.repeat(["x", "y"], 100))

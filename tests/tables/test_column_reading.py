@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import isotonic
 
 from coterie.tables.column_reading import parse_kinds, read_again, read_columns
 from coterie.tables.columns import TableError
@@ -201,6 +202,16 @@ def test_items_with_the_same_steps_are_numbers_and_one_short_scale_is_a_category
     read = read_columns(frame)
     assert [one.kind for one in read] == ["ordinal"] * 4 + ["number"]
     assert [one.values.dtype == object for one in read] == [False] * 3 + [True, False]
+
+
+def test_few_pairs_of_a_wide_table_are_looked_at_closely(monkeypatch):
+    calls, fit = [], isotonic.isotonic_regression
+    monkeypatch.setattr(isotonic, "isotonic_regression", lambda *what, **how: calls.append(1) or fit(*what, **how))
+    answers = pd.DataFrame(RNG.integers(1, 6, (54, 150))).add_prefix("q")
+    answers.iloc[:, ::2] += 1
+    read = read_columns(pd.concat([answers, pd.DataFrame(RNG.normal(size=(54, 150))).add_prefix("m")], axis=1))
+    assert len(read) == 300
+    assert len(calls) < 20 * 150
 
 
 def test_columns_with_one_value_each_are_one_category():

@@ -67,3 +67,10 @@ def test_labels_are_0_to_k_and_counts_add_up(short, seed):
     np.testing.assert_array_equal(found.sizes, np.bincount(found.labels[found.labels >= 0], minlength=found.k))
     if short == "trimmed":
         assert f"{len(frame):,} rows" in report_on(found, refits=0).html
+
+
+@pytest.mark.parametrize("rows", [1_400, 3_000])
+def test_a_category_of_seventy_values_uses_every_cluster_and_tells_nothing(rows):
+    found = cluster_table(pd.DataFrame({"c": [f"v{i % 70}" for i in range(rows)]}))
+    assert set(found.labels) == set(range(found.k))
+    assert found.verdict.words == "cannot tell"
