@@ -36,6 +36,12 @@ def test_array_operations_find_the_neighbours_that_the_kernels_find(seed, ties):
         found.append((indices, scores))
     np.testing.assert_array_equal(*[indices for indices, _ in found])
     np.testing.assert_array_equal(*[scores for _, scores in found])
+    X, candidates, sorted_by = X.astype(np.float64), found[0][0], []
+    for of in (neighbours._sort_candidates.__wrapped__, neighbour_kernels._sort_candidates):
+        sorted_by.append((np.empty((20, 4), np.int64), np.empty((20, 4))))
+        of(X[5:25], X, candidates, *sorted_by[-1])
+    np.testing.assert_array_equal(*[indices for indices, _ in sorted_by])
+    np.testing.assert_array_equal(*[sq for _, sq in sorted_by])
 
 
 def test_more_threads_find_the_same_neighbours():

@@ -6,6 +6,28 @@ from coterie.threads import kernel
 
 
 @kernel()
+def _sort_candidates(rows, context, candidates, indices, sq):
+    """The nearest of the candidates by their exact distances; of equal ones, those of smallest index."""
+    k = indices.shape[1]
+    for i in range(len(rows)):
+        filled = 0
+        for j in np.sort(candidates[i]):
+            distance = 0.0
+            for d in range(rows.shape[1]):
+                distance += (rows[i, d] - context[j, d]) ** 2
+            if filled == k and not distance < sq[i, k - 1]:
+                continue
+            at = min(filled, k - 1)
+            while at > 0 and sq[i, at - 1] > distance:
+                sq[i, at] = sq[i, at - 1]
+                indices[i, at] = indices[i, at - 1]
+                at -= 1
+            sq[i, at] = distance
+            indices[i, at] = j
+            filled = min(filled + 1, k)
+
+
+@kernel()
 def _select_smallest(products, half_sq, first, indices, scores):
     """The k smallest of half_sq[j] - products[i, j] over all j except the row itself, for every row i, by insertion."""
     k = indices.shape[1]

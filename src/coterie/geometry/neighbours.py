@@ -103,11 +103,12 @@ def _within_reach(rows: np.ndarray, size: float) -> np.ndarray:
     return rows
 
 
+@interpreted_first("coterie.geometry.neighbour_kernels")
 def _sort_candidates(rows, context, candidates, indices, sq):
     """The nearest of the candidates by their exact distances; of equal ones, those of smallest index."""
     candidates = np.sort(candidates, axis=1)
     distance = np.zeros(candidates.shape)
-    for d in range(rows.shape[1]):
+    for d in range(rows.shape[1]):  # summed in the order in which the kernel does
         distance += (rows[:, d, None] - context[candidates, d]) ** 2
     nearest = np.argsort(distance, axis=1, kind="stable")[:, : indices.shape[1]]
     indices[:] = np.take_along_axis(candidates, nearest, axis=1)
