@@ -184,6 +184,7 @@ def run(task: Callable[[int], T], n_tasks: int, n_threads: int) -> list[T]:
 
     After an error, or Ctrl-C in the calling thread, no further task begins.
     """
+    global _pool
     workers = min(n_threads, n_tasks)
     if workers <= 1:
         return [task(t) for t in range(n_tasks)]
@@ -199,7 +200,9 @@ def run(task: Callable[[int], T], n_tasks: int, n_threads: int) -> list[T]:
                 pass
             raise
 
-    futures = [_executor().submit(work) for _ in range(workers - 1)]
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max(1, 2 * (os.cpu_count() or 1)), thread_name_prefix="coterie")
+    futures = [_pool.submit(work) for _ in range(workers - 1)]
     try:
         work()
     finally:
@@ -208,13 +211,6 @@ def run(task: Callable[[int], T], n_tasks: int, n_threads: int) -> list[T]:
             if not future.cancel():
                 future.result()
     return results
-
-
-def _executor() -> ThreadPoolExecutor:
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(max(1, 2 * (os.cpu_count() or 1)), thread_name_prefix="coterie")
-    return _pool
 
 
 def _after_fork() -> None:

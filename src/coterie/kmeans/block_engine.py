@@ -65,19 +65,15 @@ class BlockEngine:
         previous = self.previous if self.watched else None
         wanted = replace(self.blank, places=state.places, weights=state.weights, previous=previous, number=self.number)
         if self.algorithm.variant.centers == "norm-max":
-            wanted = replace(wanted, limits=self._limits(wanted))
+            groups = len(state.places) if self.algorithm.per_cluster else 1
+            limits = self.passes.total(block_statistics.sketch, wanted).thresholds(self.algorithm.keep, groups)
+            wanted = replace(wanted, limits=np.broadcast_to(limits, len(state.places)))
         part = self.passes.total(block_statistics.step, wanted)
         self.previous = state.places
         self.number += 1
         own = part.statistics if isinstance(part.statistics, Statistics) else part.statistics.statistics
         check_cost(own.inertia + own.sums.sum())  # also of the rules that compiled code does not compute
         return Summed(own, wanted.limits, part.moved / part.seen if part.seen else None)
-
-    def _limits(self, wanted: Step) -> np.ndarray:
-        k = len(wanted.places)
-        sketch = self.passes.total(block_statistics.sketch, wanted)
-        found = sketch.thresholds(self.algorithm.keep, k if self.algorithm.per_cluster else 1)
-        return found if self.algorithm.per_cluster else np.repeat(found, k)
 
     def m_step(self, state: Centers, expectation: Summed) -> Centers:
         statistics = expectation.statistics

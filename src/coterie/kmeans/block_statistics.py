@@ -99,10 +99,12 @@ def sketch(block: Block, wanted: Step) -> CostSketch:
 
 
 def cost(block: Block, wanted: Step) -> Statistics:
-    """Sums, counts and inertia of the rows at their nearest centres, for any variant."""
+    """Sums, counts and inertia of the rows at their nearest centres, for any variant, without those beyond limits."""
     if is_plain(wanted):
         return single_pass.statistics(block.X, wanted.places, block.weight, wanted.n_threads)
     chosen, costs = _choose(block, wanted)
+    if wanted.limits is not None:
+        chosen = np.where(costs <= wanted.limits[chosen], chosen, -1)
     return Statistics.of(block.X, chosen, costs, len(wanted.places), block.weight)
 
 
@@ -115,13 +117,6 @@ def members(block: Block, wanted: Step) -> np.ndarray:
 
 
 # --- how centres weigh their points: one function per rule of the family -----------------------------------
-
-
-def _trimmed(block: Block, wanted: Step) -> Statistics:
-    chosen, costs = _choose(block, wanted)
-    assert wanted.limits is not None
-    labels = np.where(costs <= wanted.limits[chosen], chosen, -1)
-    return Statistics.of(block.X, labels, costs, len(wanted.places), block.weight)
 
 
 def _soft(block: Block, wanted: Step) -> Statistics:
@@ -269,7 +264,7 @@ def _drawn(block: Block, wanted: Step) -> Drawn:
 
 _RULES: dict[str, Callable[[Block, Step], Any]] = {
     "limiting": cost,
-    "norm-max": _trimmed,
+    "norm-max": cost,
     "softmax": _robust_softmax,
     "sparsemax": _robust_near,
     "top-k": _robust_near,
@@ -306,13 +301,9 @@ def far_rows(block: Block, wanted: Step) -> FarRows:
     """The rows that can fill empty clusters."""
     chosen, costs = _choose(block, wanted)
     weight = block.weights
-    kept = costs > 0
-    if wanted.limits is not None:
-        inside = costs <= wanted.limits[chosen]
-        counts = np.bincount(chosen[inside], weight[inside], minlength=len(wanted.places))
-        kept &= inside
-    else:
-        counts = np.bincount(chosen, weight, minlength=len(wanted.places))
+    inside = costs <= (np.inf if wanted.limits is None else wanted.limits[chosen])
+    counts = np.bincount(chosen[inside], weight[inside], minlength=len(wanted.places))
+    kept = inside & (costs > 0)
     columns = (block.X[kept], chosen[kept], costs[kept], weight[kept])
     return FarRows(*columns, counts, wanted.wanted).first()
 

@@ -47,19 +47,17 @@ class ConstrainedEngine:
 
     def e_step(self, state: Centers) -> Assigned:
         labels, costs = engines.choose(self.X, state.places, self.algorithm, **self.options)
-        sq_BK = self._sq_distances_of_bound(state.places)
+        rows = self.X[self.bound]
+        if sparse.issparse(rows):
+            sq_BK = engines.distances(rows, state.places, self.algorithm, **self.options).astype(np.float64) ** 2
+        else:
+            sq_BK = cdist(rows, state.places, "sqeuclidean")
         labels[self.bound] = self._of_groups(sq_BK)[self.known.group[self.bound]]
         costs[self.bound] = sq_BK[np.arange(len(self.bound)), labels[self.bound]]
         moved = None if self.last is None else float((labels != self.last).mean())
         self.last = labels
         statistics = Statistics.of(self.X, labels, costs, len(state.places), self.weight)
         return Assigned(labels, costs, statistics, moved)
-
-    def _sq_distances_of_bound(self, places: np.ndarray) -> np.ndarray:
-        rows = self.X[self.bound]
-        if sparse.issparse(rows):
-            return engines.distances(rows, places, self.algorithm, **self.options).astype(np.float64) ** 2
-        return cdist(rows, places, "sqeuclidean")
 
     def _of_groups(self, sq_BK: np.ndarray) -> np.ndarray:
         """(G,) the cluster of every group. Those with the most to lose choose first."""

@@ -288,20 +288,9 @@ def _draw_root(moment, freedom, root, rng):
 def _draw_center(center, root, total, count, spread, rng):
     """A centre given its covariance and the sum of its rows; ``spread`` has the variances of the prior."""
     dim = len(center)
-    precision, factor, moved = np.zeros((dim, dim)), np.zeros((dim, dim)), np.zeros(dim)
-    for j in range(dim):
-        for l in range(j + 1):
-            product = 0.0
-            for i in range(j, dim):
-                product += root[i, j] * root[i, l]
-            precision[j, l] = product
-    for j in range(dim):
-        for l in range(dim):
-            moved[j] += (precision[j, l] if l <= j else precision[l, j]) * total[l]
-    for j in range(dim):
-        for l in range(j + 1):
-            precision[j, l] *= count
-        precision[j, j] += 1 / spread[j]
+    precision, factor = root.T @ root, np.zeros((dim, dim))
+    moved = precision @ total
+    precision = count * precision + np.diag(1 / spread)
     _cholesky(precision, factor)
     for j in range(dim):
         for l in range(j):

@@ -29,10 +29,6 @@ def _as_int64(context, builder, value, value_type):
     return context.cast(builder, value, value_type, types.int64)
 
 
-def _smaller(builder, a, b):
-    return builder.select(builder.fcmp_ordered("<", a, b), a, b)
-
-
 def _spread(builder, value, vector):
     """A vector with the value in every lane."""
     undefined = ir.Constant(vector, ir.Undefined)
@@ -57,7 +53,8 @@ def _row_minima(builder, vectors, width):
             blocks = range(0, total if a is b else 2 * total, parts)
             low = [start + lane for start in blocks for lane in range(half)]
             high = [lane + half for lane in low]
-            merged.append(_smaller(builder, _shuffle(builder, a, b, low), _shuffle(builder, a, b, high)))
+            one, other = _shuffle(builder, a, b, low), _shuffle(builder, a, b, high)
+            merged.append(builder.select(builder.fcmp_ordered("<", one, other), one, other))
         vectors, parts = merged, half
     return vectors[0]
 
