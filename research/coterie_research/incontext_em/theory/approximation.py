@@ -6,7 +6,7 @@ of Σ a_i softmax(A_i [x; 1]) add up to Σ a_i for every x, so that no such sum 
 [-R, R]. The networks read single coordinates (``pieces.units``) and do not need the lemmas. Every sum here holds on the
 unit ball or interval; ``scaled`` carries it to another size.
 
-Three ways to choose the units, each measured by ``experiments.incontext_theory``:
+Three ways to choose the units, each measured by ``coterie reproduce theory/fits``:
 
 * *drawn*: the proof of Lemma A.1. Where f(v) = c + ∫ g(w) step(⟨w, (v, 1)⟩) dw, draw M units from |g| and give each the
   same weight. The error is that of a mean of M bounded terms: M^(-1/2), up to the logarithm that the supremum costs.
