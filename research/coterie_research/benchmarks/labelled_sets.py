@@ -33,9 +33,13 @@ class LabelledSet(NamedTuple):
         return self.group.startswith("draws")
 
 
+def _data() -> Path:
+    return Path(os.environ.get("COTERIE_DATA", "data"))
+
+
 def _files(folder: str, ending: str, what: str) -> dict[str, Path]:
     """Name -> file of a folder below the one that ``COTERIE_DATA`` names."""
-    path = Path(os.environ.get("COTERIE_DATA", "data")) / folder
+    path = _data() / folder
     found = {file.name.removesuffix(ending): file for file in sorted(path.glob(f"*{ending}"))}
     if not found:
         raise FileNotFoundError(
