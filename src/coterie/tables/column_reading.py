@@ -234,7 +234,7 @@ def _without_sentinels(values: np.ndarray) -> tuple[np.ndarray, tuple[float, ...
 
     They are negative where all others are not, or at least as far from them as they are from each other.
     """
-    known, absent = values[np.isfinite(values)], []
+    known, absent = values[np.isfinite(values)], list[float]()
     for most, sign in ((np.min, -1), (np.max, 1)):
         others, ends = known, list[float]()
         while len(others) and re.fullmatch(_ABSENT, f"{(end := float(most(others))):.15g}") and end * sign >= 9 * sign:
@@ -308,12 +308,14 @@ def _read_texts(values: np.ndarray, kind: str, spelled: str) -> tuple[np.ndarray
     different, places = _different(values)
     if kind == DATE:
         dated = written.dates(different, spelled or None)
-        return dated and (_spread(dated.values, places), dated.order, _about_dates(dated))
+        return None if dated is None else (_spread(dated.values, places), dated.order, _about_dates(dated))
     if timed := written.times(different):
         return _spread(timed.values, places), "", ""
     found = written.numbers(different, spelled or None)
     found = found or _mostly_numbers(different, places, STRANGERS_AS_ASKED, spelled)
-    return found and (_spread(found.values, places), found.decimal, _about_strangers(found) if found.strange else "")
+    if found is None:
+        return None
+    return _spread(found.values, places), found.decimal, _about_strangers(found) if found.strange else ""
 
 
 def _kept(column: Column) -> Column:

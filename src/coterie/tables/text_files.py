@@ -115,7 +115,7 @@ def _parsed(path: Path, form: Form, cells: bool) -> tuple[Any, Any]:
         table = read(*how)
     integers = [place for place, field in enumerate(table.schema) if pa.types.is_integer(field.type)]
     coded = bool(integers) and has_hexadecimal(path)
-    texts = read(*how, dict.fromkeys(table.column_names, pa.string())) if cells or coded else None
+    texts: Any = read(*how, dict.fromkeys(table.column_names, pa.string())) if cells or coded else None
     for place in integers if coded else ():  # text where Arrow read hexadecimal codes as numbers
         if pc.any(pc.match_substring_regex(texts.column(place), "^[ +-]*0[xX]")).as_py():
             table = table.set_column(place, table.field(place).name, texts.column(place))
@@ -162,10 +162,10 @@ def _form(path: Path, delimiter: str | None, header: bool | None, skip_rows: int
     rows = _cells(lines, delimiter)
     if not rows:
         raise TableError(f"{path} contains only blank lines: it needs a line of column names and at least one row.")
-    before, header, names, notes = heading(rows, header)
+    before, lines_of_names, names, notes = heading(rows, header)
     skip = every.index(lines[before], every.index(lines[0], skip_rows) + before)
     decimal = _decimal(rows[before:], delimiter)
-    return Form(encoding, delimiter, decimal, names, header, notes, skip, delimiter == " ")
+    return Form(encoding, delimiter, decimal, names, lines_of_names, notes, skip, delimiter == " ")
 
 
 def heading(rows: list[list[str]], header: bool | None = None) -> tuple[int, int, list[str], tuple[str, ...]]:
