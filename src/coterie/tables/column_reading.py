@@ -46,7 +46,7 @@ COPIES = 4  # of every row at most in a table that was exported or joined severa
 MOST_ROWS_COMPARED = 200_000  # beyond, equal rows are not looked for
 STRANGERS = 0.02  # share of the rows with another text at which a column still holds numbers
 STRANGERS_AS_ASKED = 0.5  # the same if a user says that it holds numbers
-ABSENT = "far from the others counts as missing"
+ABSENT, OPEN = "far from the others counts as missing", "the values leave it open"
 _ABSENT = "-?(9+|88+|77+)"  # numbers that stand for a missing answer
 _TRUE, _FALSE = ("true", "yes", "y", "t", "1", "ja", "oui", "on"), ("false", "no", "n", "f", "0", "nein", "non", "off")
 
@@ -275,7 +275,7 @@ def _as(column: Column, series: "pd.Series", how: str = "") -> Column:
     values, why = column.values, column.why
     if column.kind == CATEGORY:
         values = category_texts(values, series)
-    elif how:
+    elif how and (column.kind != DATE or column.used or OPEN in how):
         why = how if column.kind == DATE and column.used else f"{why}, {how}"
     return replace(column, values=values, why=why)
 
@@ -375,7 +375,7 @@ def _about_strangers(found: written.Numbers) -> str:
 
 def _about_dates(dated: written.Dates) -> str:
     order = written.ORDERS[dated.order]
-    return f"dates: {order}" if dated.certain else f"dates, taken as {order} (the values leave it open)"
+    return f"dates: {order}" if dated.certain else f"dates, taken as {order} ({OPEN})"
 
 
 def _stranger(different: Sequence[str], read: Any) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from coterie.estimators.capabilities import encodes_tables
 from coterie.tables import common_scale
-from coterie.tables.column_reading import ABSENT
+from coterie.tables.column_reading import ABSENT, OPEN
 from coterie.tables.columns import BadValuesError, Column, TableError, require_finite
 from coterie.tables.encoding import Encoded, Encoding
 from coterie.tables.kinds import CATEGORY, CYCLE, DATE, ID, LATITUDE, LONGITUDE, ORDINAL, ROUND
@@ -235,7 +235,7 @@ def _column_notes(used: list[Column], encoding: Encoding) -> list[str]:
         if column.absent:
             far = joined([f"{one:.15g}" for one in column.absent])
             notes.append(f"{column.name!r}: {far} {ABSENT}. Change this with --kind {shlex.quote(column.name)}=number.")
-        if column.kind == DATE and "leave it open" in column.why:
+        if column.kind == DATE and OPEN in column.why:
             notes.append(f"{column.name!r}: {column.why}. Change this with --kind {shlex.quote(column.name)}=date:dmy.")
         elif len(column.sources) > 1:
             notes.append(f"{column.name!r} is one category: {column.why}.")
