@@ -6,7 +6,7 @@ deaths, splits and merges all clusters also drift a little.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -125,7 +125,8 @@ def year(seed: int, method: str) -> list[Row]:
     last = fit(*world.drawn(), method, None)
     ever, rows = set(last.model.ids), []
     for event in world.rng.permutation(EVENTS).tolist():
-        label, row = world.happens(event), {}
+        label: Any = world.happens(event)
+        row: Row = {}
         if event == "drift":
             last = fit(*world.drawn(), method, last.model)
             ever |= set(last.model.ids)

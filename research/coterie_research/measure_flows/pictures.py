@@ -49,7 +49,7 @@ def table(record: dict[str, Any], title: str) -> Picture:
             text = axes.get_yaxis_transform()
             for place, name in enumerate(names):
                 entry = row[name]
-                style = {"color": colour(place), "height": 0.65, "error_kw": {"lw": 1}}
+                style: dict[str, Any] = {"color": colour(place), "height": 0.65, "error_kw": {"lw": 1}}
                 axes.barh(place, entry[measure], xerr=entry[f"{measure}_se"], **style)
                 if entry.get("whole_steps") == 0:
                     axes.text(0.05, place, "identity", transform=text, va="center", color="white")
@@ -97,8 +97,10 @@ def _scatter(title: str, centers: Any, *layers: tuple[Any, dict[str, Any]]) -> P
 
     def draw(axes: Axes) -> None:
         for points, style in layers:
-            axes.scatter(*np.array(points).T, linewidths=0, **style)
-        axes.scatter(*np.array(centers).T, marker="*", s=90, c="white", edgecolors="black", linewidths=0.9, zorder=3)
+            x, y = np.array(points).T
+            axes.scatter(x, y, linewidths=0, **style)
+        x, y = np.array(centers).T
+        axes.scatter(x, y, marker="*", s=90, c="white", edgecolors="black", linewidths=0.9, zorder=3)
         axes.set_aspect("equal")
         axes.grid(visible=False)
 
@@ -197,8 +199,9 @@ def columns(record: dict[str, Any]) -> Picture:
         for place, network in enumerate(networks.values()):
             for level, (title, row) in enumerate(network["levels"].items()):
                 y, gap = place + 0.22 * (level - 1), row["against_base"]
-                style = {"color": COLOURS[level], "label": None if place else f"{title} SNR", "fmt": "o", "ms": 4}
-                axes.errorbar(gap["log"], y, xerr=1.96 * gap["log_se"], **style)
+                label = None if place else f"{title} SNR"
+                xerr = 1.96 * gap["log_se"]
+                axes.errorbar(gap["log"], y, xerr=xerr, color=COLOURS[level], label=label, fmt="o", ms=4)
                 if row["document"] is not None and place:
                     axes.plot(row["document"]["against_base"], y, "k|", ms=9, mew=2)
         axes.axvline(0, color="grey", lw=1)

@@ -127,7 +127,8 @@ def _columns(number: int, of: Any, quick: bool, record: dict[str, Any], kept: sc
 def _sizes(number: int, of: None, quick: bool, record: dict[str, Any], kept: scoring.Kept) -> dict[str, Any]:
     count, sizes = (2, (100, 200)) if quick else (INSTANCES, SIZES)
     for level, snr_db in published.LEVELS.items():
-        row = record["levels"][level] = {}
+        row: dict[str, Any] = {}
+        record["levels"][level] = row
         for n_points in sizes:
             flow = scoring.tokens(MAIN, most=FEWER if n_points > 1000 else None)
             names = {f"flow_{n_points}": flow, f"kmeans_{n_points}": scoring.KMEANS}
@@ -162,7 +163,7 @@ def _budgets(columns: Columns) -> dict[str, dict[str, int]]:
 
 def whole_steps(column: scoring.Column, snr_db: float) -> int:
     """How many layers the flow time leaves where it is rounded down; 0 is the identity."""
-    return int(checkpoints.load(column.network).flow_time(torch.tensor([snr_db])).item())
+    return int(checkpoints.load(str(column.network)).flow_time(torch.tensor([snr_db])).item())
 
 
 MEANS = (1, 2, 4, 6, 8, 10)  # the other tables are their logarithms; Table 4 is Table 1, which the paper prints twice
