@@ -303,7 +303,7 @@ class FlowMixture(DensityClusterer):
 
     def _label(self, rows) -> None:
         """Set the attributes that describe the rows of ``fit``."""
-        vars(self).pop("outlier_limit_", None)
+        self.__dict__.pop("outlier_limit_", None)
         if self.outliers not in (None, "auto"):
             self.outlier_limit_ = limit_of_share(np.asarray(answers_in(self, "_strangeness", rows)), self.outliers)
         facts = answers_in(self, "_row_facts", rows)

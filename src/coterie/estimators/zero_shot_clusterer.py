@@ -202,6 +202,8 @@ class ZeroShotClusterer(Clusterer):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    context_indices_: np.ndarray
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, *, must_link=None, cannot_link=None):
         """Read X, or a sample of it, and label its rows.
@@ -228,7 +230,7 @@ class ZeroShotClusterer(Clusterer):
 
         rows = rows_in(X, self)
         for name in ("affinity_", "communities_", "context_certainty_"):  # only one of the two ways has them
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         known_by_place = y is not None or must_link is not None or cannot_link is not None
         if isinstance(rows, InBlocks):
             checked_rows_in(self, rows, y=y, must_link=must_link, cannot_link=cannot_link)
