@@ -46,11 +46,8 @@ def colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
 
 
-def draw(picture: Picture | Figure, path: Path) -> None:
-    """Write a picture to a file, or a figure that no description fits."""
-    if isinstance(picture, Figure):
-        save(picture, path)
-        return
+def draw(picture: Picture, path: Path) -> None:
+    """Write a picture to a file."""
     columns = picture.columns or len(picture.panels)
     rows = -(-len(picture.panels) // columns)
     width, height = picture.size
@@ -68,7 +65,8 @@ def draw(picture: Picture | Figure, path: Path) -> None:
             list(known.values()), list(known), loc="outside lower center", ncols=picture.legend_columns, fontsize=8
         )
     figure.suptitle(picture.title, fontsize=11)
-    save(figure, path)
+    FigureCanvasAgg(figure)
+    figure.savefig(path, dpi=110)
 
 
 def fill(axes: Axes, panel: Panel) -> None:
@@ -97,8 +95,3 @@ def fill(axes: Axes, panel: Panel) -> None:
     axes.set_axisbelow(True)
     panel.draw(axes)
     axes.set(**panel.settings)
-
-
-def save(figure: Figure, path: Path, dpi: int = 110) -> None:
-    FigureCanvasAgg(figure)
-    figure.savefig(path, dpi=dpi)

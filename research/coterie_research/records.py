@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
 
 import coterie
 from coterie.files import replacing
@@ -68,7 +67,7 @@ def write(record: dict[str, Any], path: Path) -> None:
 
 def experiment(
     name: str,
-    draw: Callable[[dict[str, Any]], drawing.Picture | Figure] | None = None,
+    draw: Callable[[dict[str, Any]], drawing.Picture] | None = None,
     *,
     page: Callable[[dict[str, Any]], list[str]] | None = None,
     file: str = "",

@@ -18,6 +18,7 @@ from coterie_research.benchmarks import zeroshot
 from coterie_research.benchmarks.harness import Benchmark, Cell, Columns, Row, filled
 from coterie_research.benchmarks.labelled_sets import LabelledSet
 from coterie_research.benchmarks.methods import differences, means
+from coterie_research.drawing import Curve, Panel, Picture, draw
 from coterie_research.training.zeroshot.prior.real_tables import MOST_COLUMNS, VISIBLE, RealTable, read_corpus
 
 CORPUS = "corpus"
@@ -73,18 +74,14 @@ def summary(rows: list[Row]) -> Row:
 
 def picture(record: Row, folder: Path) -> None:
     """Expected against reached index of the networks, by fifths of the tables."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5, 4.5), layout="constrained")
-    axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+    curves: list[Curve] = [{"x": [0, 1], "y": [0, 1], "color": "0.7", "lw": 1}]
     for name in (HELD_OUT, BEFORE):
         pairs = sorted((row["unknown"][name]["expected"], row["unknown"][name]["ari"]) for row in record["rows"])
         parts = [np.mean(part, axis=0) for part in np.array_split(np.array(pairs), min(5, len(pairs)))]
-        axes.plot(*np.transpose(parts), marker="o", label=name)
-    axes.set(xlabel="expected adjusted Rand index", ylabel="reached", xlim=(0, 1), ylim=(0, 1))
-    axes.legend(title=f"{record['tables']} real tables", frameon=False)
-    figure.savefig(folder / "calibration.png", dpi=120)
+        curves.append({**dict(zip("xy", np.transpose(parts))), "marker": "o", "label": name})
+    limits = {"xlim": (0, 1), "ylim": (0, 1)}
+    panel = Panel(f"{record['tables']} real tables", "expected adjusted Rand index", "reached", curves, settings=limits)
+    draw(Picture([panel], size=(5, 4.5)), folder / "calibration.png")
 
 
 COLUMNS: Columns = {
