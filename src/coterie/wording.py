@@ -12,6 +12,12 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:,.4g}"
 
 
+def time_of_day(hours: float) -> str:
+    """Hours as people write a time of day."""
+    minutes = round(60 * hours) % 1_440
+    return f"{minutes // 60}:{minutes % 60:02d}"
+
+
 def cluster_name(label: int, called: Mapping[int, str] | None = None) -> str:
     """What a cluster is called: its name if it has one, else its number."""
     return "outliers" if label < 0 else (called or {}).get(int(label), f"cluster {label}")

@@ -7,6 +7,7 @@ import pytest
 from coterie.tables.encoding import Encoding
 from coterie.tables.table import Table
 from coterie.tabular import cluster_table
+from coterie.wording import time_of_day
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -37,7 +38,8 @@ def test_the_circle_is_cut_where_fewest_values_are():
     )
     hours = next(one for one in found.fields if one.name == "hour")
     assert hours.values.max() - hours.values.min() < 16
-    assert {float(hours.show(h).split()[0]) for h in hours.values} <= set(np.append(night.round(1), 0.0))
+    assert {hours.show(h) for h in hours.values} == {time_of_day(h) for h in night.round(1)}
+    assert time_of_day(23.995) == "0:00"
     (note,) = [note for note in found.facts.notes if "circle" in note]
     assert note == "Column 'hour' was compared on a circle: the largest values are near to the smallest."
 

@@ -12,9 +12,9 @@ from scipy import sparse
 from coterie.tables.column_encoding import ColumnEncoding
 from coterie.tables.encoding import Encoded
 from coterie.tables.kinds import CYCLE, DATE
-from coterie.wording import number, short
+from coterie.wording import number, short, time_of_day
 
-DAY = 86_400
+DAY, DAY_IN_HOURS = 86_400, 24
 NEGLIGIBLE = 1e-10  # of the largest value of a column: smaller means are rounding errors
 
 
@@ -51,6 +51,8 @@ class Column:
             return "–"
         if self.dates:
             return _date(float(value), hours=bool((self.values % 1 > 1e-6).any()))
+        if self.cycle == DAY_IN_HOURS and self.unit == "h":
+            return time_of_day(value)
         value = value % self.cycle if self.cycle else value
         written = number(0.0 if abs(value) < NEGLIGIBLE * self._largest else value)
         return f"{written}{self.unit}" if self.unit == "%" else f"{written} {self.unit}".strip()

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta, timezone
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coterie.tables.kinds import DATE, shown
+from coterie.tables.kinds import CYCLE, DATE, shown
 from coterie.tables.numbers_and_dates import is_missing
-from coterie.wording import number
+from coterie.wording import number, time_of_day
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,9 +76,10 @@ def described(column: Column) -> dict[str, Any]:
     else:
         known = column.values[np.isfinite(column.values)]
         ends = [float(known.min()), float(known.max())] if len(known) else []
-        told = (shown(one, is_date=True) if column.kind == DATE else number(one) for one in ends)
-        values = " to ".join(dict.fromkeys(told))
-        values += f" {column.unit}" * bool(values and column.unit)
+        by_clock = column.kind == CYCLE and column.unit == "h"
+        write = time_of_day if by_clock else partial(shown, is_date=True) if column.kind == DATE else number
+        values = " to ".join(dict.fromkeys(write(one) for one in ends))
+        values += f" {column.unit}" * bool(values and column.unit and not by_clock)
     return {
         "name": column.name, "kind": column.kind, "used": column.used, "why": column.why,
         "missing": int((column.missing | column.infinite).sum()), "values": values, "unit": column.unit,
