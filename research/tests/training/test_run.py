@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -63,6 +64,12 @@ def test_the_folder_of_a_run_says_what_the_run_was(trained):
     assert read_run(trained) == LearnedLloydRun.from_dict(LLOYD)
     with pytest.raises(FileNotFoundError, match=r"there is no run\.json in it"):
         read_run(trained.parent)
+
+
+def test_the_runs_of_the_repository_can_be_read():
+    folders = [path.parent for path in (Path(__file__).parents[3] / "runs").rglob("run.json")]
+    assert folders
+    assert all(read_run(folder).kind in KINDS for folder in folders)
 
 
 def test_a_run_that_may_not_start_leaves_the_folder_as_it_was(trained):
