@@ -117,7 +117,9 @@ def as_described(record: dict[str, Any]) -> Picture:
             rows = [row for row in run["curve"] if row[key] is not None]
             curves.append(_over(rows, key, label=name if key == "accuracy" else None, **style))
         panels.append(Panel("", "iteration", label, curves, settings={"ylim": (0, 1)} if key == "accuracy" else {}))
-    return Picture(panels, f"{record['rows']}: EM as described, from random soft assignments", size=(3.7, 3.2))
+    return Picture(
+        panels, f"{record['rows']}: EM as described, from random soft assignments", size=(3.7, 3.4), legend="figure"
+    )
 
 
 def _over(rows: list[dict[str, Any]], key: str, **style: Any) -> Curve:
