@@ -349,7 +349,7 @@ def test_kinds_that_the_rows_do_not_determine_are_not_tried(monkeypatch):
     assert "full" in tried
 
 
-@pytest.mark.parametrize("settings", [{}, {"noise": True}, {"refine": "posterior"}])
+@pytest.mark.parametrize("settings", [{}, {"outliers": "auto"}, {"refine": "posterior"}])
 def test_a_column_whose_squares_vanish_changes_nothing(settings):
     """It ended in a LinAlgError."""
     X, _ = blobs()
