@@ -6,6 +6,7 @@ EXAMPLES = (
     "quick_start",
     "choosing_k",
     "zero_shot",
+    "embeddings",
     "compare",
     "outliers",
     "soft_and_sphere",

@@ -9,6 +9,7 @@ from scipy.stats import rankdata
 from coterie.explain.rules import Rule, rules
 from coterie.plot.columns import Column, shares_of
 from coterie.selection import stratified_sample
+from coterie.tables.texts import TextCluster
 from coterie.tabular.clustered_table import ClusteredTable
 
 RANKED_CELLS = 4_000_000
@@ -76,8 +77,11 @@ class Portrait:
     borderline: list[int]
     mentions: list[tuple[str, str, float, float]]  # columns that were not used: value, share here, share of all rows
     rule: Rule | None = None
+    about: TextCluster | None = None  # of clusters of texts
 
     def in_words(self, count: int = 3) -> str:
+        if self.about is not None:
+            return ", ".join(self.about.words)
         told = [trait.words for trait in self.traits[:count] if trait.strength > 0.3]
         few = len(self.traits) == 1
         return ", ".join(told) or (
@@ -91,8 +95,8 @@ def portraits(clustered: ClusteredTable) -> list[Portrait]:
     made = []
     for j in np.flatnonzero(clustered.sizes).tolist():
         size, typical = int(clustered.sizes[j]), clustered.nearest_rows(j)[:TYPICAL].tolist()
-        border, beside = _borderline(clustered, j), mentions.get(j, [])
-        made.append(Portrait(j, size, size / clustered.n, traits[j], typical, border, beside, found.get(j)))
+        border, beside, about = _borderline(clustered, j), mentions.get(j, []), clustered.texts.get(j)
+        made.append(Portrait(j, size, size / clustered.n, traits[j], typical, border, beside, found.get(j), about))
     return made
 
 

@@ -114,9 +114,12 @@ def _of_network(clustered: ClusteredTable) -> Verdict:
     estimator = clustered.estimator
     expected = float(estimator.expected_ari_)
     one = float(estimator.n_clusters_proba_[0])
-    told = f"The network expects an agreement of {expected:.2f} with the true clusters (adjusted Rand index)"
+    who = (
+        "The stability of the neighbour graph suggests" if hasattr(estimator, "communities_") else "The network expects"
+    )
+    told = f"{who} an agreement of {expected:.2f} with the true clusters (adjusted Rand index)"
     if one > ONE_IS_LIKELY:
-        reason = f"The network finds one cluster more likely than several (probability {one:.2f})."
+        reason = f"One cluster is more likely than several (probability {one:.2f})."
         return Verdict(NONE, reason, f"The {plural(clustered.k, 'cluster')} may be an arbitrary division of the rows.")
     if not np.isfinite(expected):
         return Verdict(UNKNOWN, "This number of clusters is beyond what the network estimates.")
@@ -150,7 +153,7 @@ def _other_number(clustered: ClusteredTable) -> str:
         how = "would be about as likely" if likely < NEARLY_AS_LIKELY * own else f"would be more likely ({likely:.2f})"
         return f" {plural(other, 'cluster')} {how}{difference}"
     return (
-        f" {plural(other, 'cluster')} would be more likely ({likely:.2f}), but the network expects less agreement "
+        f" {plural(other, 'cluster')} would be more likely ({likely:.2f}), but less agreement is expected "
         f"with the true clusters{difference}"
     )
 

@@ -17,6 +17,7 @@ from coterie.plot.view import View
 from coterie.wording import short
 
 DPI = 150
+_LEGEND_WIDTH = 2.2  # inches of a second and third column of the legend
 _LEGEND_ROWS = 16
 
 
@@ -248,9 +249,11 @@ def _legend(axes: Any, labels: np.ndarray, called: Mapping[int, str] | None = No
         handles.append(axes.plot([], [], shape, color=shade, label=name, markersize=7)[0])
     if len(found) > limit:
         handles.append(axes.plot([], [], " ", label=f"{len(found) - limit} more")[0])
+    n_columns = -(-len(handles) // _LEGEND_ROWS)
+    axes.figure.set_figwidth(axes.figure.get_figwidth() + _LEGEND_WIDTH * (n_columns - 1))
     legend = axes.legend(
         handles=handles, title="cluster (points)", loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0,
-        ncols=-(-len(handles) // _LEGEND_ROWS), frameon=False, fontsize=9, columnspacing=1.0, handletextpad=0.3,
+        ncols=n_columns, frameon=False, fontsize=9, columnspacing=1.0, handletextpad=0.3,
     )  # fmt: skip
     for text in legend.get_texts():
         _text(text)
