@@ -69,7 +69,7 @@ def random_edit(model, rng):
 @pytest.mark.usefixtures("brief_training")
 @pytest.mark.parametrize("name", CATALOGUE)
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
-def test_random_edits_of_every_estimator_predict_save_and_can_be_taken_back(name, tmp_path):
+def test_random_edits_of_every_estimator_predict_report_save_and_can_be_taken_back(name, tmp_path):
     base = fitted(name)
     rng = np.random.default_rng(len(name))
     model = LivingClusterer.of(base)
@@ -77,6 +77,8 @@ def test_random_edits_of_every_estimator_predict_save_and_can_be_taken_back(name
         model = random_edit(model, rng)
         np.testing.assert_array_equal(model.predict(X), model.labels_)
         assert set(np.unique(model.labels_)) <= {-1, *model.ids_}
+    told = coterie.report(model.rename(model.ids_[0], "the first"), X, refits=0).html
+    assert "the first" in told
     model.save(tmp_path / "edited.model")
     again = load(tmp_path / "edited.model")
     np.testing.assert_array_equal(again.predict(X), model.labels_)
