@@ -366,6 +366,8 @@ def test_a_tiny_table_needs_no_k():
         ("points.csv --from no.model", "needs one number of clusters"),
         ("points.csv --from points.csv -k 3", "--save NAME.model"),
         ("nothing -k 3", "No file matches nothing"),
+        ("points.csv --save a.html", "a model is no .html file"),
+        ("points.csv --no-encode", "zeroshot encodes all tables"),
         ("parts -k 3 --plot a.png", "--plot is not available"),
         ("one.csv", "only one row"),
         ("one.csv -k 2", "the table has 1 row: request at most 1"),

@@ -88,10 +88,13 @@ def varying_columns(X: np.ndarray) -> np.ndarray:
 
 def uneven_columns(estimator: Any, X: np.ndarray) -> Uneven | None:
     """The columns to warn about, if the clusters of an estimator that was fitted on X depend on their scales."""
-    varying = varying_columns(X)
+    return uneven_spreads(estimator, X.std(axis=0, dtype=np.float64), varying_columns(X))
+
+
+def uneven_spreads(estimator: Any, spread: np.ndarray, varying: np.ndarray) -> Uneven | None:
+    """The same from the standard deviations of the columns."""
     if len(varying) < 2 or on_sphere(estimator) or scales_itself(estimator):
         return None
-    spread = X.std(axis=0, dtype=np.float64)
     order = varying[np.argsort(-spread[varying])]
     share = float(spread[order[0]] ** 2 / (spread[varying] ** 2).sum())
     ratio = float(spread[order[0]] / spread[order[-1]])

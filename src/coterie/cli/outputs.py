@@ -8,6 +8,22 @@ from typing import Any
 
 from coterie.cli.application import Refused
 
+OTHERS = {
+    ".csv",
+    ".tsv",
+    ".gz",
+    ".txt",
+    ".json",
+    ".jsonl",
+    ".xlsx",
+    ".parquet",
+    ".npy",
+    ".png",
+    ".svg",
+    ".html",
+    ".htm",
+}
+
 
 @dataclass(frozen=True)
 class Outputs:
@@ -33,6 +49,10 @@ class Outputs:
         read = {identity(one): "the input" for one in inputs}
         self._require_distinct(read if model is None else {**read, identity(model): "the model"})
         if self.output is not None and in_parts:
+            if self.output.suffix.lower() in OTHERS:
+                raise Refused(
+                    f"{self.output}: labels of blocks are a folder of files. Choose a name without an ending."
+                )
             if self.output.exists():
                 raise Refused(f"{self.output} already exists: remove it, or choose another folder with --output.")
             check_writable(self.output)
@@ -44,6 +64,8 @@ class Outputs:
             raise Refused(f"{self.plot}: pictures are PNG or SVG files. Choose a name that ends in .png or .svg")
         if self.report is not None and self.report.suffix.lower() not in (".html", ".htm"):
             raise Refused(f"{self.report}: a report is a web page. Choose a name that ends in .html")
+        if self.save is not None and self.save.suffix.lower() in OTHERS:
+            raise Refused(f"{self.save}: a model is no {self.save.suffix} file. Choose a name that ends in .model")
         for path in (self.plot, self.save, self.report, self.checkpoint):
             if path is not None:
                 check_writable(path)

@@ -1,5 +1,6 @@
 """Reasons to be careful with a clustering, each with advice."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from coterie.estimators.capabilities import (
 )
 from coterie.explain.certainty import outlier_rows
 from coterie.explain.quality import OtherCounts, Stability
-from coterie.selection import Choice, uneven_columns, varying_columns
+from coterie.selection import Choice, Uneven, uneven_columns, varying_columns
 from coterie.tables.columns import Column
 from coterie.tabular.clustered_table import ClusteredTable
 from coterie.wording import joined, plural, quoted
@@ -71,23 +72,24 @@ def _about_limits(clustered: ClusteredTable) -> list[Caution]:
     return found
 
 
+def about_scales(uneven: Uneven, names: Sequence[str]) -> Caution:
+    widest, narrowest = repr(names[uneven.widest]), repr(names[uneven.narrowest])
+    if uneven.decides_alone:
+        what = (
+            f"Column {widest} has {uneven.shown_share} of the total variance and determines the clusters almost alone."
+        )
+        return Caution(what, "Scale the columns (--scale, or StandardScaler) unless they have the same unit.")
+    what = f"Column {widest} varies {uneven.ratio:,.0f} times as much as {narrowest}, which has little influence."
+    return Caution(what, "Scale the columns (--scale, or StandardScaler) if all of them should count.")
+
+
 def _about_columns(clustered: ClusteredTable) -> list[Caution]:
     found = []
     X, names = clustered.points, clustered.point_names
     varying = varying_columns(X)
     uneven = None if clustered.encoding is not None and clustered.scaled else uneven_columns(clustered.estimator, X)
-    if uneven is not None and uneven.decides_alone:
-        what = (
-            f"Column {names[uneven.widest]!r} has {uneven.shown_share} of the total variance and determines the "
-            "clusters almost alone."
-        )
-        found.append(Caution(what, "Scale the columns (--scale, or StandardScaler) unless they have the same unit."))
-    elif uneven is not None:
-        what = (
-            f"Column {names[uneven.widest]!r} varies {uneven.ratio:,.0f} times as much as {names[uneven.narrowest]!r}, "
-            "which has little influence."
-        )
-        found.append(Caution(what, "Scale the columns (--scale, or StandardScaler) if all of them should count."))
+    if uneven is not None:
+        found.append(about_scales(uneven, names))
     if len(varying) < len(names):
         constant = [names[i] for i in sorted(set(range(len(names))) - set(varying.tolist()))]
         one = len(constant) == 1

@@ -236,6 +236,8 @@ def cluster_table(
         estimator = make_estimator(algorithm, defaults, random_state=request.seed, **request.settings)
         scale = "auto" if request.scale is None else request.scale
         if encodes_tables(estimator):
+            if request.encode is False:
+                raise SettingError(f"{algorithm} encodes all tables: remove --no-encode, or choose another algorithm.")
             scale = parameter(estimator, "scale") if request.scale is None else scale
             estimator.set_params(scale=scale)
         encoded = EncodedTable.learn(

@@ -100,8 +100,8 @@ def refuse_in_blocks(source: object, **options: Any) -> None:
     if given is not None:
         option = {"from_model": "from", "kinds": "kind", "drop_missing": "drop-missing"}.get(given, given)
         raise SettingError(
-            f"{source} is read in blocks, for which --{option.replace('_', '-')} is not available: remove that option, "
-            "or cluster a sample."
+            f"{source} is read in blocks, for which --{option.replace('_', '-')} is not available: remove that "
+            "option, or leave --workers and --scheduler out if the table fits in memory."
         )
 
 
@@ -169,7 +169,9 @@ def _fitted_to_all(
         with watcher.writing("the labels"):
             counts = parts.write(rows.stretches, estimator.predict(X).to_delayed().ravel())
     del estimator.labels_
-    run = Run(request.algorithm or "kmeans", request.seed, seconds=time.perf_counter() - started, source=str(source))
+    notes = () if request.scale else _scale_notes(estimator, known, rows.names)
+    seconds = time.perf_counter() - started
+    run = Run(request.algorithm or "kmeans", request.seed, notes=notes, seconds=seconds, source=str(source))
     facts = Facts.of(run, encoding, estimator, _summaries(estimator, encoding, known, counts))
     return ClusteredFiles(estimator, encoding, facts, parts.folder)
 
@@ -188,7 +190,8 @@ def _fitted_to_sample(
     with watcher.reading(f"{rows.n_rows:,} rows in blocks"):
         chosen = np.random.default_rng(request.seed).permutation(rows.n_rows)[:SAMPLE]
         table = Chunks(source).take(np.sort(chosen), mixed=True)
-    found = cluster_table(table, request, watcher)
+    with watcher.reading("the clusters of a sample"):
+        found = cluster_table(table, request)
     model, facts = found.model, found.facts
     with connected(blocks.scheduler, blocks.workers), watcher.writing("the labels"):
         sent, label = dask.delayed(model, pure=True), dask.delayed(_labels)
@@ -288,6 +291,15 @@ def _scaled(rows: Any, X: Any, known: Any, scale: bool) -> tuple[Any, Any]:
     return Encoding.affine(rows.names, known.spread.mean_D, deviation), ((X - known.spread.mean_D) / deviation).astype(
         rows.dtype
     )
+
+
+def _scale_notes(estimator: Any, known: Any, names: Sequence[str]) -> tuple[str, ...]:
+    """A note if the scales of the columns decide."""
+    from coterie.explain.cautions import about_scales
+    from coterie.selection import uneven_spreads
+
+    uneven = uneven_spreads(estimator, np.sqrt(known.spread.var_D), np.flatnonzero(known.spread.var_D))
+    return () if uneven is None else (about_scales(uneven, names).text,)
 
 
 def _summaries(estimator: Any, encoding: Any, known: Any, counts: Any) -> list[Any]:
