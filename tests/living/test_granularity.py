@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import coterie
 from coterie import KMeans, LivingClusterer, TrimmedKMeans, ZeroShotClusterer, cluster_table
@@ -84,6 +85,11 @@ def test_every_estimator_says_what_numbers_are_worth_or_why_not(name, tmp_path):
     assert found.quality.shape == found.stability.shape == (4,)
     assert ((found.stability >= 0) & (found.stability <= 1)).all()
     assert save_granularity(tmp_path / "a.svg", found).stat().st_size > 1000
+
+
+def test_sparse_rows_are_compared_too():
+    dense, csr = (KMeans(3, random_state=0).fit(X).granularity(X, 5) for X in (NESTED, sparse.csr_matrix(NESTED)))
+    np.testing.assert_allclose(dense.quality, csr.quality, rtol=1e-6)
 
 
 def test_impossible_numbers_are_told():

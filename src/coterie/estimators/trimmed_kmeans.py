@@ -27,6 +27,8 @@ class TrimmedKMeans(CenterClusterer):
     <init>
         Here "k-means++" disregards the farthest ``outliers`` of the points.
     <n_init, max_iter, tol, sizes, device, n_jobs, random_state, verbose>
+    trim : float, default=None
+        The name of ``outliers`` in version 0.1.0, which will be removed.
 
     Attributes
     ----------
@@ -74,7 +76,7 @@ class TrimmedKMeans(CenterClusterer):
         n_jobs=None,
         random_state=None,
         verbose=0,
-        trim=None,  # the name of outliers in 0.1.0
+        trim=None,
     ):
         self._set(n_clusters, init, n_init, max_iter, tol, device, n_jobs, random_state, verbose)
         self.outliers = outliers

@@ -132,7 +132,8 @@ def granularity(model: Any, X: Any = None, most: int = 20) -> Granularity:
     elif of_center_family(type(base)):
         if X is None:
             raise ValueError(f"{type(base).__name__} is fitted again for every number of clusters: pass the rows as X.")
-        X = take(X, stratified_sample(np.zeros(len(X), dtype=int), SAMPLE_ROWS))
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        X = take(X, stratified_sample(np.zeros(n, dtype=int), SAMPLE_ROWS))
         measure, labels_of_fit = "silhouette", model.predict(given_to(base, X))
 
         def levels(rows: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
