@@ -50,6 +50,16 @@ def complain(message: object) -> None:
 
 
 @contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner during work of unknown length."""
+    from rich import markup
+    from rich.console import Console
+
+    with Console(stderr=True).status(markup.escape(shown(what))):
+        yield
+
+
+@contextmanager
 def user_errors(*kinds: type[Exception]) -> Iterator[None]:
     """Further errors whose messages are written for users."""
     try:

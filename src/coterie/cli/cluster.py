@@ -11,7 +11,7 @@ import typer
 
 from coterie.catalogue import CATALOGUE, algorithms
 from coterie.cli import options
-from coterie.cli.application import Refused, app, user_errors
+from coterie.cli.application import Refused, app, user_errors, working
 from coterie.cli.options import flag, for_blocks, option, to_file, tuning
 from coterie.cli.outputs import Outputs
 
@@ -146,11 +146,12 @@ def cluster(
     coterie cluster posts.csv --text body --report topics.html
     coterie cluster 'clicks/*.parquet' -k 100 --workers 8
     """
-    from coterie.cli import console
-    from coterie.tabular import Blocks, Request, TableModel, cluster_table
-    from coterie.tabular.clustering import recut_table
-    from coterie.tabular.make_estimator import outliers_of, sizes_of
-    from coterie.tabular.partial_labels import cluster_names
+    with working("Starting"):
+        from coterie.cli import console
+        from coterie.tabular import Blocks, Request, TableModel, cluster_table
+        from coterie.tabular.clustering import recut_table
+        from coterie.tabular.make_estimator import outliers_of, sizes_of
+        from coterie.tabular.partial_labels import cluster_names
 
     use, leave, kinds, keeps = (",".join(one) if one else None for one in (columns, exclude, kind, keep))
     if use is not None and leave is not None:
@@ -232,9 +233,10 @@ def columns(
     coterie columns shop.csv --kind year=category,account_no=id
     coterie columns shop.csv --kind joined=date:dmy --keep customer
     """
-    from coterie.cli import console
-    from coterie.tables.columns import described
-    from coterie.tables.table import Table
+    with working("Starting"):
+        from coterie.cli import console
+        from coterie.tables.columns import described
+        from coterie.tables.table import Table
 
     name = shown_source(file)
     with console.working(f"Reading {name}"):

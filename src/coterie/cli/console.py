@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from coterie.cli.application import working
 from coterie.cli.outputs import Outputs
 from coterie.estimators.capabilities import has_parameter
 from coterie.explain.facts import ClusterSummary, Facts
@@ -67,13 +68,6 @@ class ProgressWatcher(Watcher):
 
     def writing(self, name: str) -> AbstractContextManager[Any]:
         return working(f"Writing {name}")
-
-
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """A spinner during work of unknown length."""
-    with Console(stderr=True).status(escape(what)):
-        yield
 
 
 @contextmanager
