@@ -280,3 +280,13 @@ def test_a_verdict_says_which_clusters_another_number_would_join():
         f"2 clusters would be about as likely, with cluster {near[0]} and cluster {near[1]} as one: "
         "compare with -k 2." in text
     )
+
+
+def test_a_given_number_that_is_far_less_likely_than_another_is_not_clear():
+    rng = np.random.default_rng(0)
+    rows = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 60, axis=0) + rng.normal(size=(180, 2))
+    found = cluster_table(pd.DataFrame(rows, columns=["a", "b"]))
+    given = cluster_table(pd.DataFrame(rows, columns=["a", "b"]), algorithm="zeroshot", clusters=[6])
+    assert found.verdict.words == "Clear groups"
+    assert given.verdict.words != "Clear groups"
+    assert "3 clusters would be more likely" in given.verdict.reason

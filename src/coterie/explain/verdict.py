@@ -28,6 +28,7 @@ APART_AGREEMENT = 0.5  # the same as clear if few rows lie between the clusters;
 ONE_IS_LIKELY = 0.5  # probability of one cluster
 UNCERTAIN = 0.5  # share of rows whose cluster is uncertain, from which groups are weak
 NEARLY_AS_LIKELY = 1.5  # probability of the number of clusters over that of another number, below which it is in doubt
+FAR_LESS_LIKELY = 0.1  # than another number: said of a number that was given, too
 # "Reasonable" and "weak" structure after Kaufman and Rousseeuw (1990), and what divisions of noise have
 CLEAR_SILHOUETTE, WEAK_SILHOUETTE, LOW_SILHOUETTE = 0.5, 0.25, 0.1
 CLEAR_VALLEY, SHALLOW_VALLEY, NO_VALLEY = 0.4, 0.75, 1.1  # chosen on single Gaussians, separated ones and real tables
@@ -138,15 +139,16 @@ def _of_network(clustered: ClusteredTable) -> Verdict:
 
 
 def _other_number(clustered: ClusteredTable) -> str:
-    """A sentence on another number of clusters that is nearly as likely or likelier, if the number was not given."""
+    """A sentence on another number of clusters that is nearly as likely or likelier; far likelier than a given one."""
     proba = np.asarray(getattr(clustered.estimator, "n_clusters_proba_", ()))
-    if given_count(clustered.estimator) is not None or clustered.k > len(proba):
+    given = given_count(clustered.estimator) is not None
+    if clustered.k > len(proba):
         return ""
     own = float(proba[clustered.k - 1])
     others = proba.copy()
     others[clustered.k - 1] = -1
     other, likely = int(others.argmax()) + 1, float(others.max())
-    if own >= NEARLY_AS_LIKELY * likely:
+    if own >= (FAR_LESS_LIKELY if given else NEARLY_AS_LIKELY) * likely:
         return ""
     difference = f"{_joined_in(clustered, other)}: compare with -k {other}."
     if clustered.k == 1 or likely < NEARLY_AS_LIKELY * own:
