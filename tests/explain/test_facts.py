@@ -287,6 +287,6 @@ def test_a_given_number_that_is_far_less_likely_than_another_is_not_clear():
     rows = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 60, axis=0) + rng.normal(size=(180, 2))
     found = cluster_table(pd.DataFrame(rows, columns=["a", "b"]))
     given = cluster_table(pd.DataFrame(rows, columns=["a", "b"]), algorithm="zeroshot", clusters=[6])
-    assert found.verdict.words == "Clear groups"
-    assert given.verdict.words != "Clear groups"
+    assert found.verdict.words == "clear groups"
+    assert given.verdict.words != "clear groups"
     assert "3 clusters would be more likely" in given.verdict.reason
