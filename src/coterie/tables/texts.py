@@ -4,7 +4,7 @@ Nothing is downloaded: texts become points by a package whose weights are on thi
 its leading components.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,7 +86,7 @@ def _by_model(texts: list[str], folder: Path) -> np.ndarray:
 
 
 def describe_texts(
-    texts: Sequence[str], labels: Sequence[int], *, n_words: int = 10, n_typical: int = 3
+    texts: Sequence[str], labels: Sequence[int] | np.ndarray, *, n_words: int = 10, n_typical: int = 3
 ) -> dict[int, TextCluster]:
     """Say in words what clusters of texts are about.
 
@@ -116,11 +116,11 @@ def describe_texts(
     >>> found[0].words, found[1].words
     (('card',), ('cash',))
     """
-    texts, labels = [str(text) for text in texts], np.asarray(labels)
+    texts = [str(text) for text in texts]
     if len(texts) != len(labels):
         raise ValueError(f"There must be one label per text: got {len(texts):,} texts and {len(labels):,} labels.")
     counts, names = _counts(texts, least=1)
-    found, place_N = np.unique(labels, return_inverse=True)
+    found, place_N = np.unique(np.asarray(labels), return_inverse=True)
     of_class = sparse.csr_matrix((np.ones(len(texts)), (place_N, np.arange(len(texts)))))
     in_class = (of_class @ counts).tocsr()
     total = np.asarray(in_class.sum(axis=1)).ravel()
@@ -141,7 +141,7 @@ def describe_texts(
     return described
 
 
-def names_in_words(described: dict[int, TextCluster], n_words: int = 3) -> dict[int, str]:
+def names_in_words(described: Mapping[int, TextCluster], n_words: int = 3) -> dict[int, str]:
     """A name for every cluster, of its first words; of equal names, later ones have their number, too."""
     names: dict[int, str] = {}
     for label, one in described.items():

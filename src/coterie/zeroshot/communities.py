@@ -11,7 +11,8 @@ instruction set and no number of threads changes a division.
 Shapes: N rows, P partitions, R resolutions, K clusters.
 """
 
-from functools import cached_property
+from collections.abc import Iterator
+from functools import cached_property, partial
 from itertools import combinations
 
 import numpy as np
@@ -43,7 +44,7 @@ LEAST_STABLE = 0.05
 TEMPERATURE = 0.05  # of the probability of each number
 # Less stable divisions into four clusters are those of a single cloud; into more, MORE of it per e times as many.
 SINGLE, MORE, WIDTH = 0.5, 0.05, 0.03
-EXPECTED = (1.45, -0.53)  # factor and shift of the adjusted Rand index that was reached, over the stability
+EXPECTED = 2.2  # power of the stability that is nearest to the adjusted Rand index that was reached
 
 
 def suit(scale: str, shape: tuple[int, ...]) -> bool:
@@ -62,13 +63,13 @@ def divisions(points_ND: np.ndarray, rng: np.random.Generator, n_threads: int, l
     graphs = [graph, *(_weighted_anew(graph, rng) for _ in range(DIVISIONS - 1))]
     labels_NP = np.empty((n, len(RESOLUTIONS) * DIVISIONS), np.int32)
 
-    def divide(column: int) -> None:
-        place, graph = divmod(column, DIVISIONS)
-        labels_NP[:, column] = communities(graphs[graph], RESOLUTIONS[place], orders[graph])
+    def divide(first: int, task: int) -> None:
+        place, graph = divmod(first + task, DIVISIONS)
+        labels_NP[:, first + task] = communities(graphs[graph], RESOLUTIONS[place], orders[graph])
 
     for first in range(0, labels_NP.shape[1], AT_ONCE * DIVISIONS):
         last = min(first + AT_ONCE * DIVISIONS, labels_NP.shape[1])
-        threads.run(lambda task, first=first: divide(first + task), last - first, n_threads)
+        threads.run(partial(divide, first), last - first, n_threads)
         if labels_NP[:, last - DIVISIONS].max() + 1 >= max(n / LEAST_ROWS, least):
             break
     return np.ascontiguousarray(labels_NP[:, :last])
@@ -135,8 +136,7 @@ class Communities:
         own_N = proba_NK[own] ** 2  # two divisions put the row there
         proba_NK[own] = np.maximum(proba_NK[own], (1 + 1e-6) * proba_NK.max(axis=1))
         proba_NK /= proba_NK.sum(axis=1, keepdims=True)
-        factor, shift = EXPECTED
-        index = one if n_clusters == 1 else (1 - one) * float(np.clip(factor * self._stability[place] + shift, 0, 1))
+        index = one if n_clusters == 1 else (1 - one) * float(np.clip(self._stability[place], 0, 1)) ** EXPECTED
         noise_N = OUTLIER_PROBABILITY * (1 - own_N.astype(np.float64))  # never above it, but least for certain rows
         return Partition(points_ND, np.zeros((0, 0)), noise_N, proba_NK, index, own_N=own_N)
 
@@ -182,7 +182,7 @@ def _average_linkage(labels_NP: np.ndarray, labels_N: np.ndarray) -> np.ndarray:
     return linkage(squareform(apart_KK, checks=False), "average")[:, :2].astype(np.int64)
 
 
-def _contingencies(labels_NP: np.ndarray, labels_N: np.ndarray):
+def _contingencies(labels_NP: np.ndarray, labels_N: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """For every division the share (C, K) of each cluster in each community, and the communities of the rows."""
     share_N = 1 / np.bincount(labels_N)[labels_N]
     for own_N in labels_NP.T:
