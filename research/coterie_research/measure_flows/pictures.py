@@ -208,6 +208,7 @@ def columns(record: dict[str, Any]) -> Picture:
         axes.set_yticks(range(len(names)), names, fontsize=8)
         axes.set(ylim=(len(names) - 0.5, -0.5))
         axes.set_xscale("symlog", linthresh=0.2)
+        axes.legend(fontsize=7.5, loc="center left")
 
     what = f"log squared W2, minus that of {first}; below 0 is better; bars 95%; black: published"
     panels = [
