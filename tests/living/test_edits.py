@@ -120,7 +120,8 @@ def test_merged_clusters_keep_a_name_and_two_clusters_have_no_name_in_common():
         (lambda model: model.split(0), "pass the rows of the fit"),
         (lambda model: model.split(0, 1, X=X), "at least 2 parts"),
         (lambda model: model.split(0, X=X[:5]), "fitted to 90"),
-        (lambda model: model.pin([90], 0, X=X), "positions from 0 to 89"),
+        (lambda model: model.pin([90], 0, X=X), "whole numbers from 0 to 89"),
+        (lambda model: model.pin([1.5], 0, X=X), "whole numbers from 0 to 89"),
         (lambda model: model.undo(), "nothing to undo"),
     ],
 )

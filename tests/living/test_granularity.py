@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
 
 import coterie
 from coterie import KMeans, LivingClusterer, TrimmedKMeans, ZeroShotClusterer, cluster_table
@@ -44,9 +46,32 @@ def test_the_network_is_not_asked_again_and_levels_are_those_of_recut(monkeypatc
     for k in (3, 9):
         again = model.recut(NESTED, k)
         assert found.quality[k - 1] == pytest.approx(again.expected_ari_)
-        np.testing.assert_array_equal(
-            np.unique(np.column_stack([found.labels[k - 1], again.context_proba_.argmax(axis=1)]), axis=0).shape, (k, 2)
-        )
+        labels = again.context_proba_.argmax(axis=1)[np.argsort(again.context_indices_)]
+        assert len(np.unique(np.column_stack([found.labels[k - 1], labels]), axis=0)) == k
+
+
+def test_labels_are_in_the_order_of_the_rows_or_beside_their_places():
+    order = np.random.default_rng(3).permutation(len(NESTED))
+    X, group = NESTED[order], order // 90
+    found = ZeroShotClusterer(random_state=0).fit(X).granularity(most=4)
+    np.testing.assert_array_equal(found.indices, np.arange(len(X)))
+    assert adjusted_rand_score(group, found.labels[2]) == 1.0
+    model = ZeroShotClusterer(max_context=100, outliers=None, random_state=0).fit(X)
+    sample = model.granularity(most=4)
+    assert len(sample.indices) == sample.labels.shape[1] == 100
+    assert adjusted_rand_score(model.cut(X, 4)[sample.indices], sample.labels[3]) > 0.95
+
+
+@pytest.mark.parametrize("model", [ZeroShotClusterer(random_state=0), KMeans(2, random_state=0)])
+def test_there_are_no_more_clusters_than_different_rows(model):
+    X = np.repeat([[0.0, 0.0], [5.0, 5.0]], [30, 40], axis=0)
+    assert len(model.fit(X).granularity(X).quality) == 2
+
+
+def test_a_model_that_was_not_fitted_says_so():
+    for model in (ZeroShotClusterer(), KMeans(), LivingClusterer()):
+        with pytest.raises(NotFittedError):
+            model.granularity(NESTED)
 
 
 def test_ids_are_those_of_the_model_also_after_an_edit():
@@ -67,7 +92,7 @@ def test_one_group_is_said_to_be_one():
 def test_a_plateau_is_a_stable_peak():
     stability = np.array([1, 1, 1, 0.5, 1, 1, 1.0])
     quality = np.array([0.0, 0.9, 0.88, 0.9, 0.7, 0.95, 0.2])
-    found = Granularity("silhouette", quality, stability, np.zeros((7, 3), int), 2)
+    found = Granularity("silhouette", quality, stability, np.zeros((7, 3), int), np.arange(3), 2)
     assert found.plateaus == [(2, 3), (6, 6)]
 
 

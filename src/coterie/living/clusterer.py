@@ -282,9 +282,9 @@ class LivingClusterer(ClusterMixin, SaveMixin, BaseEstimator):
         -------
         model : LivingClusterer
         """
-        n, places = len(self._labels_of_fit(X)), np.unique(np.asarray(rows, dtype=np.int64))
-        if not len(places) or places[0] < 0 or places[-1] >= n:
-            raise ValueError(f"rows must be positions from 0 to {n - 1}; got {list(rows)[:5]}.")
+        n, places = len(self._labels_of_fit(X)), np.unique(np.asarray(rows))
+        if not len(places) or places.dtype.kind not in "iu" or places[0] < 0 or places[-1] >= n:
+            raise ValueError(f"rows must be positions, whole numbers from 0 to {n - 1}; got {list(rows)[:5]}.")
         points = points_of(self.estimator_, take(encoded_by(self.estimator_, X), places))
         model = self._with(Pin(int(label), places, points))
         same = np.flatnonzero(model.predict(X) != model.labels_)  # copies of the rows

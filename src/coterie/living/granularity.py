@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
 from sklearn.preprocessing import normalize
+from sklearn.utils.validation import check_is_fitted
 
 from coterie.estimators.capabilities import fitted_inside, of_center_family, on_sphere
 from coterie.living.matching import counts_of, partners
 from coterie.living.rows import given_to, points_of, take
 from coterie.selection import SAMPLE_ROWS, score_of, stratified_sample
-from coterie.wording import joined
+from coterie.starts.row_order import count_distinct_rows
+from coterie.wording import joined, plural
 
 SUBSAMPLES, SHARE = 6, 0.8
 STABLE = 0.9  # from here on, a number of clusters can be part of a plateau
@@ -32,14 +34,16 @@ class Granularity:
     :class:`coterie.ZeroShotClusterer` expects, or "silhouette". A quality that is not defined, as that of one cluster
     by the silhouette, is NaN. ``stability`` says how well the clusters recur in samples of 80% of the rows: the best
     Jaccard index with one of the clusters of the sample, in the mean over the clusters and six samples. ``labels``
-    (numbers, rows) are the clusters of the rows that were compared. A part that splits off gets an id of its own, and
-    where the model has as many clusters, the ids are its.
+    (numbers, rows) are the clusters of the rows that were compared, whose places in the rows of the fit are
+    ``indices``, in ascending order: all of them, or those of a sample. A part that splits off gets an id of its own,
+    and where the model has as many clusters, the ids are its.
     """
 
     measure: str
     quality: np.ndarray
     stability: np.ndarray
     labels: np.ndarray
+    indices: np.ndarray
     k: int  # of the model
 
     @property
@@ -120,12 +124,14 @@ def granularity(model: Any, X: Any = None, most: int = 20) -> Granularity:
     Returns
     -------
     Granularity
-        ``quality``, ``stability``, ``plateaus``, ``parents``, ``verdict`` and ``document()``;
+        ``quality``, ``stability``, ``labels``, ``indices``, ``plateaus``, ``parents``, ``verdict`` and ``document()``;
         :func:`coterie.plot.save_granularity` draws it.
     """
+    check_is_fitted(model)
     base = fitted_inside(model)
     if hasattr(base, "_levels"):
         measure, labels_of_fit = "expected agreement", model.predict(base._read())
+        points, indices = base.context_, base.context_indices_
 
         def levels(rows: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
             return base._levels(rows, most)
@@ -133,8 +139,9 @@ def granularity(model: Any, X: Any = None, most: int = 20) -> Granularity:
         if X is None:
             raise ValueError(f"{type(base).__name__} is fitted again for every number of clusters: pass the rows as X.")
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        X = take(X, stratified_sample(np.zeros(n, dtype=int), SAMPLE_ROWS))
-        measure, labels_of_fit = "silhouette", model.predict(given_to(base, X))
+        indices = stratified_sample(np.zeros(n, dtype=int), SAMPLE_ROWS)
+        X = take(X, indices)
+        measure, labels_of_fit, points = "silhouette", model.predict(given_to(base, X)), points_of(base, X)
 
         def levels(rows: np.ndarray) -> Iterator[tuple[np.ndarray, float]]:
             return _fits(base, take(X, rows), most)
@@ -142,10 +149,13 @@ def granularity(model: Any, X: Any = None, most: int = 20) -> Granularity:
         raise ValueError(
             f"{type(base).__name__} has no hierarchy, and no centres to start from: use ZeroShotClusterer or KMeans."
         )
-    n = len(labels_of_fit)
-    most = min(most, int(SHARE * n))
-    if most < 2:
-        raise ValueError(f"Compare at least 2 numbers of clusters, and at most 80% of the {n} rows; got most={most}.")
+    n, different = len(labels_of_fit), count_distinct_rows(points)
+    if min(most, different, int(SHARE * n)) < 2:
+        raise ValueError(
+            f"Compare at least 2 numbers of clusters, and at most 80% of the {plural(n, 'row')}, of which {different} "
+            f"are different; got most={most}."
+        )
+    most = min(most, different, int(SHARE * n))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = list(levels(np.arange(n)))
@@ -155,10 +165,9 @@ def granularity(model: Any, X: Any = None, most: int = 20) -> Granularity:
             for k, ((labels, _), (again, _)) in enumerate(zip(found, levels(rows))):
                 own[k] = _recovery(labels[rows], again)
     quality, levels_of_fit = np.array([one for _, one in found]), [one for one, _ in found]
-    ids = np.unique(labels_of_fit[labels_of_fit >= 0])
-    return Granularity(
-        measure, quality, agreement.mean(axis=0), _aligned(levels_of_fit, labels_of_fit, len(ids)), len(ids)
-    )
+    ids, order = np.unique(labels_of_fit[labels_of_fit >= 0]), np.argsort(indices)
+    labels = _aligned(levels_of_fit, labels_of_fit, len(ids))[:, order]
+    return Granularity(measure, quality, agreement.mean(axis=0), labels, indices[order], len(ids))
 
 
 def _fits(base: Any, X: Any, most: int) -> Iterator[tuple[np.ndarray, float]]:
