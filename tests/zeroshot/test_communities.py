@@ -128,3 +128,13 @@ def test_other_numbers_of_clusters_are_compared_without_another_fit(forty):
     _, _, model = forty
     found = granularity(model, most=45)
     assert found.quality.argmax() + 1 == pytest.approx(40, abs=4)
+
+
+def test_too_few_clusters_are_expected_to_agree_as_little_as_they_do():
+    rng, truth = np.random.default_rng(0), np.arange(600) % 20
+    X = rng.normal(size=(20, 384))[truth] + 0.5 * rng.normal(size=(600, 384))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    model = ZeroShotClusterer(random_state=0).fit(X)
+    for k in (2, 10, 20):
+        other = model.recut(X, k)
+        assert other.expected_ari_ == pytest.approx(adjusted_rand_score(truth, other.labels_), abs=0.1)

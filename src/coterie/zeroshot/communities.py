@@ -120,12 +120,13 @@ class Communities:
     def partition(self, points_ND: np.ndarray, children: np.ndarray, n_clusters: int, one: float) -> Partition:
         """Any number of clusters: of the coarsest resolution that has as many, the most alike communities join.
 
-        ``one`` is the probability that there is a single cluster.
+        ``one`` is the probability that there is a single cluster. A partition that is not that of a resolution is
+        worth what that of the resolution is, times how well the two agree.
         """
         n, enough_R = len(points_ND), self.number_R >= n_clusters
         place = int(enough_R.argmax()) if enough_R.any() else len(self.number_R) - 1
         labels_NP = self.labels_RNP[place]
-        labels_N = np.unique(labels_NP[:, 0], return_inverse=True)[1].reshape(-1)
+        labels_N = divided_N = np.unique(labels_NP[:, 0], return_inverse=True)[1].reshape(-1)
         if not enough_R.any():
             labels_N = cut(children[:, 0], children[:, 1], n_clusters)
         elif self.number_R[place] > n_clusters:
@@ -136,7 +137,9 @@ class Communities:
         own_N = proba_NK[own] ** 2  # two divisions put the row there
         proba_NK[own] = np.maximum(proba_NK[own], (1 + 1e-6) * proba_NK.max(axis=1))
         proba_NK /= proba_NK.sum(axis=1, keepdims=True)
-        index = one if n_clusters == 1 else (1 - one) * float(np.clip(self._stability[place], 0, 1)) ** EXPECTED
+        reached = float(np.clip(self._stability[place], 0, 1)) ** EXPECTED
+        agreed = max(0.0, float(adjusted_rand_score(divided_N, labels_N)))
+        index = one if n_clusters == 1 else (1 - one) * reached * agreed
         noise_N = OUTLIER_PROBABILITY * (1 - own_N.astype(np.float64))  # never above it, but least for certain rows
         return Partition(points_ND, np.zeros((0, 0)), noise_N, proba_NK, index, own_N=own_N)
 
