@@ -11,7 +11,7 @@ import pytest
 from coterie import KMeans, LivingClusterer, ZeroShotClusterer, cluster_table
 from coterie.explain.changes import changes
 from coterie.living.matching import Flows
-from coterie.tabular import TableModel
+from coterie.tabular import EncodedTable, TableModel
 from tests.test_cli import call, refuse, succeed
 
 PLACES = {"a": (0, 0), "b": (30, 0), "c": (0, 30), "d": (30, 30), "e": (60, 60)}
@@ -139,6 +139,27 @@ def test_the_commands_continue_compare_and_check(tmp_path, monkeypatch):
     assert json.loads(changed.stdout)["check"]["changed"]
     assert "As before" in succeed("predict april.model april.csv --check").stdout
     assert "would overwrite" in refuse("compare april.model may.model may.csv --report may.csv.html -r april.model")
+
+
+@pytest.mark.parametrize("labels", [[0, 1], [1, 0], [2, 0]])
+def test_an_edit_is_told_as_such_and_unchanged_rows_do_not_drift(labels, tmp_path):
+    rng = np.random.default_rng(7)
+    table = pd.concat([shop(rng, 30), shop(rng, 300).iloc[:300]])
+    model = cluster_table(table, columns=["age", "spent"], clusters=3, algorithm="kmeans", scale=True).model
+    merged = model.with_living(model.living.merge(labels))
+    for name, one in (("a", model), ("b", merged)):
+        one.save(tmp_path / name)
+    kept, gone = labels
+    told = changes(tmp_path / "a", tmp_path / "b", table).sentences
+    assert told[:2] == ["2 clusters continued.", f"Cluster {gone} was merged into cluster {kept}."]
+    assert not any("Drifted" in one for one in told)
+    back = changes(merged, model, table).sentences
+    assert back[0] == "2 clusters continued."
+    assert not any("Drifted" in one for one in back)
+    split = model.with_living(model.living.split(0, 2, X=EncodedTable.apply(model.encoding, table).rows))
+    told = changes(model, split, table).sentences
+    assert told[:2] == ["3 clusters continued.", "Cluster 3 is a part of cluster 0."]
+    assert not any("Drifted" in one for one in told)
 
 
 def test_columns_that_do_not_exist_in_both_are_named(tmp_path):

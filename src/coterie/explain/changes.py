@@ -10,8 +10,8 @@ import numpy as np
 from coterie.explain.page import Page
 from coterie.files import replacing
 from coterie.living.checking import Drift, drift_pairs, drifts_of
-from coterie.living.matching import Flows
-from coterie.living.moments import Moments
+from coterie.living.matching import Flows, is_edit, merged_since
+from coterie.living.moments import Moments, pooled
 from coterie.plot.relations import flows
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.model import TableModel
@@ -37,9 +37,11 @@ class Changes:
         rows = EncodedTable.apply(before.encoding, table)
         values, names = rows.rows.values, rows.encoding.value_names
         old, new = before.living.places(rows.rows), after.predict(rows.table)
-        found = Flows.of(old, new, before.ids, after.ids)
-        known, partner = before.living._moments(), found.partner
-        then = {label: known[earlier] for label, earlier in partner.items() if earlier in known}
+        edited = is_edit(before.living, after.living)
+        merged = merged_since(before.living, after.living) if edited else {}
+        found = Flows.of(old, new, before.ids, after.ids, same_ids=edited, merged=merged)
+        then = after.living._moments() if edited else _moments_then(found, before.living._moments())
+        then = {label: then[label] for label in found.partner if label in then}
         pairs = drift_pairs(then, Moments.by_label(values, new), list(then))
         drifts = drifts_of(pairs, names, sum(len(one[1].mean) for one in pairs))
         return cls(before, after, found, drifts, np.flatnonzero(old < 0), rows.table)
@@ -67,8 +69,9 @@ class Changes:
                 else f"{self.new(label)} is a part of {self.old(source)}."
             )
         for label, target in self.flows.went_to.items():
+            how = "was merged into" if label in self.flows.merged else "is now in"
             told.append(
-                f"{self.old(label)} ended." if target is None else f"{self.old(label)} is now in {self.new(target)}."
+                f"{self.old(label)} ended." if target is None else f"{self.old(label)} {how} {self.new(target)}."
             )
         if self.moved:
             where = [
@@ -137,6 +140,16 @@ class Changes:
             [str(place + 1), *(number(value) if isinstance(value, float) else str(value) for value in row)]
             for place, row in zip(self.unfit.tolist(), frame[names].itertuples(index=False))
         ]
+
+
+def _moments_then(found: Flows, known: dict[int, Moments]) -> dict[int, Moments]:
+    """The moments of the rows of the earlier fit that are in each new cluster: of all clusters that it has joined."""
+    parts: dict[int, list[Moments]] = {}
+    ended = ((into, label) for label, into in found.went_to.items() if into is not None)
+    for label, earlier in (*found.partner.items(), *ended):
+        if earlier in known:
+            parts.setdefault(label, []).append(known[earlier])
+    return {label: pooled(each) for label, each in parts.items()}
 
 
 def changes(before: Any, after: Any, table: Any) -> Changes:

@@ -1,12 +1,13 @@
 """Which clusters of a new fit continue which earlier ones, and what became of the others."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from coterie.living.steps import Clusters
+from coterie.living.steps import Clusters, Merge
 
 LEAST_OVERLAP = 0.3  # Jaccard index of two clusters from which one continues the other
 MOSTLY = 0.5  # share of the rows of a cluster that come from, or go to, one other cluster
@@ -51,6 +52,27 @@ def continued(
     return tuple(ids)
 
 
+def is_edit(before: Any, after: Any) -> bool:
+    """Whether one of two edited models was made from the other, so that their ids are of the same clusters."""
+    one, other, told = vars(before.estimator_), vars(after.estimator_), (before.history, after.history)
+    arrays = {name: each for name, each in one.items() if isinstance(each, np.ndarray)}
+    same_fit = type(before.estimator_) is type(after.estimator_) and all(
+        name in other and np.array_equal(each, other[name], equal_nan=each.dtype.kind == "f")
+        for name, each in arrays.items()
+    )
+    return same_fit and all(a == b for a, b in zip(*told))
+
+
+def merged_since(before: Any, after: Any) -> dict[int, int]:
+    """The cluster into which each of an earlier model was merged by hand, where ``after`` is an edit of it."""
+    found: dict[int, int] = {}
+    for step in after._steps[len(before._steps) :]:
+        if isinstance(step, Merge):
+            gone, to = set(step.labels[1:]), step.labels[0]
+            found = {label: to if one in gone else one for label, one in found.items()} | dict.fromkeys(gone, to)
+    return found
+
+
 @dataclass(frozen=True)
 class Flows:
     """How rows move between the clusters of two models: their sizes, flows, and what became of every cluster."""
@@ -58,14 +80,18 @@ class Flows:
     old: tuple[int, ...]
     new: tuple[int, ...]
     counts: np.ndarray  # (old + 1, new + 1); last the rows that fit no cluster
+    same_ids: bool = False  # one model is an edit of the other
+    merged: Mapping[int, int] = field(default_factory=dict)  # by hand: the new cluster of an earlier one
 
     @classmethod
-    def of(cls, before: np.ndarray, after: np.ndarray, old: Sequence[int], new: Sequence[int]) -> "Flows":
-        return cls(tuple(old), tuple(new), counts_of(before, after, old, new))
+    def of(cls, before: np.ndarray, after: np.ndarray, old: Sequence[int], new: Sequence[int], **more: Any) -> "Flows":
+        return cls(tuple(old), tuple(new), counts_of(before, after, old, new), **more)
 
     @property
     def partner(self) -> dict[int, int]:
         """The earlier cluster that each new one continues."""
+        if self.same_ids:
+            return {label: label for label in self.new if label in self.old}
         return {self.new[j]: self.old[i] for j, i in partners(self.counts).items()}
 
     @property
@@ -92,5 +118,5 @@ class Flows:
             if label not in continued:
                 large = len(self.new) and row[main] > MOSTLY * max(row.sum(), 1) and row[main] > 0
                 part = large and row[main] >= LEAST_OVERLAP / 3 * self.counts[:, main].sum()
-                found[label] = self.new[main] if part else None
+                found[label] = self.merged.get(label, self.new[main] if part else None)
         return found
