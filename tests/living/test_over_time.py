@@ -105,6 +105,20 @@ def test_a_check_names_the_column_the_cluster_and_the_rows_that_fit_none():
     json.dumps(model.check(few).document(), allow_nan=False)
 
 
+def test_an_empty_column_is_named_and_shares_are_those_of_the_labels():
+    rng = np.random.default_rng(8)
+    table = shop(rng)
+    table.loc[::50, "age"] = np.nan
+    model = cluster_table(table).model
+    new = shop(rng).assign(age=np.nan)
+    checked, labels = model.check(new), model.predict(new)
+    assert checked.empty == ("age",)
+    assert checked.verdict.startswith("Changed: 'age' has no values")
+    assert model.check(new[:9]).verdict.endswith("But 'age' has no values.")
+    assert [one.rows for one in checked.shares] == [(labels == one.label).sum() for one in checked.shares]
+    assert sum(one.now for one in checked.shares) == pytest.approx(1.0)
+
+
 def test_an_estimator_that_remembers_nothing_is_told_the_rows_of_its_fit():
     rng = np.random.default_rng(3)
     X = rows(rng, "abc")

@@ -9,13 +9,15 @@ import numpy as np
 from scipy import stats
 
 from coterie.living.moments import Moments, expected_outside, remember
-from coterie.living.rows import values_of
-from coterie.wording import cluster_name, joined, plural
+from coterie.living.rows import encoded_by, values_of
+from coterie.tables.encoding import Encoded
+from coterie.wording import cluster_name, joined, plural, quoted
 
 LEVEL = 0.05  # probability that any test of unchanged rows raises an alarm
 LEAST_SHARE = 0.01  # a smaller change of a share does not count, however certain it is
 LEAST_DRIFT = 0.1  # nor does a smaller drift, in standard deviations
 FEW_ROWS = 5
+EMPTY_ROWS = 50  # fewer rows may lack every value of a column by chance
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,8 @@ class Check:
 
     ``outside`` is the share of rows that fit no cluster, ``outside_before`` that of the fit, and ``outside_limit`` what
     is still within chance. ``shares`` has one entry per cluster (the outliers as -1), ``drifts`` one per cluster and
-    column, the most certain first.
+    column, the most certain first. Shares count all rows as ``predict`` labels them; drift leaves out the rows that fit
+    no cluster, if these are more than at the fit. ``empty`` names columns of the new rows that hold no value.
     """
 
     rows: int
@@ -66,11 +69,18 @@ class Check:
     shares: tuple[Share, ...]
     drifts: tuple[Drift, ...]
     names: Mapping[int, str] = field(default_factory=dict)
+    empty: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
         """Whether anything differs by more than chance."""
-        return self._more_outside or any(one.changed for one in self.shares) or any(one.changed for one in self.drifts)
+        empty = bool(self.empty) and self.rows >= EMPTY_ROWS
+        return (
+            empty
+            or self._more_outside
+            or any(one.changed for one in self.shares)
+            or any(one.changed for one in self.drifts)
+        )
 
     @property
     def _more_outside(self) -> bool:
@@ -78,10 +88,13 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """One sentence, or two."""
+        filled = [f"{quoted(self.empty)} {'has' if len(self.empty) == 1 else 'have'} no values"] if self.empty else []
         if not self.changed:
-            return f"As before: {plural(self.rows, 'row')} differ from those of the fit by no more than chance."
-        parts = []
+            differ = "differs" if self.rows == 1 else "differ"
+            told = f"As before: {plural(self.rows, 'row')} {differ} from those of the fit by no more than chance."
+            return f"{told} But {filled[0]}." if filled else told
+        parts = filled
         if self._more_outside:
             parts.append(f"{self.outside:.1%} of the rows fit no cluster ({self.outside_before:.1%} at the fit)")
         parts += [
@@ -103,6 +116,7 @@ class Check:
             "changed": self.changed,
             "verdict": self.verdict,
             "rows": self.rows,
+            "empty": list(self.empty),
             "outside": {"now": self.outside, "before": self.outside_before, "limit": self.outside_limit},
             "shares": [{**vars(one), "name": self.names.get(one.label), "changed": one.changed} for one in self.shares],
             "drifts": [{**vars(one), "name": self.names.get(one.label), "changed": one.changed} for one in self.drifts],
@@ -138,8 +152,10 @@ def check(model: Any, X: Any, reference: Any = None) -> Check:
     before = model._moments()
     if not before:
         raise ValueError(
-            "The model does not remember the rows of its fit: pass them as reference, or fit a LivingClusterer."
+            "The model does not remember the rows of its fit: pass them as reference, fit a LivingClusterer, or save a "
+            "model of a table in memory (coterie cluster without --workers)."
         )
+    X = encoded_by(base, X)
     labels, far = model._predicted(X)
     values, names = values_of(base, X)
     ids = [label for label in (*model.ids_, -1) if before.get(label) is not None]
@@ -149,22 +165,23 @@ def check(model: Any, X: Any, reference: Any = None) -> Check:
     expected, n = expected_outside(base), max(1, int(inside.sum()))
     limit = expected + stats.norm.isf(LEVEL / tests) * np.sqrt(expected * (1 - expected) * (1 / n + 1 / max(total, 1)))
     share = None if far is None else float(far[inside].sum() / n)
+    shares = _shares(before, labels, ids, total, LEVEL / tests)
     if far is not None and share is not None and share > max(limit, expected + LEAST_SHARE):
         labels, values = labels[~far], values[~far]  # these are no rows of the clusters
     now = Moments.by_label(values, labels)
     pairs = drift_pairs(before, now, [label for label in ids if label >= 0])
-    shares = _shares(before, now, ids, total, len(labels), LEVEL / tests)
     drifts = drifts_of(pairs, names, tests)
-    return Check(len(inside), share, expected, float(limit), shares, drifts, model.names_)
+    empty = X.empty if isinstance(X, Encoded) else ()
+    return Check(len(inside), share, expected, float(limit), shares, drifts, model.names_, empty)
 
 
 def _shares(
-    before: Mapping[int, Moments], now: Mapping[int, Moments], ids: list[int], total: float, n: int, level: float
+    before: Mapping[int, Moments], labels: np.ndarray, ids: list[int], total: float, level: float
 ) -> tuple[Share, ...]:
-    found, z = [], stats.norm.isf(level / 2)
+    found, n, z = [], len(labels), stats.norm.isf(level / 2)
     for label in ids:
         old = before[label].rows / max(total, 1)
-        count = int(now[label].rows) if label in now else 0
+        count = int((labels == label).sum())
         pooled = (before[label].rows + count + 1) / (total + n + 2)
         half = z * np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / max(total, 1)))
         found.append(Share(label, old, count / n, max(0.0, old - half), min(1.0, old + half), count))

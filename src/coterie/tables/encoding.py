@@ -170,7 +170,18 @@ class Encoding:
     def encode(self, columns: "Sequence[np.ndarray] | np.ndarray") -> "Encoded":
         """Rows as values and points. ``columns`` is a matrix of numbers if the encoding is complete."""
         values = columns if isinstance(columns, np.ndarray) else self.values(columns)
-        return Encoded(self, values, self.place(values))
+        return Encoded(self, values, self.place(values), self._empty(columns))
+
+    def _empty(self, columns: "Sequence[np.ndarray] | np.ndarray") -> tuple[str, ...]:
+        """The names of columns without any value."""
+        if isinstance(columns, np.ndarray):
+            return ()
+        read = [(one, values) for one, values in zip(self.columns, columns) if len(values) and not one.is_box]
+        return tuple(
+            one.name
+            for one, values in read
+            if all(Column("", one.kind, some).missing.all() for some in (values[:1], values))
+        )
 
     def values(self, columns: Sequence[np.ndarray]) -> np.ndarray:
         """(N, D) values in their own units, missing ones filled; 1 for the level of a category and 0 for the others."""
@@ -401,6 +412,7 @@ class Encoded:
     encoding: Encoding
     values: np.ndarray
     points: np.ndarray
+    empty: tuple[str, ...] = ()  # columns without any value, all of which were filled
 
     def __len__(self) -> int:
         return len(self.points)
