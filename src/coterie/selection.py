@@ -121,7 +121,7 @@ def choose_k(
     X : array or DataFrame of numbers, shape (n_samples, n_features)
         Every fit uses all rows. Silhouette, Davies-Bouldin and gap are computed on at most 5,000 of them.
     ks : iterable of int
-        The numbers of clusters to try.
+        The numbers of clusters to try. Those that bounds on sizes (``sizes``) make impossible are left out.
     criterion : {"silhouette", "calinski-harabasz", "davies-bouldin", "gap"}
         ``CRITERIA`` describes them. Rows that the estimator labels as outliers (-1) are excluded from the scores. The
         gap statistic (Tibshirani, Walther and Hastie 2001) compares with five samples that are drawn uniformly from the
@@ -138,6 +138,7 @@ def choose_k(
     ks = _numbers(ks)
     values = np.asarray(X)
     _check(estimator, values, ks, criterion)
+    ks = _within_sizes(estimator, len(values), ks)
     rng = np.random.default_rng(random_state)
     seed = int(rng.integers(2**31))
     rows = stratified_sample(np.zeros(len(X), dtype=int), SAMPLE_ROWS, seed)
@@ -179,9 +180,6 @@ def _check(estimator: Any, X: np.ndarray, ks: list[int], criterion: str) -> None
             f"{type(estimator).__name__} has no parameter n_clusters: pass an estimator that is told the number of "
             "clusters, such as KMeans."
         )
-    if hasattr(estimator, "_algorithm"):
-        for k in ks[:1] + ks[-1:]:
-            estimator._algorithm().check_sizes(len(X), k)
     if not ks:
         raise ValueError("ks contains no number of clusters: give at least one, for example range(2, 13).")
     if ks[0] < 1:
@@ -198,6 +196,22 @@ def _check(estimator: Any, X: np.ndarray, ks: list[int], criterion: str) -> None
         )
     if criterion != "gap" and ks[-1] >= len(X):
         raise ValueError(f"{criterion!r} needs fewer clusters than the {len(X)} rows: stop at {len(X) - 1}.")
+
+
+def _within_sizes(estimator: Any, n: int, ks: list[int]) -> list[int]:
+    """The numbers of clusters that bounds on sizes allow; if they allow none, the error of the first."""
+    if not hasattr(estimator, "_algorithm"):
+        return ks
+    possible, refused = [], []
+    for k in ks:
+        try:
+            estimator._algorithm().check_sizes(n, k)
+            possible.append(k)
+        except ValueError as error:
+            refused.append(error)
+    if not possible:
+        raise refused[0]
+    return possible
 
 
 def inertia(estimator: Any, X: np.ndarray) -> float:

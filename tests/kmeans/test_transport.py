@@ -182,12 +182,18 @@ def test_impossible_bounds_are_one_sentence(rows, sizes, said):
 
 def test_impossible_bounds_are_told_on_every_front_before_anything_is_fitted(rows, tmp_path, monkeypatch):
     tried = []
-    with pytest.raises(ValueError, match="8 clusters of at least 20 rows need 160 rows"):
-        choose_k(KMeans(sizes=(20, None)), rows, range(2, 9), on_candidate=tried.append)
+    with pytest.raises(ValueError, match="5 clusters of at least 20 rows need 100 rows"):
+        choose_k(KMeans(sizes=(20, None)), rows, range(5, 9), on_candidate=tried.append)
     assert tried == []
+    choose_k(KMeans(sizes=(20, 40), random_state=0), rows, range(2, 9), on_candidate=tried.append)
+    assert [one.k for one in tried] == [3, 4]
     monkeypatch.chdir(tmp_path)
     np.savetxt("rows.csv", rows, delimiter=",", header="x,y", comments="")
     assert "hold 30 rows" in refuse("cluster rows.csv -k 3 --sizes ..10")
+    assert "raise the largest size to 30 or the number of clusters to 9." in refuse(
+        "cluster rows.csv -k 3 --sizes ..10"
+    )
+    assert "smallest size of a cluster, 50, is larger" in refuse("cluster rows.csv -k 2..3 --sizes 50..40")
     assert "Sizes are 50..200" in refuse("cluster rows.csv -k 3 --sizes ten")
     table = [{"name": "x", "kind": "number"}, {"name": "y", "kind": "number"}]
     given = {"columns": ["x", "y"], "algorithm": "trimmed", "sizes": "40..50", "clusters": 3}

@@ -36,16 +36,16 @@ def bounds(sizes: Sizes, n: int, k: int) -> tuple[int, int]:
         raise ValueError(f"sizes must be 'balanced' or (min, max) in numbers of rows; got {sizes!r}.")
     low, high = (0 if sizes[0] is None else int(sizes[0])), (n if sizes[1] is None else int(sizes[1]))
     if low > high:
-        raise ValueError(f"sizes={sizes!r}: the smallest size, {low}, is larger than the largest, {high}.")
+        raise ValueError(f"The smallest size of a cluster, {low}, is larger than the largest, {high}: exchange them.")
     if low * k > n:
         raise ValueError(
             f"{k} clusters of at least {low} rows need {low * k:,} rows, but there are {n:,}: lower the smallest size "
-            f"to {n // k} or n_clusters to {n // max(1, low)}."
+            f"to {n // k} or the number of clusters to {n // max(1, low)}."
         )
     if high * k < n:
         raise ValueError(
             f"{k} clusters of at most {high} rows hold {high * k:,} rows, but there are {n:,}: raise the largest size "
-            f"to {-(-n // k)}" + (f" or n_clusters to {-(-n // high)}." if high else ".")
+            f"to {-(-n // k)}" + (f" or the number of clusters to {-(-n // high)}." if high else ".")
         )
     return low, high
 
