@@ -23,6 +23,11 @@ def cluster_name(label: int, called: Mapping[int, str] | None = None) -> str:
     return "outliers" if label < 0 else (called or {}).get(int(label), f"cluster {label}")
 
 
+def number_and_name(label: int, called: Mapping[int, str] | None = None) -> str:
+    """The number of a cluster, by which it is edited, and its name if it has one."""
+    return "outliers" if label < 0 else f"{label} {(called or {}).get(int(label), '')}".rstrip()
+
+
 def short(name: object, limit: int = 40) -> str:
     """A text on one line, cut to a number of letters."""
     name = " ".join(str(name).split())

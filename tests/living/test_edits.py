@@ -184,6 +184,9 @@ def test_the_command_edits_a_model_and_lists_what_was_done(tmp_path, monkeypatch
     assert document["history"] == ["Merged 0 and 2 into 0.", "Pinned 1 row to 1."]
     assert document["clusters"] == [0, 1]
     assert succeed("edit new.model").stdout.count("\n") == 4
+    assert "3 clusters: 0, 1 regulars and 3" in succeed("edit new.model").stdout
+    assert "1 regulars" in succeed("predict new.model shop.csv").stdout
+    assert "--output shop.model would overwrite" in refuse("edit shop.model --merge 0,1 -o shop.model")
     assert "add --output" in refuse("edit shop.model --merge 0,1")
     assert "no cluster 8" in refuse("edit shop.model --merge 0,8 -o x.model")
     assert "--rows" in refuse("edit shop.model --split 0 -o x.model")

@@ -94,6 +94,10 @@ def test_a_plateau_is_a_stable_peak():
     quality = np.array([0.0, 0.9, 0.88, 0.9, 0.7, 0.95, 0.2])
     found = Granularity("silhouette", quality, stability, np.zeros((7, 3), int), np.arange(3), 2)
     assert found.plateaus == [(2, 3), (6, 6)]
+    quality = np.array([0.0, 0.5, 0.6, 0.94, 0.98, 1.0, 0.2])
+    beside = Granularity("silhouette", quality, np.ones(7), np.zeros((7, 3), int), np.arange(3), 2)
+    assert beside.plateaus == [(4, 4), (5, 6)]
+    assert beside.verdict == "Good and stable numbers of clusters: 4 to 6."
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -136,4 +140,5 @@ def test_the_command_prints_draws_and_recuts(tmp_path, monkeypatch):
     assert "no hierarchy" in refuse("granularity nested.csv -a flow")
     found = cluster_table(tmp_path / "nested.csv", clusters=3)
     assert found.recut(9).k == 9
+    assert found.rename(0, "near").recut(9).run.notes[-1].endswith("the names are not kept.")
     assert found.recut(9).granularity(3).k == 9

@@ -21,7 +21,7 @@ from coterie.living.checking import Check
 from coterie.selection import Candidate, Choice
 from coterie.tabular.clustering import Watcher
 from coterie.tabular.encoded_table import EncodedTable
-from coterie.wording import joined, number, plural, shown
+from coterie.wording import joined, number, number_and_name, plural, shown
 
 SHOWN_COLUMNS = 6
 WORDS, LONGEST = 6, 70  # words of a cluster of texts that are shown, and characters of a text
@@ -91,7 +91,7 @@ def show_clustering(file: str, facts: Facts, files: dict[str, str], as_json: boo
     names = encoding.names
     columns = f"{len(names)} columns" if len(names) > 1 else f"column {escape(names[0])}"
     scaled = "" if encoding.is_identity else ", encoded" if encoding.has_categories else ", scaled"
-    console.print(f"[bold]{escape(file)}[/]: {facts.rows:,} rows, {columns}{scaled}", highlight=False)
+    console.print(f"[bold]{escape(file)}[/]: {plural(facts.rows, 'row')}, {columns}{scaled}", highlight=False)
     if facts.choice is not None:
         console.print(f"Number of clusters, by {facts.choice.criterion}:", highlight=False)
         console.print(candidates_table(facts.choice))
@@ -117,7 +117,8 @@ def show_columns(file: str, rows: int, described: Sequence[dict[str, Any]], note
     console = wide_console()
     used = sum(one["used"] for one in described)
     console.print(
-        f"[bold]{escape(file)}[/]: {rows:,} rows, {used} of {len(described)} columns are used", highlight=False
+        f"[bold]{escape(file)}[/]: {plural(rows, 'row')}, {used} of {plural(len(described), 'column')} are used",
+        highlight=False,
     )
     table = Table("column", "kind", "values", "missing", "why", show_edge=False, pad_edge=False)
     for one in described:
@@ -174,7 +175,8 @@ def show_prediction(
         return
     _print_notes(notes)
     console = wide_console()
-    console.print(f"{escape(file)}: {len(labels):,} rows, assigned to the clusters of {escape(model)}", highlight=False)
+    told = f"{escape(file)}: {plural(len(labels), 'row')}, assigned to the clusters of {escape(model)}"
+    console.print(told, highlight=False)
     sizes = [*counts.items(), *([(-1, outliers)] if outliers else [])]
     console.print(_sizes_table([(label, size, size / len(labels)) for label, size in sizes], called=names))
     if checked is not None:
@@ -193,7 +195,8 @@ def show_granularity(found: Any, files: dict[str, str]) -> None:
         cells = (str(k), "" if np.isnan(quality) else f"{quality:.2f}", f"{stability:.2f}", split)
         table.add_row(*cells, style="bold" if k in good else None)
     console.print(table)
-    console.print(f"[bold]{found.verdict}[/] {found.k} were found.", highlight=False)
+    count = f"{plural(found.k, 'cluster')} {'was' if found.k == 1 else 'were'} found."
+    console.print(f"[bold]{found.verdict}[/] {count}", highlight=False)
     _print_files(console, files)
 
 
@@ -261,7 +264,7 @@ def _sizes_table(
     for title in titles:
         table.add_column(title, justify=justify)
     for (label, size, share), cells in zip(sizes, rows or [[]] * len(sizes)):
-        name = "outliers" if label < 0 else escape((called or {}).get(label, str(label)))
+        name = escape(number_and_name(label, called))
         table.add_row(name, f"{size:,}", f"{share:.1%}", *cells, style="dim" if label < 0 else "")
     return table
 

@@ -64,7 +64,7 @@ def edit(
     if pin and rows is None:
         raise Refused("--pin needs the table that the model was fitted to: add --rows TABLE.csv")
     with user_errors(ValueError):
-        Outputs(save=output).check([] if rows is None else [rows], model)
+        Outputs(edited=output).check([] if rows is None else [rows], model)
         loaded = TableModel.load(model)
         living = loaded.living
         X: Any = None if rows is None else EncodedTable.apply(loaded.encoding, Table.read(rows)).rows
@@ -87,13 +87,13 @@ def edit(
         print(json.dumps(document))
         return
     from coterie.cli.console import escape, wide_console
-    from coterie.wording import cluster_name, joined
+    from coterie.wording import joined, number_and_name, plural
 
     console = wide_console()
     for number, step in enumerate(living.history, 1):
         console.print(f"{number}. {escape(step)}", highlight=False)
-    listed = joined([cluster_name(label, living.names_) for label in living.ids_], limit=20)
-    console.print(f"{len(living.ids_)} clusters: {escape(listed)}", highlight=False)
+    listed = joined([number_and_name(label, living.names_) for label in living.ids_], limit=20)
+    console.print(f"{plural(len(living.ids_), 'cluster')}: {escape(listed)}", highlight=False)
     if changes:
         console.print(f"  model: {escape(str(output))}", highlight=False, soft_wrap=True)
 

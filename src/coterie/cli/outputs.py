@@ -37,6 +37,7 @@ class Outputs:
     save: Path | None = None
     escape_formulas: bool = False
     checkpoint: Path | None = None
+    edited: Path | None = None  # a model, by the option --output
 
     def check(self, inputs: Iterable[str | os.PathLike], model: Path | None = None, *, in_parts: bool = False) -> None:
         """Raise an error now if a file could not be written later, or is one of those that are read.
@@ -66,7 +67,7 @@ class Outputs:
             raise Refused(f"{self.report}: a report is a web page. Choose a name that ends in .html")
         if self.save is not None and self.save.suffix.lower() in OTHERS:
             raise Refused(f"{self.save}: a model is no {self.save.suffix} file. Choose a name that ends in .model")
-        for path in (self.plot, self.save, self.report, self.checkpoint):
+        for path in (self.plot, self.save, self.report, self.checkpoint, self.edited):
             if path is not None:
                 check_writable(path)
 
@@ -97,7 +98,7 @@ class Outputs:
     def _require_distinct(self, taken: dict[object, str]) -> None:
         """Raise an error if two outputs, or an output and a file that is read, are the same file."""
         options = {
-            "--output": self.output, "--plot": self.plot, "--save": self.save, "--report": self.report,
+            "--output": self.output or self.edited, "--plot": self.plot, "--save": self.save, "--report": self.report,
             "--checkpoint": self.checkpoint,
         }  # fmt: skip
         for option, path in options.items():

@@ -78,7 +78,13 @@ class Granularity:
     @property
     def verdict(self) -> str:
         """One sentence."""
-        told = [str(a) if a == b else f"{a} to {b}" for a, b in self.plateaus]
+        runs: list[list[int]] = []
+        for first, last in self.plateaus:
+            if runs and runs[-1][1] + 1 == first:
+                runs[-1][1] = last
+            else:
+                runs.append([first, last])
+        told = [str(a) if a == b else f"{a} to {b}" for a, b in runs]
         if told:
             return f"Good and stable numbers of clusters: {joined(told)}."
         one = self.quality[0] >= np.nanmax(self.quality)

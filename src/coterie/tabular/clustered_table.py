@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from coterie.selection import Choice
 
 MAX_CELLS = 50_000_000
+FORGOTTEN = "These are other clusters than those that were named: the names are not kept."
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,9 @@ class ClusteredTable:
         else:
             raise ValueError(f"{type(base).__name__} determines the number of clusters itself.")
         remember(made, self.rows)
-        return replace(self, estimator=made, labels=np.asarray(made.labels_).astype(np.int64), names={})
+        notes = (*self.run.notes, *([FORGOTTEN] if self.names and FORGOTTEN not in self.run.notes else []))
+        labels = np.asarray(made.labels_).astype(np.int64)
+        return replace(self, estimator=made, labels=labels, names={}, run=replace(self.run, notes=notes))
 
     def undo(self) -> "ClusteredTable":
         """The clusters before the last change."""

@@ -28,7 +28,7 @@ from coterie.tables.columns import TableError
 from coterie.tables.file_reading import source_name
 from coterie.tables.table import Table
 from coterie.tables.texts import describe_texts, embed, names_in_words
-from coterie.tabular.clustered_table import ClusteredTable, Run
+from coterie.tabular.clustered_table import FORGOTTEN, ClusteredTable, Run
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.make_estimator import SettingError, algorithms_with, check_algorithm, make_estimator
 from coterie.tabular.model import TableModel
@@ -353,19 +353,11 @@ def _numbers_to_try(
         return [len(known.names)]
     if request.clusters is None and not found:
         ks = [k for k in range(1 if criterion == "gap" else 2, request.most + 1) if k < rows]
-        ks = [k for k in ks if _sizes_are_possible(estimator, rows, k)] or ks[:1]
         if not ks or rows < 3:
             raise SettingError(f"{rows} rows are too few to choose a number of clusters: give the number (-k).")
     if request.criterion is not None and (found or len(request.ks) == 1):
         raise SettingError("A criterion chooses from a range of numbers of clusters: give one, for example -k 2..12.")
     return ks
-
-
-def _sizes_are_possible(estimator: Any, rows: int, k: int) -> bool:
-    try:
-        return not hasattr(estimator, "_algorithm") or estimator._algorithm().check_sizes(rows, k) is None
-    except ValueError:
-        return False
 
 
 def _fit(
@@ -411,5 +403,6 @@ def recut_table(source: Any, model: TableModel, n_clusters: int, **how: Any) -> 
     except ValueError as error:
         raise SettingError(str(error)) from error
     seed = parameter(estimator, "random_state")
-    run = Run("zeroshot", seed, None, rows.notes, time.perf_counter() - started, name)
+    notes = (*rows.notes, *([FORGOTTEN] if model.names else []))
+    run = Run("zeroshot", seed, None, notes, time.perf_counter() - started, name)
     return ClusteredTable.fitted(rows, estimator, run)
