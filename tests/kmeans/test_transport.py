@@ -193,6 +193,7 @@ def test_impossible_bounds_are_told_on_every_front_before_anything_is_fitted(row
     assert "raise the largest size to 30 or the number of clusters to 9." in refuse(
         "cluster rows.csv -k 3 --sizes ..10"
     )
+    assert "lower the smallest size to 30.\n" in refuse("cluster rows.csv -k 3 --sizes 900..1100")
     assert "smallest size of a cluster, 50, is larger" in refuse("cluster rows.csv -k 2..3 --sizes 50..40")
     assert "Sizes are 50..200" in refuse("cluster rows.csv -k 3 --sizes ten")
     table = [{"name": "x", "kind": "number"}, {"name": "y", "kind": "number"}]

@@ -152,6 +152,8 @@ def test_the_commands_continue_compare_and_check(tmp_path, monkeypatch):
     assert changed.exit_code == 3
     assert json.loads(changed.stdout)["check"]["changed"]
     assert "As before" in succeed("predict april.model april.csv --check").stdout
+    KMeans(3).fit(pd.read_csv("april.csv")[["age", "spent"]]).save("alone.model")
+    assert "without --workers" in refuse("predict alone.model april.csv --check")
     assert "would overwrite" in refuse("compare april.model may.model may.csv --report may.csv.html -r april.model")
 
 
@@ -167,6 +169,8 @@ def test_an_edit_is_told_as_such_and_unchanged_rows_do_not_drift(labels, tmp_pat
     told = changes(tmp_path / "a", tmp_path / "b", table).sentences
     assert told[:2] == ["2 clusters continued.", f"Cluster {gone} was merged into cluster {kept}."]
     assert not any("Drifted" in one for one in told)
+    named = merged.with_living(merged.living.rename(kept, "few"))
+    assert changes(model, named, table).sentences[1] == f"Cluster {gone} was merged into cluster {kept} few."
     back = changes(merged, model, table).sentences
     assert back[0] == "2 clusters continued."
     assert not any("Drifted" in one for one in back)

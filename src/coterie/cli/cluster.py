@@ -336,6 +336,11 @@ def predict(
     with user_errors(ValueError):
         outputs.check([file], model)
         loaded = TableModel.load(model)
+        if check and not loaded.living._moments():
+            raise Refused(
+                f"{model} does not remember the rows of its fit, to which --check compares others: save the model of a "
+                "fit in memory, by coterie cluster --save without --workers."
+            )
         with console.working(f"Reading {shown_source(file)}"):
             how: dict[str, Any] = {"header": header, "skip_rows": skip_rows, "query": query, "cells": with_data}
             rows = EncodedTable.apply(loaded.encoding, Table.read(file, **how))

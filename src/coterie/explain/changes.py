@@ -15,7 +15,7 @@ from coterie.living.moments import Moments, pooled
 from coterie.plot.relations import flows
 from coterie.tabular.encoded_table import EncodedTable
 from coterie.tabular.model import TableModel
-from coterie.wording import cluster_name, joined, number, plural
+from coterie.wording import cluster_name, joined, number, number_and_name, plural
 
 FAR_ROWS = 12
 COLUMNS = 8
@@ -69,9 +69,12 @@ class Changes:
                 else f"{self.new(label)} is a part of {self.old(source)}."
             )
         for label, target in self.flows.went_to.items():
-            how = "was merged into" if label in self.flows.merged else "is now in"
+            if label in self.flows.merged and target is not None:  # both may have the same name
+                gone, kept = number_and_name(label, self.before.names), number_and_name(target, self.after.names)
+                told.append(f"cluster {gone} was merged into cluster {kept}.")
+                continue
             told.append(
-                f"{self.old(label)} ended." if target is None else f"{self.old(label)} {how} {self.new(target)}."
+                f"{self.old(label)} ended." if target is None else f"{self.old(label)} is now in {self.new(target)}."
             )
         if self.moved:
             where = [

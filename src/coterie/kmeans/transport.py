@@ -40,7 +40,7 @@ def bounds(sizes: Sizes, n: int, k: int) -> tuple[int, int]:
     if low * k > n:
         raise ValueError(
             f"{k} clusters of at least {low} rows need {low * k:,} rows, but there are {n:,}: lower the smallest size "
-            f"to {n // k} or the number of clusters to {n // max(1, low)}."
+            f"to {n // k}" + (f" or the number of clusters to {n // low}." if low <= n else ".")
         )
     if high * k < n:
         raise ValueError(

@@ -152,8 +152,7 @@ def check(model: Any, X: Any, reference: Any = None) -> Check:
     before = model._moments()
     if not before:
         raise ValueError(
-            "The model does not remember the rows of its fit: pass them as reference, fit a LivingClusterer, or save a "
-            "model of a table in memory (coterie cluster without --workers)."
+            "The model does not remember the rows of its fit: pass them as reference, or fit a LivingClusterer."
         )
     X = encoded_by(base, X)
     labels, far = model._predicted(X)
