@@ -6,6 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from coterie import ZeroShotClusterer, load
 from coterie.living.granularity import granularity
+from coterie.tabular.clustered_table import ClusteredTable
 from coterie.zeroshot import communities
 
 
@@ -138,3 +139,6 @@ def test_too_few_clusters_are_expected_to_agree_as_little_as_they_do():
     for k in (2, 10, 20):
         other = model.recut(X, k)
         assert other.expected_ari_ == pytest.approx(adjusted_rand_score(truth, other.labels_), abs=0.1)
+    told = ClusteredTable.of(model.recut(X, 3), X).verdict.text
+    assert told.startswith("Weak groups.")
+    assert "20 clusters would be more likely (1.00): compare with -k 20." in told

@@ -124,11 +124,13 @@ def _of_network(clustered: ClusteredTable) -> Verdict:
         return Verdict(NONE, reason, f"The {plural(clustered.k, 'cluster')} may be an arbitrary division of the rows.")
     if not np.isfinite(expected):
         return Verdict(UNKNOWN, "This number of clusters is beyond what the network estimates.")
+    doubt = _other_number(clustered)
+    if expected < NO_AGREEMENT and doubt and given_count(estimator) is not None:
+        return Verdict(WEAK, f"{told}, which is low.{doubt}")
     if expected < NO_AGREEMENT:
         return Verdict(NONE, f"{told}, which is low.", _what_to_try(clustered))
     if expected < PROBABLE_AGREEMENT and valley(clustered) > NO_VALLEY:
         return Verdict(NONE, f"{told}, and {NO_GAP}.", _what_to_try(clustered))
-    doubt = _other_number(clustered)
     step = 0 if expected >= CLEAR_AGREEMENT else 1 if expected >= PROBABLE_AGREEMENT else 2
     if APART_AGREEMENT <= expected < CLEAR_AGREEMENT and valley(clustered) < CLEAR_VALLEY:
         step, told = 0, f"{told}, and few rows lie between the clusters"
@@ -154,10 +156,8 @@ def _other_number(clustered: ClusteredTable) -> str:
     if clustered.k == 1 or likely < NEARLY_AS_LIKELY * own:
         how = "would be about as likely" if likely < NEARLY_AS_LIKELY * own else f"would be more likely ({likely:.2f})"
         return f" {plural(other, 'cluster')} {how}{difference}"
-    return (
-        f" {plural(other, 'cluster')} would be more likely ({likely:.2f}), but less agreement is expected "
-        f"with the true clusters{difference}"
-    )
+    less = "" if given else ", but less agreement is expected with the true clusters"
+    return f" {plural(other, 'cluster')} would be more likely ({likely:.2f}){less}{difference}"
 
 
 def _joined_in(clustered: ClusteredTable, other: int) -> str:
