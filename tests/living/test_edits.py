@@ -145,6 +145,9 @@ def test_a_zero_shot_model_is_split_along_its_hierarchy_without_the_rows():
     np.testing.assert_array_equal(alone.predict(X), beside.labels_)
     assert not hasattr(alone, "labels_")
     assert not hasattr(beside, "certainty_")
+    remembering = LivingClusterer(coterie.ZeroShotClusterer(random_state=0)).fit(X).split(0, 2)
+    assert not remembering.check(X).changed  # the other clusters are compared
+    assert [one.label for one in remembering.check(X).shares] == remembering.ids_[1:-1]
     assert len(model.rename(0, "a").certainty_) == len(X)
 
 

@@ -158,7 +158,7 @@ def check(model: Any, X: Any, reference: Any = None) -> Check:
     labels, far = model._predicted(X)
     values, names = values_of(base, X)
     ids = [label for label in (*model.ids_, -1) if before.get(label) is not None]
-    total = sum(before[label].rows for label in ids)
+    total = sum(one.rows for one in Moments.of_estimator(base).values())  # also of parts of which nothing is known
     tests = len(ids) * (1 + values.shape[1]) + 1
     inside = labels >= 0
     expected, n = expected_outside(base), max(1, int(inside.sum()))

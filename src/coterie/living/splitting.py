@@ -27,8 +27,9 @@ def divided(model: Any, label: int, n_parts: int | None, X: Any) -> tuple[Any, n
     if hasattr(base, "_within"):
         part = _along_hierarchy(model, label, n_parts, X)
         sizes = _sizes(part)
-        if X is None:
-            del part.labels_
+        if X is None:  # what is known of all rows does not hold for the parts
+            for name in ("labels_", "value_profile_", "point_profile_"):
+                vars(part).pop(name, None)
         return part, sizes
     if X is None:
         raise ValueError(
