@@ -42,8 +42,8 @@ def test_every_row_is_its_plain_algorithm(name):
                     break  # an empty cluster: plain algorithms leave it undefined
                 assert np.array_equal(out.assignments.argmax(1), labels)
             C = plain.step(X, C)
-            exact = row.variant.points != "sinkhorn"  # whose weights are the limit of an iteration
-            np.testing.assert_allclose(out.centers, C, rtol=0, atol=1e-10 if exact else 1e-8)
+            exact = row.variant.points != "sinkhorn"  # whose weights are a limit, known to the rounding of sums
+            np.testing.assert_allclose(out.centers, C, rtol=0, atol=1e-10 if exact else 1e-6)
             layers += 1
     assert layers >= 40
 

@@ -25,7 +25,7 @@ def posts(n: int = 400) -> tuple[list[str], np.ndarray]:
     rng = np.random.default_rng(0)
     truth = rng.integers(len(TOPICS), size=n)
     words = [words.split() for words in TOPICS.values()]
-    return [" ".join(["What about the", *rng.choice(words[one], 4, replace=False)]) for one in truth], truth
+    return [" ".join(["What about the", *rng.choice(words[one], 6)]) for one in truth], truth
 
 
 @pytest.fixture(scope="module")
