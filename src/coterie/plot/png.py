@@ -143,7 +143,7 @@ def save_granularity(path: str | os.PathLike, found: Any, title: str = "") -> Pa
     above.plot(ks, found.stability, "s--", color=PALETTE[5], label="stability", markersize=4, linewidth=1.2)
     above.axvline(found.k, color="#444444", linewidth=1.0, linestyle=":")
     above.set(ylim=(min(0.0, float(np.nanmin(found.quality))) - 0.03, 1.04), xlim=(0.4, len(ks) + 0.6))
-    above.legend(fontsize=9, framealpha=0.8)
+    above.legend(fontsize=9, frameon=False, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
     place = np.zeros(found.labels.shape[1])  # of the cluster of every row, in the column before
     tops: dict[int, float] = {}
     for k, labels in zip(ks.tolist(), found.labels):
