@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -414,7 +415,8 @@ def test_a_setting_that_zeroshot_lacks_selects_kmeans_and_a_note_says_so(points)
 
 def test_every_help_page_is_free_of_control_marks():
     commands = succeed("--help").stdout
-    for command in ("cluster", "columns", "predict", "export", "studio", "train", "ship"):
+    research = ("train", "ship") if find_spec("coterie_research") else ()
+    for command in ("cluster", "columns", "predict", "export", "studio", "warmup", *research):
         assert command in commands
         assert "\\b" not in succeed(command, "--help").stdout
 
@@ -468,6 +470,7 @@ def test_rows_that_a_model_cannot_label_are_refused_with_advice_for_predict(poin
 
 
 def test_a_configuration_that_is_not_json_is_named(points):
+    pytest.importorskip("coterie_research", reason="which trains networks")
     Path("run.json").write_text("{")
     assert "run.json is not valid JSON" in refuse("train flow --config run.json --output run")
 

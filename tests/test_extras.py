@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 
 PROGRAM = """
 import contextlib, io, json, sys
@@ -26,11 +27,12 @@ for command, blocked in json.loads(sys.argv[1]):
             code = end.code
     print(json.dumps([code, said.getvalue()]))
 """
-CASES = {  # the command, the packages that are missing, the extra that has them
-    "studio --no-browser": (["starlette", "uvicorn"], "studio"),
-    "bench interruptions --quick": (["dask", "distributed"], "dask"),
-    "bench soak --quick": (["psutil"], "test"),
-}
+CASES = {"studio --no-browser": (["starlette", "uvicorn"], "studio")}  # the missing packages, the extra that has them
+if find_spec("coterie_research"):
+    CASES |= {
+        "bench interruptions --quick": (["dask", "distributed"], "dask"),
+        "bench soak --quick": (["psutil"], "test"),
+    }
 
 
 def test_a_command_names_the_extra_that_it_needs(tmp_path):

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from errno import ENOSPC
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +75,7 @@ def tasks() -> dict[str, Task]:
         "table.model": found.model.save,
         "report.html": found.report,
         "picture.png": lambda path: save_clusters(path, rows, model.labels_),
-        "model.onnx": partial(export_onnx, found.model),
+        **({"model.onnx": partial(export_onnx, found.model)} if find_spec("onnx") else {}),
         "state.pt": partial(state.save_state, {"a": torch.ones(3)}),
         "checkpoint": lambda path: Checkpoint(path, False).save(Saved(1, rows[:2], None, None), problem),
         **{

@@ -50,8 +50,10 @@ def test_checkpoints_are_read_and_belong_to_their_release(release):
 
 @pytest.mark.parametrize("network", ["incontext-1", "zeroshot", "learned-lloyd-10"])
 def test_networks_of_the_first_release_are_still_found(network):
-    """They are part of the package, with the hashes that they had."""
+    """They are part of one of the two packages, with the hashes that they had."""
     hashes = {"incontext-1": "ad3fdf4121f7dc91", "zeroshot": "88028203ddb20c21", "learned-lloyd-10": "7e4e125541437c1c"}
+    if network == "zeroshot":
+        pytest.importorskip("coterie_research", reason="which has the networks of earlier versions")
     assert checkpoints.card(network)["sha256"].startswith(hashes[network])
     if network == "zeroshot":  # which is no longer trained
         assert checkpoints.load_arrays(network, kind="zeroshot").config.max_clusters == 16
