@@ -9,7 +9,7 @@ def test_whatever_call_fails_the_file_is_the_old_one_or_the_new_one():
     """In a process of its own, because archives that were left half-written complain when they are collected."""
     command = [sys.executable, "-m", "tests.fuzz.failures", "--count", "42", "--seed", "1"]
     ended = subprocess.run(command, capture_output=True, text=True)
-    assert re.match("4[0-9] injected failures, 0 left something wrong", ended.stdout), ended.stdout + ended.stderr
+    assert re.match("[45][0-9] injected failures, 0 left something wrong", ended.stdout), ended.stdout + ended.stderr
     assert ended.returncode == 0
 
 
