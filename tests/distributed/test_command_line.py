@@ -109,6 +109,7 @@ def test_a_run_without_scaling_does_not_go_on_with_it(data, here):
 def test_what_is_wrong_is_one_line(data, here):
     assert "'name' holds text" in refuse("cluster data/*.parquet -k 4 --no-encode")
     assert "checkpoint is not available" in refuse("cluster data/*.parquet --checkpoint c.st")
+    assert "--text is not available" in refuse("cluster data/*.parquet --text name")
     assert "No file matches" in refuse("cluster none/*.parquet -k 4")
     assert "no column 'z'" in refuse("cluster data -k 4 -c z")
     (data / "data-clusters").mkdir()

@@ -135,7 +135,9 @@ def _fitted(source: str | os.PathLike, request: "Request", watcher: "Watcher", b
 
 def _summing(request: "Request") -> Any:
     """The estimator that was asked for, if sums over all rows are all that it and the other wishes need."""
-    wishes = request.encode, request.kinds, request.keep, request.labels, request.names, request.previous
+    wishes = (
+        request.encode, request.kinds, request.keep, request.labels, request.names, request.previous, request.text,
+    )  # fmt: skip
     algorithm = request.algorithm or ("kmeans" if request.ks else "zeroshot")
     counts = row_of(algorithm).counts
     if any(wishes) or request.drop_missing or len(request.ks) != counts:
@@ -185,12 +187,16 @@ def _fitted_to_sample(
     from coterie.distributed.chunks import Chunks
     from coterie.tabular.clustering import cluster_table
 
-    refuse_in_blocks(source, drop_missing=request.drop_missing, labels=request.labels, checkpoint=blocks.checkpoint)
+    refuse_in_blocks(
+        source, drop_missing=request.drop_missing, labels=request.labels, text=request.text,
+        checkpoint=blocks.checkpoint,
+    )  # fmt: skip
     started = time.perf_counter()
     with watcher.reading(f"{rows.n_rows:,} rows in blocks"):
-        chosen = np.random.default_rng(request.seed).permutation(rows.n_rows)[:SAMPLE]
+        few = min(SAMPLE, rows.n_rows)
+        chosen = np.random.default_rng(request.seed).choice(rows.n_rows, few, replace=False, shuffle=False)
         table = Chunks(source).take(np.sort(chosen), mixed=True)
-    with watcher.reading("the clusters of a sample"):
+    with watcher.reading("a sample, and finding its clusters"):
         found = cluster_table(table, request)
     model, facts = found.model, found.facts
     with connected(blocks.scheduler, blocks.workers), watcher.writing("the labels"):
